@@ -1,0 +1,93 @@
+"""The command group: ``migrate`` is the default command, the others are loaded when they are called."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from dsmigrate import __version__
+
+DEFAULT = "migrate"
+COMMANDS = {
+    "migrate": "Convert DDP training scripts to the DeepSpeed engine (the default command).",
+    "explain": "Print what a migration code stands for.",
+}
+INTERRUPTED = 130
+_HELP = """Move PyTorch DDP training to DeepSpeed.
+
+`dsmigrate train.py` is short for `dsmigrate migrate train.py`: it prints a patch and a report and writes nothing.
+
+\b
+  dsmigrate train.py                 print the patch and the report
+  dsmigrate train.py --write         rewrite the script, write ds_config.json beside it
+  dsmigrate train.py --output DIR    write the results to DIR, leave the script alone
+  dsmigrate explain MG101            say what a code of the report means
+
+`dsmigrate migrate --help` lists the options.
+
+Exit codes: 0 nothing left to do, 1 something is left for you, 2 the work could not be done.
+"""
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called, and takes anything else as arguments of the default one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"dsmigrate.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - tells mypy what the modules hold
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {"--help", "-h", "--version", "-V"}
+        if args and args[0] not in COMMANDS and args[0] not in own:
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="dsmigrate", message="%(prog)s %(version)s")
+def application() -> None:
+    """Hold the commands; what it prints as help is ``_HELP``."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit code; an interrupt gives 130, as shells expect."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        outcome = application.main(list(arguments), prog_name="dsmigrate", standalone_mode=False)
+    except click.exceptions.Exit as asked:
+        return asked.exit_code
+    except click.Abort:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return 2
+    return outcome if isinstance(outcome, int) else 0
+
+
+def command_like(word: str) -> str:
+    """Return a hint where ``word``, taken as a file, looks like a misspelt command; else ""."""
+    close = difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.7)
+    return f"; did you mean the command {close[0]}?" if close else ""
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)

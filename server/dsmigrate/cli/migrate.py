@@ -1,0 +1,184 @@
+"""``dsmigrate migrate``: scripts in; a patch, files or JSON out; the report on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsmigrate.cli.app import command_like
+from dsmigrate.files.discovery import Found, discover
+from dsmigrate.files.reading import STDIN, read_stdin
+from dsmigrate.files.text import SourceError
+from dsmigrate.files.writing import WriteError, write_all
+from dsmigrate.migration.configs import to_rename
+from dsmigrate.migration.job import Job, Outcome
+from dsmigrate.migration.placement import Placed, PlacementError, place, writes
+from dsmigrate.migration.pool import cores, run_all
+from dsmigrate.report import json as json_report
+from dsmigrate.report.view import Entry, Report
+from dsmigrate.settings.errors import SettingsError
+from dsmigrate.settings.fields import SETTINGS
+from dsmigrate.settings.options import resolve
+
+STDIN_NAME = "<stdin>"
+_METAVARS = {"target-version": "VERSION", "config-name": "NAME"}
+_Advance = Callable[[Outcome], None]
+
+
+def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    setting = SETTINGS[name]
+    metavar = "|".join(map(str, setting.choices)) or _METAVARS.get(name, "PATH")
+    kind = int if setting.kind is int else str
+    return click.option(f"--{name}", type=kind, metavar=metavar, help=setting.help)
+
+
+@click.command("migrate", short_help="Convert DDP training scripts to the DeepSpeed engine.")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|-...")
+@click.option("--write", "in_place", is_flag=True, help="Rewrite the scripts, write the config beside each.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write results to DIR.")
+@click.option("--force", is_flag=True, help="Replace a differing config (or file in --output) that is already there.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes for many files; default: one per core.")
+@click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
+@_setting("zero-stage")
+@_setting("offload")
+@_setting("nvme-path")
+@_setting("optimizer")
+@_setting("precision")
+@_setting("config")
+@_setting("config-name")
+@_setting("target-version")
+def command(  # noqa: PLR0917 - click passes by name
+    paths: tuple[str, ...],
+    in_place: bool,  # noqa: FBT001
+    output: Path | None,
+    force: bool,  # noqa: FBT001
+    form: str,
+    jobs: int | None,
+    quiet: bool,  # noqa: FBT001
+    **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
+) -> int:
+    """Convert DDP training scripts to the DeepSpeed engine.
+
+    Prints a patch on stdout and a report on stderr, and writes nothing unless told to. `-` reads a script from
+    standard input. Directories are searched for *.py files. The settings below may also stand in pyproject.toml
+    under [tool.dsmigrate] or in dsmigrate.toml; flags override them.
+    """
+    if in_place and output is not None:
+        raise click.UsageError("--write rewrites the scripts, --output leaves them alone: give one of the two")
+    if STDIN in paths and (in_place or output is not None):
+        raise click.UsageError("what comes from standard input has no file to write to: leave out --write and --output")
+    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
+    try:
+        work = list(_jobs(paths, given))
+        outcomes = _migrate(work, jobs or cores(), quiet=quiet or form == "json")
+        placed = place(outcomes, output)
+        writing = writes(placed, force=force, in_place=in_place) if in_place or output is not None else []
+    except (SettingsError, PlacementError) as error:
+        raise click.UsageError(str(error)) from None
+    problem = _write(writing)
+    written = () if problem else tuple(write.path.as_posix() for write in writing)
+    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output))
+    _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
+    if problem:
+        click.echo(f"Error: {problem}. Nothing was written", err=True)
+    return 2 if problem else report.exit_code
+
+
+def _jobs(paths: Sequence[str], flags: dict[str, Any]) -> Iterator[Job]:
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise click.UsageError("standard input (-) is a script of its own: give it alone")
+        try:
+            source = read_stdin()
+        except SourceError as error:
+            raise click.UsageError(f"standard input: {error.message}") from None
+        yield Job(Path(STDIN_NAME), Path(), resolve(Path(), flags).options, source)
+        return
+    for path in map(Path, paths):
+        if not path.exists() and not path.is_symlink():
+            raise click.UsageError(f"{path}: no such file or directory{command_like(str(path))}")
+    found = discover(map(Path, paths))
+    if not found:
+        raise click.UsageError(f"no Python files in {', '.join(paths)}")
+    for file in found:
+        yield _job(file, flags)
+
+
+def _job(file: Found, flags: dict[str, Any]) -> Job:
+    return Job(file.path, file.root, resolve(file.path.parent, flags).options)
+
+
+def _migrate(jobs: Sequence[Job], processes: int, *, quiet: bool) -> list[Outcome]:
+    with _progress(len(jobs), quiet=quiet) as advance:
+        outcomes = run_all(jobs, processes, advance)
+        renamed = to_rename(outcomes)
+        if renamed:
+            again = [replace(jobs[index], options=options) for index, options in renamed.items()]
+            for index, outcome in zip(renamed, run_all(again, processes, lambda _: None), strict=True):
+                outcomes[index] = outcome
+    return outcomes
+
+
+@contextlib.contextmanager
+def _progress(total: int, *, quiet: bool) -> Iterator[_Advance]:
+    if total < 2 or quiet:
+        yield lambda _: None
+        return
+    from dsmigrate.cli.terminal import progress  # noqa: PLC0415 - rich takes its time
+
+    with progress(total) as advance:
+        yield lambda outcome: advance(outcome.job.name)
+
+
+def _entry(placed: Placed) -> Entry:
+    return Entry(
+        placed.outcome.result,
+        config_path=placed.config.path.as_posix() if placed.config else None,
+        config_in_the_way=placed.config_is_in_the_way,
+    )
+
+
+def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | None) -> str | None:
+    if STDIN in paths or output is not None:
+        return None
+    given = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
+    return shlex.join(["dsmigrate", *paths, *given, "--write"])
+
+
+def _write(writing: Sequence[Any]) -> str:
+    try:
+        write_all(writing)
+    except WriteError as error:
+        return str(error)
+    return ""
+
+
+def _print(report: Report, placed: Sequence[Placed], *, form: str, patch: bool, quiet: bool) -> None:
+    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
+
+    if form == "json":
+        terminal.write_bytes(json_report.render(report).encode())
+        return
+    if patch:
+        terminal.show_patch(list(_patches(placed)))
+    if not quiet:
+        terminal.show_report(report)
+    else:
+        terminal.show_errors(report)
+
+
+def _patches(placed: Sequence[Placed]) -> Iterator[bytes]:
+    """Yield the diff of each script in the encoding of the script, so that it applies, then that of its config."""
+    shown = set()
+    for item in placed:
+        yield item.outcome.result.diff.encode(item.outcome.encoding, "backslashreplace")
+        if item.config is not None and item.config.path not in shown:
+            shown.add(item.config.path)
+            yield item.config.diff(item.config.path.as_posix()).encode()

@@ -1,0 +1,39 @@
+"""The migration checks its own result: it compiles, brings no undefined name, and leaves no half-converted idiom."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+from pyflakes import checker, messages
+
+from dsmigrate.codemod.model import Change
+
+
+def undefined_names(tree: ast.Module) -> set[str]:
+    """Names that a module uses without defining them, as pyflakes sees it."""
+    found: set[str] = set()
+    for message in checker.Checker(tree).messages:
+        if isinstance(message, messages.UndefinedName | messages.UndefinedLocal | messages.UndefinedExport):
+            found.add(str(message.message_args[0]))
+    return found
+
+
+def unused_imports(tree: ast.Module) -> set[str]:
+    """Imports that nothing uses, as pyflakes writes them: ``module.name``, ``module.name as local``, ``module``."""
+    return {
+        str(message.message_args[0]) for message in checker.Checker(tree).messages if isinstance(message, messages.UnusedImport)
+    }
+
+
+def uncovered_lines(before: str, after: str, changes: list[Change]) -> list[int]:
+    """1-based lines of the original that are gone or changed and that no change speaks of."""
+    covered: set[int] = set()
+    for change in changes:
+        covered.update(range(change.line, change.end_line + 1))
+    old, new = before.splitlines(), after.splitlines()
+    gone: list[int] = []
+    for tag, i1, i2, _, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag in ("replace", "delete"):
+            gone.extend(line for line in range(i1 + 1, i2 + 1) if line not in covered and old[line - 1].strip())
+    return gone

@@ -1,0 +1,314 @@
+"""Where values go: places (variables, attributes, return values) and the bindings between them.
+
+A small, flow-insensitive model of one file. A *place* is something that can hold a value: a variable of a function,
+an attribute of ``self``, an attribute of a named object, or what a function returns. A *binding* says that the value
+of an expression may arrive in a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import libcst as cst
+
+from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree, semantic_children
+
+Place: TypeAlias = tuple[str, int | str, str]
+
+# Names under which a spawned worker is started: the first argument is the function, `args=` its arguments after the
+# process index.
+SPAWNERS = (
+    "torch.multiprocessing.spawn",
+    "torch.multiprocessing.spawn.spawn",
+    "torch.multiprocessing.start_processes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """``place`` may hold ``value`` (its ``index``-th element, where the value is unpacked) after ``statement``."""
+
+    place: Place
+    value: Node
+    index: int | None
+    function: Function
+    statement: Statement
+    kind: str = "assign"
+
+
+class Flow:
+    """The bindings of a file, and the resolution of names to places and of calls to functions."""
+
+    def __init__(self, tree: Tree, imports: Imports) -> None:
+        self.tree = tree
+        self.imports = imports
+        self.bindings: list[Binding] = []
+        self.by_place: dict[Place, list[Binding]] = {}
+        self.instances: dict[Place, Class] = {}
+        self._classes_by_instance()
+        self._collect()
+        self.callers: dict[Function, list[cst.Call]] = {}
+        for call in tree.calls:
+            function = self.callee(call)
+            if function is not None:
+                self.callers.setdefault(function, []).append(call)
+                self._bind_arguments(call, function)
+            if imports.names(call.func) & set(SPAWNERS):
+                self._bind_spawn(call)
+        for binding in self.bindings:
+            self.by_place.setdefault(binding.place, []).append(binding)
+
+    # -- places ---------------------------------------------------------------------------------------------------
+
+    def variable(self, name: str, function: Function) -> Place:
+        """The place of a bare name as seen from a function."""
+        scope: Function | None = function
+        while scope is not None:
+            if name in scope.global_names:
+                break
+            if name in scope.local_names:
+                return ("v", id(scope), name)
+            scope = scope.parent
+        return ("v", id(self.tree.top), name)
+
+    def family(self, cls: Class) -> str:
+        """The name of the topmost base class of the same file: subclasses share their attributes with it."""
+        seen = {cls.name}
+        while True:
+            base = next((b for b in cls.bases if b in self.tree.classes and b not in seen), None)
+            if base is None:
+                return cls.name
+            seen.add(base)
+            cls = self.tree.classes[base]
+
+    def place(self, node: Node, function: Function) -> Place | None:
+        """The place an expression names, or None for anything that is not a name or an attribute."""
+        if isinstance(node, cst.Name):
+            return self.variable(node.value, function)
+        if isinstance(node, cst.Attribute):
+            base = node.value
+            if isinstance(base, cst.Name) and base.value == function.self_name and function.class_seen is not None:
+                return ("a", self.family(function.class_seen), node.attr.value)
+            inner = self.place(base, function)
+            if inner is not None:
+                cls = self.instances.get(inner)
+                if cls is not None:
+                    return ("a", self.family(cls), node.attr.value)
+                text = dotted(base)
+                return ("n", text or "", node.attr.value)
+        if isinstance(node, cst.Subscript):
+            base_text = dotted(node.value)
+            if base_text is not None and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+                key = node.slice[0].slice.value
+                if isinstance(key, cst.SimpleString):
+                    return ("n", base_text, key.value.strip("\"'"))
+        return None
+
+    def returned(self, function: Function, index: int | None = None) -> Place:
+        """The place of what a function returns (of the ``index``-th element of the tuple it returns)."""
+        return ("r", id(function), "" if index is None else str(index))
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def find_method(self, cls: Class, name: str) -> Function | None:
+        """A method by name, looked up through the base classes of the same file."""
+        seen: set[str] = set()
+        queue = [cls]
+        while queue:
+            current = queue.pop(0)
+            if current.name in seen:
+                continue
+            seen.add(current.name)
+            if name in current.methods:
+                return current.methods[name]
+            queue.extend(self.tree.classes[b] for b in current.bases if b in self.tree.classes)
+        # A hook that a base class calls and a subclass overrides.
+        for other in self.tree.classes.values():
+            if cls.name in other.bases and name in other.methods:
+                return other.methods[name]
+        return None
+
+    def function_named(self, node: Node, function: Function) -> Function | None:
+        """The function of this file that an expression names, if any."""
+        if isinstance(node, cst.Name):
+            scope: Function | None = function
+            while scope is not None:
+                if node.value in scope.inner:
+                    return scope.inner[node.value]
+                scope = scope.parent
+            return None
+        if isinstance(node, cst.Attribute):
+            base = node.value
+            if isinstance(base, cst.Name) and base.value == function.self_name and function.class_seen is not None:
+                return self.find_method(function.class_seen, node.attr.value)
+            if (
+                isinstance(base, cst.Call)
+                and isinstance(base.func, cst.Name)
+                and base.func.value == "super"
+                and function.class_seen is not None
+            ):
+                for name in function.class_seen.bases:
+                    parent = self.tree.classes.get(name)
+                    found = self.find_method(parent, node.attr.value) if parent is not None else None
+                    if found is not None:
+                        return found
+                return None
+            place = self.place(base, function)
+            cls = self.instances.get(place) if place is not None else None
+            if cls is None and isinstance(base, cst.Call) and isinstance(base.func, cst.Name):
+                cls = self.tree.classes.get(base.func.value)
+            if cls is not None:
+                return self.find_method(cls, node.attr.value)
+        return None
+
+    def callee(self, call: cst.Call) -> Function | None:
+        """The function of this file that a call runs (``__init__`` for a class), if it can be told."""
+        function = self.tree.statement(call).function
+        if isinstance(call.func, cst.Name) and call.func.value in self.tree.classes:
+            return self.find_method(self.tree.classes[call.func.value], "__init__")
+        return self.function_named(call.func, function)
+
+    def parameter_of(self, call: cst.Call, function: Function, arg: cst.Arg) -> str | None:
+        """The parameter name of ``function`` that an argument of ``call`` fills."""
+        if arg.keyword is not None:
+            return arg.keyword.value if arg.keyword.value in function.params else None
+        if arg.star:
+            return None
+        position = 0
+        for other in call.args:
+            if other is arg:
+                break
+            if other.star:
+                return None
+            position += 1
+        params = self.positional(function, call)
+        return params[position] if position < len(params) else None
+
+    def positional(self, function: Function, call: cst.Call | None = None) -> tuple[str, ...]:
+        """Parameters that positional arguments fill: without ``self`` for methods."""
+        if function.owner is not None and isinstance(function.node, cst.FunctionDef):
+            static = any(dotted(d.decorator) == "staticmethod" for d in function.node.decorators)
+            if not static:
+                return function.params[1:]
+        return function.params
+
+    # -- building -------------------------------------------------------------------------------------------------
+
+    def _classes_by_instance(self) -> None:
+        for statement in self.tree.statements:
+            node = statement.node
+            if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
+                func = node.value.func
+                cls = self.tree.classes.get(func.value) if isinstance(func, cst.Name) else None
+                if cls is None:
+                    continue
+                for target in node.targets:
+                    place = self.place(target.target, statement.function)
+                    if place is not None:
+                        self.instances.setdefault(place, cls)
+
+    def _add(self, target: Node, value: Node, index: int | None, statement: Statement, kind: str = "assign") -> None:
+        function = statement.function
+        if isinstance(target, cst.Tuple | cst.List):
+            if isinstance(value, cst.Tuple | cst.List) and len(value.elements) == len(target.elements):
+                for left, right in zip(target.elements, value.elements, strict=True):
+                    self._add(left.value, right.value, None, statement, kind)
+            elif index is None:
+                for position, element in enumerate(target.elements):
+                    if not isinstance(element, cst.StarredElement):
+                        self._add(element.value, value, position, statement, kind)
+            return
+        place = self.place(target, function)
+        if place is not None:
+            self.bindings.append(Binding(place, value, index, function, statement, kind))
+
+    def _collect(self) -> None:
+        for statement in self.tree.statements:
+            node = statement.node
+            if isinstance(node, cst.Assign):
+                for target in node.targets:
+                    self._add(target.target, node.value, None, statement)
+            elif isinstance(node, cst.AnnAssign) and node.value is not None:
+                self._add(node.target, node.value, None, statement)
+            elif isinstance(node, cst.With):
+                for item in node.items:
+                    if item.asname is not None:
+                        self._add(item.asname.name, item.item, None, statement, "with")
+            elif isinstance(node, cst.For):
+                self._add(node.target, node.iter, None, statement, "for")
+            elif isinstance(node, cst.Return) and node.value is not None and not statement.function.is_module:
+                self._return(node.value, statement)
+            for named in _named_expressions(node):
+                self._add(named.target, named.value, None, statement)
+
+    def _return(self, value: Node, statement: Statement) -> None:
+        function = statement.function
+        if isinstance(value, cst.Tuple):
+            for position, element in enumerate(value.elements):
+                place = self.returned(function, position)
+                self.bindings.append(Binding(place, element.value, None, function, statement, "return"))
+        self.bindings.append(Binding(self.returned(function), value, None, function, statement, "return"))
+
+    def _bind_arguments(self, call: cst.Call, function: Function) -> None:
+        statement = self.tree.statement(call)
+        for arg in call.args:
+            name = self.parameter_of(call, function, arg)
+            if name is not None:
+                place: Place = ("v", id(function), name)
+                self.bindings.append(Binding(place, arg.value, None, statement.function, statement, "argument"))
+
+    def _bind_spawn(self, call: cst.Call) -> None:
+        statement = self.tree.statement(call)
+        target = argument(call, 0, "fn")
+        packed = argument(call, 1, "args")
+        worker = self.function_named(target, statement.function) if target is not None else None
+        if worker is None:
+            return
+        self.callers.setdefault(worker, []).append(call)
+        params = self.positional(worker)
+        if isinstance(packed, cst.Tuple | cst.List):
+            for name, element in zip(params[1:], packed.elements, strict=False):
+                place: Place = ("v", id(worker), name)
+                self.bindings.append(Binding(place, element.value, None, statement.function, statement, "argument"))
+
+
+def _named_expressions(node: Node) -> Iterator[cst.NamedExpr]:
+    if isinstance(node, cst.BaseCompoundStatement):
+        heads = [getattr(node, "test", None)]
+        for head in heads:
+            if head is not None:
+                yield from _walrus(head)
+        return
+    yield from _walrus(node)
+
+
+def _walrus(node: Node) -> Iterator[cst.NamedExpr]:
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.NamedExpr):
+            yield current
+        stack.extend(semantic_children(current))
+
+
+def argument(call: cst.Call, position: int | None, keyword: str | None) -> Node | None:
+    """The value of an argument by position or keyword; None where it is absent or hidden behind a star."""
+    if keyword is not None:
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == keyword:
+                return arg.value
+    if position is not None:
+        for index, arg in enumerate(call.args):
+            if arg.star or arg.keyword is not None:
+                break
+            if index == position:
+                return arg.value
+    return None
+
+
+def has_star_arguments(call: cst.Call) -> bool:
+    """Whether a call passes ``*args`` or ``**kwargs``, so that absent arguments may still be given."""
+    return any(arg.star for arg in call.args)

@@ -1,0 +1,95 @@
+"""The facts that travel between the stages of a migration, and out to the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+NEWEST_DEEPSPEED = "0.19.8"
+
+
+class Kind(str, Enum):
+    """What was decided about one construct of the script."""
+
+    CONVERTED = "converted"
+    KEPT = "kept"
+    TODO = "todo"
+    REFUSED = "refused"
+
+
+class Status(str, Enum):
+    """What became of one file."""
+
+    CONVERTED = "converted"
+    CONVERTED_WITH_TODOS = "converted_with_todos"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decision: ``code`` is an MG code, lines are 1-based lines of the original file, both inclusive."""
+
+    code: str
+    kind: Kind
+    line: int
+    end_line: int
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """The catalogue entry of one MG code.
+
+    ``before`` and ``after`` are complete scripts (or fragments that ``tests/codemod`` completes); they are the test,
+    the documentation page and the text of ``dsmigrate explain``. An idea whose ``after`` is empty refuses ``before``.
+    """
+
+    code: str
+    title: str
+    summary: str
+    why: str
+    source: str
+    kind: Kind
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the person asked for; the defaults keep the script's training as it is.
+
+    ``zero_stage`` is 0 to 3; ``offload`` one of none, cpu, nvme; ``optimizer`` keep or config; ``precision`` keep,
+    fp16 or bf16; ``config`` an existing DeepSpeed config to fit the script to; ``target_version`` a DeepSpeed release.
+    """
+
+    zero_stage: int | None = None
+    offload: str = "none"
+    nvme_path: str | None = None
+    optimizer: str = "keep"
+    precision: str = "keep"
+    config: Mapping[str, Any] | None = None
+    config_name: str = "ds_config.json"
+    target_version: str = NEWEST_DEEPSPEED
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What a migration of one file gives: nothing is written yet.
+
+    ``new_source`` holds the encoded bytes of the converted file, or None where the file stays as it is. ``config`` is
+    the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher.
+    """
+
+    path: str
+    status: Status
+    changes: tuple[Change, ...] = ()
+    diff: str = ""
+    new_source: bytes | None = None
+    config: dict[str, Any] | None = None
+    launch: tuple[str, ...] = ()
+    notes: tuple[Change, ...] = field(default=())

@@ -1,0 +1,75 @@
+"""Dotted names and what they mean once the file's imports are taken into account."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.tree import Node, Tree
+
+
+def dotted(node: Node | None) -> str | None:
+    """``a.b.c`` for a chain of attributes on a name, else None."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+class Imports:
+    """What each imported name of a file stands for, wherever in the file it is imported."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.meaning: dict[str, set[str]] = {}
+        self.modules: set[str] = set()
+        self.star_modules: set[str] = set()
+        for statement in tree.statements:
+            node = statement.node
+            if isinstance(node, cst.Import):
+                for alias in node.names:
+                    self._import(alias)
+            elif isinstance(node, cst.ImportFrom):
+                self._import_from(node)
+
+    def _import(self, alias: cst.ImportAlias) -> None:
+        full = dotted(alias.name) or ""
+        self.modules.add(full)
+        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+            self.meaning.setdefault(alias.asname.name.value, set()).add(full)
+        else:
+            root = full.partition(".")[0]
+            self.meaning.setdefault(root, set()).add(root)
+
+    def _import_from(self, node: cst.ImportFrom) -> None:
+        module = "." * len(node.relative) + (dotted(node.module) or "")
+        self.modules.add(module)
+        if isinstance(node.names, cst.ImportStar):
+            self.star_modules.add(module)
+            return
+        for alias in node.names:
+            name = dotted(alias.name) or ""
+            local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
+            separator = "" if module.endswith(".") else "."
+            self.meaning.setdefault(local, set()).add(f"{module}{separator}{name}")
+
+    def names(self, node: Node | None) -> set[str]:
+        """Every full name a dotted expression may stand for (a name can be imported twice, under try/except)."""
+        text = dotted(node)
+        if text is None:
+            return set()
+        root, _, rest = text.partition(".")
+        found = self.meaning.get(root)
+        if not found:
+            return {text}
+        return {f"{full}.{rest}" if rest else full for full in found}
+
+    def local_names(self, *full: str) -> set[str]:
+        """The local names under which any of the full names is imported."""
+        return {local for local, meanings in self.meaning.items() if meanings & set(full)}
+
+    def is_from_package(self, node: Node | None, package: str) -> bool:
+        """Whether a dotted expression stands for something inside a package."""
+        return any(name == package or name.startswith(package + ".") for name in self.names(node))

@@ -1,0 +1,294 @@
+"""What the steps agree on before anything is edited: decisions, edits, config values, and where the engine lives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from dsmigrate.codemod.edit import Edits
+from dsmigrate.codemod.flow import Flow, Place
+from dsmigrate.codemod.model import Change, Kind, Options
+from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
+from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
+
+
+class RefusedError(Exception):
+    """A reason, with its line, why the file cannot be converted without risk to the training."""
+
+    def __init__(self, code: str, line: int, end_line: int, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.change = Change(code, Kind.REFUSED, line, end_line, message, reason)
+
+
+@dataclass(slots=True)
+class EngineSite:
+    """Where ``deepspeed.initialize`` goes: after ``anchor`` in ``function``.
+
+    ``target`` is the source text that receives the engine, ``model`` the text of the raw model handed over and
+    ``optimizer`` that of the client optimizer. ``replaces`` is the wrap statement that the call stands in for, if the
+    wrap itself is the site.
+    """
+
+    function: Function
+    anchor: Statement
+    target: str
+    model: str
+    optimizer: str
+    replaces: Statement | None = None
+    latest: Statement | None = None
+
+    @property
+    def order(self) -> int:
+        """Statements of ``function`` with a larger order see the engine, the others the raw model."""
+        return self.anchor.last_order
+
+    @property
+    def latest_order(self) -> int:
+        """Up to this order the engine may still be made: nothing before speaks of the model or the optimizer."""
+        return (self.latest or self.anchor).last_order
+
+
+@dataclass(slots=True)
+class RuntimeValue:
+    """A config value that the script itself knows only when it runs: ``config[path] = expression``."""
+
+    path: tuple[str, ...]
+    expression: str
+    line: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """The state that the steps share; see each field."""
+
+    tree: Tree
+    imports: Imports
+    roles: Roles
+    options: Options
+    edits: Edits
+    changes: list[Change] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    runtime: list[RuntimeValue] = field(default_factory=list)
+    site: EngineSite | None = None
+    wraps: list[Wrap] = field(default_factory=list)
+    kept_wraps: list[Wrap] = field(default_factory=list)
+    group: set[str] = field(default_factory=set)
+    needed_imports: dict[str, str] = field(default_factory=dict)
+    dead_names: set[str] = field(default_factory=set)
+    helpers: list[str] = field(default_factory=list)
+    before_engine: list[str] = field(default_factory=list)
+    after_engine: list[str] = field(default_factory=list)
+    handled: set[Node] = field(default_factory=set)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def flow(self) -> Flow:
+        """The bindings of the file."""
+        return self.roles.flow
+
+    @property
+    def zero_stage(self) -> int:
+        """The ZeRO stage of the config: what was asked for, else 2, else 0 where the script needs whole gradients."""
+        if self.options.zero_stage is not None:
+            return self.options.zero_stage
+        return 0 if "stage_zero" in self.facts else 2
+
+    def needs_full_gradients(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
+        """Something works at ZeRO 0 only: choose that stage where it is open, else mark the place for the person."""
+        if self.options.zero_stage in (None, 0):
+            self.facts["stage_zero"] = True
+            if self.options.zero_stage is None:
+                message += "; the config gets ZeRO stage 0"
+            self.kept(code, where, message, reason)
+        else:
+            self.todo(code, where, f"{message}; that works at ZeRO stage 0 only", reason)
+
+    # -- recording ------------------------------------------------------------------------------------------------
+
+    def note(self, code: str, kind: Kind, where: Node | Statement, message: str, reason: str) -> None:
+        """Record a decision about a node or statement."""
+        statement = where if isinstance(where, Statement) else self.tree.statement(where)
+        first, last = statement.line, statement.end_line
+        if isinstance(statement.node, cst.BaseCompoundStatement):
+            last = self.header_end(statement)
+        change = Change(code, kind, first, last, message, reason)
+        if change not in self.changes:
+            self.changes.append(change)
+
+    def header_end(self, statement: Statement) -> int:
+        """The last line of a compound statement's header."""
+        inner = [s for s in self.tree.statements[statement.order + 1 : statement.last_order + 1]]
+        return max(statement.line, inner[0].line - 1) if inner and inner[0].line > statement.line else statement.line
+
+    def converted(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
+        """Record that a construct was rewritten."""
+        self.note(code, Kind.CONVERTED, where, message, reason)
+
+    def kept(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
+        """Record that a construct stays as it is, or behaves a little differently, and why."""
+        self.note(code, Kind.KEPT, where, message, reason)
+
+    def todo(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
+        """Mark a construct for the person, in the report and above its line."""
+        statement = where if isinstance(where, Statement) else self.tree.statement(where)
+        self.note(code, Kind.TODO, statement, message, reason)
+        target = statement.line_node
+        if _is_elif(self.tree, target):
+            while _is_elif(self.tree, target):
+                target = self.tree.parent[target]
+        if not isinstance(target, cst.BaseSmallStatement):
+            self.edits.comment(target, f"TODO(dsmigrate {code}): {message}")
+
+    def refuse(self, code: str, where: Node | Statement, message: str, reason: str) -> RefusedError:
+        """The refusal to raise, at the line of a node or statement."""
+        statement = where if isinstance(where, Statement) else self.tree.statement(where)
+        return RefusedError(code, statement.line, statement.end_line, message, reason)
+
+    def need(self, module: str, statement: str | None = None) -> None:
+        """Make sure that a module is imported in the result."""
+        self.needed_imports.setdefault(module, statement or f"import {module}")
+
+    def set_at_run_time(self, path: tuple[str, ...], expression: str, where: Node | Statement) -> None:
+        """Let the script set a config value from one of its own expressions, just before ``initialize``."""
+        statement = where if isinstance(where, Statement) else self.tree.statement(where)
+        self.runtime = [value for value in self.runtime if value.path != path]
+        self.runtime.append(RuntimeValue(path, expression, statement.line))
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def code(self, node: Node) -> str:
+        """The source text of a node."""
+        return self.tree.code(node)
+
+    def function_of(self, node: Node) -> Function:
+        """The function that a node stands in."""
+        return self.tree.statement(node).function
+
+    def tags(self, node: Node) -> set[str]:
+        """The role tags of an expression where it stands."""
+        return self.roles.here(node)
+
+    def is_model_like(self, node: Node) -> bool:
+        """Whether an expression may be any wrapped model, before it is known which one is trained."""
+        return any(tag[0] in "ER" for tag in self.tags(node))
+
+    def is_ours(self, node: Node) -> bool:
+        """Whether an expression may be the model that is trained (wrapped or not)."""
+        return any(tag[0] in "ER" and tag[1:] in self.group for tag in self.tags(node))
+
+    def is_engine(self, node: Node) -> bool:
+        """Whether an expression will hold the engine where it stands, in the converted script."""
+        tags = self.tags(node)
+        if not any(tag[0] == "E" and tag[1:] in self.group for tag in tags):
+            return False
+        return not self.is_before_engine(node)
+
+    def is_before_engine(self, node: Node) -> bool:
+        """Whether a node runs before the engine exists, as far as the order of one function shows."""
+        site = self.site
+        if site is None:
+            return False
+        statement = self.tree.statement(node)
+        if statement.function is site.function:
+            return statement.order <= site.order
+        return statement.function in self.upstream
+
+    @property
+    def upstream(self) -> set[Function]:
+        """Functions that only ever see the raw model, because the engine is made further down."""
+        found: set[Function] = self.facts.setdefault("upstream", set())
+        return found
+
+    def engine_in(self, node: Node) -> str | None:
+        """The source text by which the engine is known where a node stands, or None."""
+        statement = self.tree.statement(node)
+        return self.engine_name(statement.function, statement)
+
+    def engine_name(self, function: Function, statement: Statement | None = None) -> str | None:
+        """The name of the engine in a function: the variable that is called there, else any that holds it."""
+        candidates: dict[str, int] = {}
+        scope: Function | None = function
+        while scope is not None:
+            for place, tags in self.roles.env.items():
+                if place[0] == "v" and place[1] == id(scope) and self._holds_engine(tags):
+                    name = place[2]
+                    if self.flow.variable(name, function) == place:
+                        candidates.setdefault(name, 1 if scope is function else 0)
+            scope = scope.parent
+        cls = function.class_seen
+        if cls is not None and function.self_name is not None:
+            family = self.flow.family(cls)
+            for place, tags in self.roles.env.items():
+                if place[0] == "a" and place[1] == family and self._holds_engine(tags):
+                    candidates.setdefault(f"{function.self_name}.{place[2]}", 1)
+        for place, tags in self.roles.env.items():
+            if place[0] == "n" and self._holds_engine(tags):
+                base = str(place[1])
+                root = base.partition(".")[0]
+                if root in function.local_names and base:
+                    candidates.setdefault(f"{base}.{place[2]}", 0)
+        if self.site is not None and function is self.site.function:
+            candidates[self.site.target] = candidates.get(self.site.target, 0) + 20
+        if not candidates:
+            return None
+        for call in self.tree.calls:
+            text = dotted(call.func)
+            if text in candidates and self.tree.statement(call).function is function:
+                candidates[text] += 10
+        for use in descendants(function.node) if not function.is_module else ():
+            text = dotted(use) if isinstance(use, cst.Name | cst.Attribute) else None
+            if text in candidates:
+                candidates[text] += 1
+        return max(candidates, key=lambda name: candidates[name])
+
+    def _holds_engine(self, tags: set[str]) -> bool:
+        return any(tag[0] == "E" and tag[1:] in self.group for tag in tags)
+
+    def statements_between(self, first: Statement, last: Statement) -> Iterator[Statement]:
+        """Statements of one function strictly between two of its statements, in source order."""
+        for statement in first.function.statements:
+            if first.last_order < statement.order < last.order:
+                yield statement
+
+    def place_of(self, node: Node) -> Place | None:
+        """The place that an expression names where it stands."""
+        return self.flow.place(node, self.function_of(node))
+
+    def trained_optimizers(self) -> list[OptimizerSite]:
+        """The optimizer sites of the file."""
+        return self.roles.optimizers
+
+
+def _is_elif(tree: Tree, node: Node) -> bool:
+    parent = tree.parent.get(node)
+    return isinstance(node, cst.If) and isinstance(parent, cst.If) and parent.orelse is node
+
+
+_IDENTIFIER = re.compile(r"^[A-Za-z_]\w*$")
+
+
+def is_identifier(text: str) -> bool:
+    """Whether source text is one bare name."""
+    return bool(_IDENTIFIER.match(text))
+
+
+def is_literal_number(node: Node) -> bool:
+    """Whether a node is a number written out (with a sign, perhaps)."""
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.operator, cst.Minus | cst.Plus) and is_literal_number(node.expression)
+    return isinstance(node, cst.Integer | cst.Float)
+
+
+def number(node: Node) -> int | float | None:
+    """The value of a written-out number, else None."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = number(node.expression)
+        return None if inner is None else -inner
+    if isinstance(node, cst.Integer | cst.Float):
+        return node.evaluated_value
+    return None

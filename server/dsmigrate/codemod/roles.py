@@ -1,0 +1,545 @@
+"""The roles that values play in a training script, carried to a fixpoint over the bindings of the file.
+
+Role tags are short strings: ``E0`` the model as wrapped by the first DDP call, ``R0`` the same model unwrapped,
+``O0`` an optimizer, ``S`` a learning-rate scheduler, ``G`` a gradient scaler, ``C`` an autocast context, ``N`` an
+averaged copy of the model (EMA).  Recognition changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Binding, Flow, Place, argument
+from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree, descendants
+
+DDP_NAMES = frozenset({
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.nn.parallel.distributed.DistributedDataParallel",
+    "torch.nn.DistributedDataParallel",
+    "apex.parallel.DistributedDataParallel",
+    "apex.parallel.distributed.DistributedDataParallel",
+    "DistributedDataParallel",
+    "nn.parallel.DistributedDataParallel",
+})  # fmt: skip
+DATA_PARALLEL_NAMES = frozenset({
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+    "torch.nn.parallel.data_parallel.DataParallel",
+    "nn.DataParallel",
+})
+SCALER_NAMES = frozenset({
+    "torch.cuda.amp.GradScaler",
+    "torch.amp.GradScaler",
+    "torch.cuda.amp.grad_scaler.GradScaler",
+    "torch.amp.grad_scaler.GradScaler",
+    "torch.cpu.amp.GradScaler",
+    "GradScaler",
+})
+AUTOCAST_NAMES = frozenset({
+    "torch.autocast",
+    "torch.amp.autocast",
+    "torch.cuda.amp.autocast",
+    "torch.cpu.amp.autocast",
+    "torch.amp.autocast_mode.autocast",
+    "torch.cuda.amp.autocast_mode.autocast",
+    "autocast",
+})
+
+# Calls and methods that give the same model back (possibly moved, cast, compiled or converted in place).
+PASS_METHODS = frozenset({
+    "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "requires_grad_", "to_empty", "share_memory",
+    "xpu", "npu", "type",
+})  # fmt: skip
+PASS_CALLS = re.compile(
+    r"(?:^|\.)(?:compile|convert_sync_batchnorm|convert_syncbn_model|script|prepare_model|DataParallel|replace_ln"
+    r"|trace|optimize|freeze|nvfuser|convert_syncbn|SyncBatchNorm)$"
+)
+_OPTIMIZER_WORD = re.compile(r"optim(?!al)", re.IGNORECASE)
+_OPTIMIZER_NAME = re.compile(r"^(?:_?optim(?:izer)?s?\d*|opt|opti|\w*_optim(?:izer)?|optim(?:izer)?_\w+|\w+_opt|optimiser)$")
+_SCHEDULER_WORD = re.compile(r"sched|warmup_?lr|lr_?warm|annealing", re.IGNORECASE)
+_EMA_WORD = re.compile(r"(?:^|[._])ema|averagedmodel|modelema|model_ema", re.IGNORECASE)
+
+TORCH_OPTIMIZERS = frozenset({
+    "SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD", "LBFGS",
+    "SparseAdam", "Adafactor", "Muon",
+})  # fmt: skip
+KNOWN_OPTIMIZER_CLASSES = TORCH_OPTIMIZERS | frozenset({
+    "LARS", "LARC", "LAMB", "Lamb", "FusedAdam", "FusedLAMB", "FusedSGD", "BertAdam", "Lion", "Adam8bit", "AdamW8bit",
+    "PagedAdamW8bit", "Lookahead", "Shampoo", "SOAP", "AdaBelief", "Ranger", "DAdaptAdam", "Prodigy", "NovoGrad",
+    "RMSpropTF", "Sophia", "SophiaG", "AdamP", "SGDP", "Adan", "MADGRAD", "FusedNovoGrad", "AdaBound", "RangerLars",
+})  # fmt: skip
+
+
+@dataclass(slots=True)
+class Wrap:
+    """One DDP construction: the call, its statement, the model inside and the function it stands in."""
+
+    index: int
+    call: cst.Call
+    statement: Statement
+    model: Node | None
+    is_apex: bool = False
+
+    @property
+    def function(self) -> Function:
+        """The function that the wrap stands in."""
+        return self.statement.function
+
+
+@dataclass(slots=True)
+class OptimizerSite:
+    """A place where an optimizer is made (or first seen, where it comes from outside the file)."""
+
+    index: int
+    node: Node
+    statement: Statement
+    call: cst.Call | None
+    place: Place | None
+
+
+@dataclass(slots=True)
+class Roles:
+    """The result: tags per place, and the sites they come from."""
+
+    flow: Flow
+    wraps: list[Wrap] = field(default_factory=list)
+    optimizers: list[OptimizerSite] = field(default_factory=list)
+    env: dict[Place, set[str]] = field(default_factory=dict)
+    data_parallel: list[cst.Call] = field(default_factory=list)
+    scalers: list[cst.Call] = field(default_factory=list)
+    used_as_optimizer: set[str] | None = None
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def of(self, node: Node | None, function: Function) -> set[str]:
+        """The tags that the value of an expression may carry."""
+        return _evaluate(self, node, function) if node is not None else set()
+
+    def here(self, node: Node) -> set[str]:
+        """The tags of an expression where it stands."""
+        return self.of(node, self.flow.tree.statement(node).function)
+
+    def is_optimizer(self, node: Node) -> bool:
+        """Whether an expression may be an optimizer."""
+        return any(tag[0] == "O" for tag in self.here(node))
+
+    def is_scaler(self, node: Node) -> bool:
+        """Whether an expression may be a gradient scaler."""
+        return "G" in self.here(node)
+
+    def is_scheduler(self, node: Node) -> bool:
+        """Whether an expression is a learning-rate scheduler and nothing else."""
+        tags = self.here(node)
+        return "S" in tags and not any(tag[0] == "O" for tag in tags)
+
+    def is_model(self, node: Node) -> bool:
+        """Whether an expression may be the wrapped or unwrapped model."""
+        return any(tag[0] in "ER" for tag in self.here(node))
+
+
+def qualifies(imports: Imports, node: Node | None, names: frozenset[str]) -> bool:
+    """Whether an expression names one of the given full names, imports taken into account."""
+    return bool(imports.names(node) & names)
+
+
+def is_ddp_class(imports: Imports, node: Node | None) -> bool:
+    """Whether an expression names a DistributedDataParallel class (torch's or apex's, under any import)."""
+    found = imports.names(node)
+    if found & DDP_NAMES:
+        return True
+    return any(name.endswith(".DistributedDataParallel") and name.startswith((".", "torch", "apex")) for name in found)
+
+
+def recognise(tree: Tree, imports: Imports) -> Roles:
+    """Give every place of the file its roles."""
+    flow = Flow(tree, imports)
+    roles = Roles(flow)
+    _find_wraps(roles)
+    _seed_optimizers(roles)
+    _seed_by_use(roles)
+    for last in (False, True):
+        for _ in range(12):
+            if not _propagate(roles):
+                break
+        # What is used as an optimizer although no value was seen to arrive there: it came by a way not followed.
+        if last or not _seed_by_use(roles, bound_too=True):
+            break
+    return roles
+
+
+def _find_wraps(roles: Roles) -> None:
+    tree, imports = roles.flow.tree, roles.flow.imports
+    for call in tree.calls:
+        if is_ddp_class(imports, call.func):
+            model = argument(call, 0, "module")
+            if model is None:
+                continue
+            apex = any(name.startswith("apex") for name in imports.names(call.func))
+            roles.wraps.append(Wrap(len(roles.wraps), call, tree.statement(call), model, apex))
+        elif qualifies(imports, call.func, DATA_PARALLEL_NAMES):
+            roles.data_parallel.append(call)
+        elif qualifies(imports, call.func, SCALER_NAMES):
+            roles.scalers.append(call)
+
+
+def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
+    return any(
+        name.endswith("Optimizer") for base in cls.bases for name in roles.flow.imports.meaning.get(base, {base})
+    ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
+
+
+def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
+    """Whether a call makes an optimizer: a torch or known class, a class of the file, or a factory named so."""
+    imports = roles.flow.imports
+    for name in imports.names(call.func):
+        head, _, last = name.rpartition(".")
+        if "lr_scheduler" in name:
+            return False
+        cls = roles.flow.tree.classes.get(name)
+        if cls is not None:
+            return _class_is_optimizer(cls, roles)
+        if head in {"torch.optim", "torch.optim._multi_tensor", "optim", "torch.distributed.optim"} and last[:1].isupper():
+            return True
+        if last in KNOWN_OPTIMIZER_CLASSES:
+            return True
+        if last.endswith(("Optimizer", "Optim")) and last[:1].isupper() and _takes_parameters(call):
+            return True
+        lowered = last.lower()
+        if (
+            _OPTIMIZER_WORD.search(lowered)
+            and not _SCHEDULER_WORD.search(lowered)
+            and re.match(r"^_*(?:create|build|get|make|configure|prepare|setup|init|construct|load)?_?\w*optim", lowered)
+            and not lowered.startswith(("load_state", "save", "adjust", "update", "step", "optimize", "zero", "set_"))
+            and not re.search(r"param|group|state|args|config|name|wd|dtype", lowered)
+        ):
+            return True
+    func = call.func
+    # getattr(torch.optim, name)(...) and optim.__dict__[name](...)
+    if isinstance(func, cst.Call) and dotted(func.func) == "getattr" and func.args:
+        return roles.flow.imports.is_from_package(func.args[0].value, "torch.optim")
+    if isinstance(func, cst.Subscript) and isinstance(func.value, cst.Attribute):
+        return roles.flow.imports.is_from_package(func.value.value, "torch.optim")
+    return False
+
+
+def _takes_parameters(call: cst.Call) -> bool:
+    """Whether a class named like an optimizer is given parameters or a model (there are other optimizers in the world)."""
+    return any(
+        isinstance(sub, cst.Name) and re.search(r"param|model|net|group", sub.value, re.IGNORECASE)
+        for arg in call.args
+        for sub in descendants(arg.value)
+    )
+
+
+def _is_scheduler_call(roles: Roles, call: cst.Call) -> bool:
+    for name in roles.flow.imports.names(call.func):
+        last = name.rpartition(".")[2]
+        if "lr_scheduler" in name and last[:1].isupper():
+            return True
+        if _SCHEDULER_WORD.search(last) and not last.startswith(("adjust", "update", "step", "load")):
+            return True
+    return False
+
+
+def _seed_optimizers(roles: Roles) -> None:
+    tree, flow = roles.flow.tree, roles.flow
+    for binding in flow.bindings:
+        name = binding.place[2]
+        value = binding.value
+        if binding.kind not in ("assign", "with") or not isinstance(value, cst.Call):
+            continue
+        if binding.index is None:
+            if is_optimizer_call(roles, value) and _is_made_here(flow, value):
+                if not _SCHEDULER_WORD.search(name):
+                    _add_optimizer(roles, value, binding.statement, binding.place)
+            elif (
+                _OPTIMIZER_NAME.match(name)
+                and not _is_scheduler_call(roles, value)
+                and flow.callee(value) is None
+                and not is_parser_call(value)
+                and _steps_somewhere(roles, name)
+            ):
+                _add_optimizer(roles, value, binding.statement, binding.place)
+        elif _OPTIMIZER_NAME.match(name) and flow.callee(value) is None and not _is_amp_initialize(roles, value):
+            _add_optimizer(roles, value, binding.statement, binding.place)
+    for statement in tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Return) and isinstance(node.value, cst.Call) and is_optimizer_call(roles, node.value):
+            if _is_made_here(flow, node.value):
+                _add_optimizer(roles, node.value, statement, None)
+        elif isinstance(node, cst.Return) and isinstance(node.value, cst.Tuple):
+            for element in node.value.elements:
+                value = element.value
+                if isinstance(value, cst.Call) and is_optimizer_call(roles, value) and _is_made_here(flow, value):
+                    _add_optimizer(roles, value, statement, None)
+
+
+def _is_made_here(flow: Flow, call: cst.Call) -> bool:
+    """Whether a call makes the object itself, rather than running a factory of this file that returns it."""
+    callee = flow.callee(call)
+    return callee is None or callee.name == "__init__"
+
+
+def _steps_somewhere(roles: Roles, name: str) -> bool:
+    """Whether a name is used as an optimizer anywhere: stepped, zeroed, asked for its groups, or handed to a scaler."""
+    known: set[str] | None = roles.used_as_optimizer
+    if known is None:
+        known = set()
+        for call in roles.flow.tree.calls:
+            func = call.func
+            if not isinstance(func, cst.Attribute):
+                continue
+            if func.attr.value in ("step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"):
+                known.add((dotted(func.value) or "").rpartition(".")[2])
+            if func.attr.value in ("step", "unscale_") and call.args:
+                known.add((dotted(call.args[0].value) or "").rpartition(".")[2])
+        roles.used_as_optimizer = known
+    return name in known
+
+
+def is_parser_call(call: cst.Call) -> bool:
+    """Whether a call reads options rather than making an object."""
+    text = dotted(call.func) or ""
+    return text.endswith(("parse_args", "add_argument", "add_argument_group", "get", "pop", "state_dict"))
+
+
+def _is_amp_initialize(roles: Roles, call: cst.Call) -> bool:
+    return any(name.endswith("amp.initialize") for name in roles.flow.imports.names(call.func))
+
+
+def _add_optimizer(roles: Roles, node: Node, statement: Statement, place: Place | None) -> None:
+    index = len(roles.optimizers)
+    call = node if isinstance(node, cst.Call) else None
+    roles.optimizers.append(OptimizerSite(index, node, statement, call, place))
+    if place is not None:
+        roles.env.setdefault(place, set()).add(f"O{index}")
+
+
+def _seed_by_use(roles: Roles, *, bound_too: bool = False) -> bool:
+    """Parameters and outside values that are used as optimizers or schedulers although nothing here makes them."""
+    tree, flow = roles.flow.tree, roles.flow
+    seeded = False
+    methods: dict[Place, set[str]] = {}
+    first: dict[Place, tuple[Node, Statement]] = {}
+    for call in tree.calls:
+        if not isinstance(call.func, cst.Attribute):
+            continue
+        statement = tree.statement(call)
+        place = flow.place(call.func.value, statement.function)
+        if place is None:
+            continue
+        methods.setdefault(place, set()).add(call.func.attr.value)
+        first.setdefault(place, (call.func.value, statement))
+    for place, used in methods.items():
+        name = place[2]
+        if roles.env.get(place):
+            continue
+        if _SCHEDULER_WORD.search(name):
+            if "step" in used:
+                roles.env.setdefault(place, set()).add("S")
+            continue
+        if ("step" in used and ("zero_grad" in used or _OPTIMIZER_NAME.match(name))) or (
+            "zero_grad" in used and _OPTIMIZER_NAME.match(name)
+        ):
+            if not bound_too and any(b.kind in ("assign", "argument", "return") for b in _bindings_to(roles, place)):
+                continue  # a value made in this file; the fixpoint will tell
+            if any(tag[0] in "ER" for tag in roles.env.get(place, ())):
+                continue
+            seeded = True
+            node, statement = first[place]
+            index = len(roles.optimizers)
+            roles.optimizers.append(OptimizerSite(index, node, statement, None, place))
+            roles.env.setdefault(place, set()).add(f"O{index}")
+            for binding in _bindings_to(roles, place):
+                if isinstance(binding.value, cst.Name) and binding.value.value in binding.function.params:
+                    source = flow.variable(binding.value.value, binding.function)
+                    roles.env.setdefault(source, set()).add(f"O{index}")
+    return seeded
+
+
+def _bindings_to(roles: Roles, place: Place) -> list[Binding]:
+    return [
+        b
+        for b in roles.flow.by_place.get(place, ())
+        if not (isinstance(b.value, cst.Name) and b.value.value == "None")
+    ]
+
+
+def _propagate(roles: Roles) -> bool:
+    changed = False
+    flow = roles.flow
+    for wrap in roles.wraps:
+        if wrap.model is not None:
+            changed |= _mark_raw(roles, wrap.model, wrap.function, f"R{wrap.index}")
+    for binding in flow.bindings:
+        if binding.kind == "for":
+            tags = _element_tags(roles, binding)
+        elif binding.index is None:
+            tags = _evaluate(roles, binding.value, binding.function)
+        else:
+            tags = _evaluate_element(roles, binding.value, binding.index, binding.function)
+        known = roles.env.setdefault(binding.place, set())
+        if not tags <= known:
+            known |= tags
+            changed = True
+        # The raw model flows backwards: what ends up inside DDP was the raw model before.
+        raw = {tag for tag in known if tag[0] == "R"}
+        if raw and binding.index is None and binding.kind != "for":
+            for tag in raw:
+                changed |= _mark_raw(roles, binding.value, binding.function, tag)
+        elif raw and binding.index is not None and isinstance(binding.value, cst.Call):
+            function = flow.callee(binding.value)
+            if function is not None:
+                place = flow.returned(function, binding.index)
+                if not raw <= roles.env.setdefault(place, set()):
+                    roles.env[place] |= raw
+                    changed = True
+    return changed
+
+
+def _element_tags(roles: Roles, binding: Binding) -> set[str]:
+    value = binding.value
+    if isinstance(value, cst.List | cst.Tuple):
+        tags: set[str] = set()
+        for element in value.elements:
+            tags |= _evaluate(roles, element.value, binding.function)
+        return {tag for tag in tags if tag[0] in "OS"}
+    return set()
+
+
+def _mark_raw(roles: Roles, node: Node, function: Function, tag: str) -> bool:
+    node = through(roles, node)
+    if isinstance(node, cst.IfExp):
+        return _mark_raw(roles, node.body, function, tag) | _mark_raw(roles, node.orelse, function, tag)
+    if isinstance(node, cst.Call):
+        callee = roles.flow.callee(node)
+        if callee is not None and callee.name != "__init__":
+            place = roles.flow.returned(callee)
+            known = roles.env.setdefault(place, set())
+            if tag not in known:
+                known.add(tag)
+                return True
+        return False
+    place = roles.flow.place(node, function)
+    if place is None:
+        return False
+    known = roles.env.setdefault(place, set())
+    if tag in known:
+        return False
+    known.add(tag)
+    return True
+
+
+def through(roles: Roles, node: Node) -> Node:
+    """The model inside ``model.to(device)``, ``torch.compile(model)``, ``SyncBatchNorm.convert…(model)`` and such."""
+    while isinstance(node, cst.Call):
+        func = node.func
+        if isinstance(func, cst.Attribute) and func.attr.value in PASS_METHODS and not _is_module_name(roles, func.value):
+            node = func.value
+            continue
+        text = dotted(func)
+        if text is not None and node.args and PASS_CALLS.search(text) and roles.flow.callee(node) is None:
+            node = node.args[0].value
+            continue
+        break
+    return node
+
+
+def _is_module_name(roles: Roles, node: Node) -> bool:
+    text = dotted(node)
+    return text is not None and text.partition(".")[0] in roles.flow.imports.meaning
+
+
+def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:
+    flow, imports = roles.flow, roles.flow.imports
+    if isinstance(node, cst.Name):
+        return set(roles.env.get(flow.variable(node.value, function), ()))
+    if isinstance(node, cst.Attribute):
+        place = flow.place(node, function)
+        tags = set(roles.env.get(place, ())) if place is not None else set()
+        if node.attr.value in ("module", "_orig_mod"):
+            inner = _evaluate(roles, node.value, function)
+            tags |= {"R" + tag[1:] for tag in inner if tag[0] in "ER"}
+        return tags
+    if isinstance(node, cst.IfExp):
+        return _evaluate(roles, node.body, function) | _evaluate(roles, node.orelse, function)
+    if isinstance(node, cst.BooleanOperation):
+        return _evaluate(roles, node.left, function) | _evaluate(roles, node.right, function)
+    if isinstance(node, cst.NamedExpr):
+        return _evaluate(roles, node.value, function)
+    if isinstance(node, cst.Subscript):
+        place = flow.place(node, function)
+        return set(roles.env.get(place, ())) if place is not None else set()
+    if isinstance(node, cst.Call):
+        return _evaluate_call(roles, node, function)
+    return set()
+
+
+def _evaluate_call(roles: Roles, node: cst.Call, function: Function) -> set[str]:
+    flow, imports = roles.flow, roles.flow.imports
+    for wrap in roles.wraps:
+        if wrap.call is node:
+            return {f"E{wrap.index}"}
+    inner = through(roles, node)
+    if inner is not node:
+        return _evaluate(roles, inner, function)
+    for site in roles.optimizers:
+        if site.node is node:
+            return {f"O{site.index}"}
+    if qualifies(imports, node.func, SCALER_NAMES):
+        return {"G"}
+    if qualifies(imports, node.func, AUTOCAST_NAMES):
+        return {"C"}
+    callee = flow.callee(node)
+    if callee is not None:
+        if callee.name == "__init__":
+            return set()
+        return set(roles.env.get(flow.returned(callee), ()))
+    text = dotted(node.func) or ""
+    if text == "getattr" and len(node.args) >= 2 and isinstance(node.args[1].value, cst.SimpleString):
+        if node.args[1].value.evaluated_value == "module":
+            tags = _evaluate(roles, node.args[0].value, function)
+            return {"R" + tag[1:] for tag in tags if tag[0] in "ER"}
+        return set()
+    if _is_scheduler_call(roles, node):
+        return {"S"}
+    if _EMA_WORD.search(text) or text.endswith("deepcopy"):
+        if any(tag[0] in "ER" for arg in node.args for tag in _evaluate(roles, arg.value, function)):
+            return {"N"}
+        return set()
+    last = text.rpartition(".")[2]
+    if re.search(r"unwrap|de_parallel|get_raw|strip_ddp|without_ddp|unparallel", last):
+        tags = {tag for arg in node.args[:1] for tag in _evaluate(roles, arg.value, function)}
+        return {"R" + tag[1:] for tag in tags if tag[0] in "ER"}
+    return set()
+
+
+def _evaluate_element(roles: Roles, node: Node, index: int, function: Function) -> set[str]:
+    flow = roles.flow
+    if isinstance(node, cst.Call):
+        for site in roles.optimizers:
+            if site.node is node:
+                # The whole call was seeded for one element of its tuple: the binding of that element has the tag.
+                return set()
+        if _is_amp_initialize(roles, node):
+            value = argument(node, index, ("models", "optimizers")[index] if index < 2 else None)
+            return _evaluate(roles, value, function) if value is not None else set()
+        callee = flow.callee(node)
+        if callee is not None:
+            return set(roles.env.get(flow.returned(callee, index), ()))
+        if index == 1 and _is_scheduler_call(roles, node):
+            return {"S"}
+    if isinstance(node, cst.IfExp):
+        return _evaluate_element(roles, node.body, index, function) | _evaluate_element(
+            roles, node.orelse, index, function
+        )
+    return set()
+
+
+def names_in(node: Node) -> set[str]:
+    """Every bare name that an expression reads."""
+    return {sub.value for sub in descendants(node) if isinstance(sub, cst.Name)}

@@ -1,0 +1,1 @@
+"""One conversion step per file; each carries the MG codes it decides."""

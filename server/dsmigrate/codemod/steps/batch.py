@@ -1,0 +1,178 @@
+"""MG7xx: the values of the config that the script knows: batch size, ZeRO section, offload."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.loop import find_backward
+from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.values import option_calls, option_default, option_name, resolve
+
+IDEAS = (
+    Idea(
+        "MG701",
+        "The micro-batch size follows the script",
+        "train_micro_batch_size_per_gpu is the batch size of the training loader, from the same option or literal.",
+        "The script keeps its own DataLoader and sampler; the number tells DeepSpeed the batch geometry, which it uses "
+        "for throughput figures. The same command line means the same training.",
+        "deepspeed/runtime/config.py, _batch_assertion",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG702",
+        "The micro-batch size is not readable from the script",
+        "train_micro_batch_size_per_gpu is 1 in the config; put the real one there for correct throughput figures.",
+        "With the script's own loader the number does not change the training.",
+        "deepspeed/runtime/engine.py, tput_timer",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG703",
+        "The ZeRO stage",
+        "What is partitioned over the ranks: nothing (0), optimizer state (1), gradients too (2), parameters too (3).",
+        "Stages 0 to 3 give the same losses in fp32; they differ in memory and communication.",
+        "deepspeed/runtime/zero/config.py",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG704",
+        "The existing config says something else",
+        "A key of the given config contradicts what the script does.",
+        "With --config the script is fitted to a config that is there; contradictions are reported, never resolved.",
+        "dsmigrate migrate --config",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG705",
+        "ZeRO stage 3 partitions the parameters",
+        "Weights read outside forward are empty at stage 3 unless gathered.",
+        "state_dict() has shapes (0,), deepcopy of the module fails, averaged copies need GatheredParameters.",
+        "engine-semantics 16",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG706",
+        "A frozen group of parameters",
+        "A parameter group without a single trainable parameter fails at ZeRO 1 and 2.",
+        "IndexError in the partitioning; leave such groups out of the optimizer.",
+        "engine-semantics 8",
+        Kind.TODO,
+    ),
+)
+
+_LOADER = re.compile(r"(?:^|\.)(?:DataLoader|NeighborLoader|PrefetchLoader|MultiEpochsDataLoader|NeighborSampler|"
+                     r"GraphDataLoader|DataLoaderX|FastDataLoader|StatefulDataLoader|LinkNeighborLoader|HGTLoader)$")  # fmt: skip
+
+
+def run(plan: Plan) -> None:
+    """Fill the parts of the config that follow from the script and the options."""
+    _micro_batch(plan)
+    _zero(plan)
+
+
+def _micro_batch(plan: Plan) -> None:
+    plan.config.setdefault("train_micro_batch_size_per_gpu", 1)
+    node, function, statement = _batch_size(plan)
+    where = statement if statement is not None else plan.wraps[0].statement
+    if node is not None and function is not None:
+        value = resolve(plan, node, function)
+        static = value.static if isinstance(value.static, int) and not isinstance(value.static, bool) else None
+        if static is None and isinstance(value.static, float) and value.static.is_integer():
+            static = int(value.static)
+        if static is not None and static > 0:
+            plan.config["train_micro_batch_size_per_gpu"] = static
+        if value.expression is not None:
+            plan.set_at_run_time(("train_micro_batch_size_per_gpu",), value.expression, where)
+        if value.expression is not None or static is not None:
+            shown = value.expression if value.expression is not None else str(static)
+            plan.converted("MG701", where, f"train_micro_batch_size_per_gpu = {shown}", "the training loader's batch size")
+            return
+    plan.kept("MG702", where, "train_micro_batch_size_per_gpu is 1 in the config: the loader's batch size is not readable here",
+              "the script's own loader decides; the number only matters for throughput figures")  # fmt: skip
+
+
+def _batch_size(plan: Plan) -> tuple[Node | None, Function | None, Statement | None]:
+    """The batch-size expression of the loader that feeds the training loop."""
+    candidates: list[tuple[int, cst.Call, Node]] = []
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    for call in plan.tree.calls:
+        if not _LOADER.search(dotted(call.func) or ""):
+            continue
+        size = argument(call, 1, "batch_size")
+        if size is None or dotted(size) == "None":
+            continue
+        statement = plan.tree.statement(call)
+        score = 0
+        text = _bound_name(statement).lower()
+        context = f"{text} {statement.function.name.lower()}"
+        if "train" in context:
+            score += 4
+        if re.search(r"val|test|eval|valid|dev|query|sample", context):
+            score -= 4
+        if statement.function in training:
+            score += 2
+        sampler = argument(call, None, "sampler")
+        shuffle = argument(call, None, "shuffle")
+        if sampler is not None or (shuffle is not None and dotted(shuffle) == "True"):
+            score += 1
+        candidates.append((score, call, size))
+    if candidates:
+        best = max(candidates, key=lambda item: item[0])
+        statement = plan.tree.statement(best[1])
+        return best[2], statement.function, statement
+    return _by_name(plan)
+
+
+def _bound_name(statement: Statement) -> str:
+    node = statement.node
+    if isinstance(node, cst.Assign):
+        return dotted(node.targets[0].target) or ""
+    return ""
+
+
+def _by_name(plan: Plan) -> tuple[Node | None, Function | None, Statement | None]:
+    """``args.batch_size`` or a variable of that name, where no loader is made in this file."""
+    for call in option_calls(plan):
+        name = option_name(call)
+        if name in ("batch_size", "batchsize", "micro_batch_size", "train_batch_size", "batch_size_per_gpu",
+                    "per_gpu_train_batch_size", "batch"):  # fmt: skip
+            default = option_default(plan, name)
+            if isinstance(default, int):
+                statement = plan.tree.statement(call)
+                for use in plan.tree.statements:
+                    if isinstance(use.node, cst.BaseCompoundStatement):
+                        continue
+                    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+                    for sub in descendants(use.node):
+                        if isinstance(sub, cst.Attribute) and sub.attr.value == name and isinstance(sub.value, cst.Name):
+                            return sub, use.function, statement
+                return None, None, None
+    for statement in plan.tree.top.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign) and dotted(node.targets[0].target) in ("batch_size", "device_batch_size",
+                                                                               "micro_batch_size", "BATCH_SIZE"):  # fmt: skip
+            return node.targets[0].target, plan.tree.top, statement
+    return None, None, None
+
+
+def _zero(plan: Plan) -> None:
+    stage = plan.zero_stage
+    section: dict[str, object] = {"stage": stage}
+    if plan.options.offload != "none" and stage >= 1:
+        offload: dict[str, object] = {"device": plan.options.offload}
+        if plan.options.offload == "nvme" and plan.options.nvme_path:
+            offload["nvme_path"] = plan.options.nvme_path
+        section["offload_optimizer"] = offload
+        if stage == 3:
+            section["offload_param"] = dict(offload)
+        plan.config["zero_force_ds_cpu_optimizer"] = False
+        plan.note("MG604", Kind.CONVERTED, plan.wraps[0].statement, "zero_force_ds_cpu_optimizer: false",
+                  "the script's own optimizer steps on the CPU")  # fmt: skip
+    plan.config["zero_optimization"] = section

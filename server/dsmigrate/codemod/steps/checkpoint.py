@@ -1,0 +1,638 @@
+"""MG62x: resume checkpoints become DeepSpeed checkpoints, weights-only exports stay.
+
+A DeepSpeed checkpoint is a directory that all ranks write together, while scripts save under a rank guard, often deep
+inside helpers, at a path that only rank 0 works out. So the guarded place *requests* the checkpoint (as it called
+``torch.save``), and behind the guard all ranks save what rank 0 requested. What the script put into its dictionary
+(epoch, scheduler, scaler, EMA, RNG state) travels as client state under one key, so that no name can collide with
+DeepSpeed's own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG621",
+        "A resume checkpoint is saved by the engine",
+        "What torch.save wrote under a rank guard is requested there and saved by all ranks behind the guard.",
+        "The optimizer state is spread over the ranks and engine.save_checkpoint is collective: under a rank guard it "
+        "waits for ever. The path keeps its meaning: its directory holds the checkpoint, its last part is the tag.",
+        "engine-semantics 13-14; https://github.com/deepspeedai/DeepSpeed/issues/2993",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG622",
+        "A resume checkpoint is loaded by the engine",
+        "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
+        "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
+        "wins. Checkpoints that the DDP script wrote cannot be read.",
+        "engine-semantics 12-13",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG623",
+        "A checkpoint is a directory",
+        "isfile, is_file, copyfile and remove become exists, another save and rmtree.",
+        "os.path.isfile would be false for a DeepSpeed checkpoint, and training would silently start from scratch.",
+        "engine-semantics 14",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG624",
+        "A weights-only export stays",
+        "torch.save of model.state_dict() writes the whole model at ZeRO 0, 1 and 2.",
+        "At ZeRO 3 the module holds empty tensors unless the parameters are gathered on all ranks.",
+        "engine-semantics 16",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG625",
+        "Weights are loaded after the engine is made",
+        "load_state_dict on the module is undone by the next step at ZeRO 1-3.",
+        "The engine's master copy was taken before. Load the weights before deepspeed.initialize.",
+        "engine-semantics 12",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG626",
+        "The optimizer state goes through a helper of another module",
+        "A function outside this file saves or loads the optimizer's state.",
+        "At ZeRO 1-3 the optimizer object holds this rank's part only; engine.save_checkpoint and load_checkpoint have to "
+        "take over in that helper.",
+        "engine-semantics 13",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG627",
+        "Optimizer state used outside a checkpoint",
+        "optimizer.state_dict() and optimizer.state hold this rank's flat partition at ZeRO 1-3.",
+        "Reads of the learning rate through param_groups are fine; reads of the state are not.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG628",
+        "Weights are gathered for an export at ZeRO 3",
+        "GatheredParameters on all ranks around the rank guard, a no-op below stage 3.",
+        "state_dict() has shapes (0,) at ZeRO 3 otherwise.",
+        "engine-semantics 16",
+        Kind.CONVERTED,
+    ),
+)
+
+_RANKISH = re.compile(
+    r"rank|is_main|is_master|main_process|master_process|is_primary|primary|is_chief|\bmaster\b|is_root|is_global_zero|"
+    r"\bgpu(?:_id)?\b\s*==\s*0|is_logger|local_master|get_rank",
+    re.IGNORECASE,
+)
+_COUNTER = re.compile(
+    r"^(?:\w*(?:epoch|step|iter|idx|index|batch_i|it|num|count|ep|update)s?\w*|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
+    r"hparams|params|FLAGS|len|True|False|None|int|math|\w*(?:interval|freq|every|total|max|last|loader|dataloader)\w*)$",
+    re.IGNORECASE,
+)
+_SAVERS = frozenset({"torch.save", "torch.serialization.save"})
+_SAVER_NAMES = frozenset({"save_on_master", "save_checkpoint_on_master", "safe_save"})
+
+_HELPERS = '''_checkpoint_requests = []
+
+
+def request_checkpoint(state, path):
+    """Ask for a checkpoint, from under a rank guard; save_requested_checkpoints writes it on all ranks."""
+    _checkpoint_requests.append((state, os.fspath(path)))
+
+
+def save_requested_checkpoints(engine):
+    """Save what rank 0 asked for. Saving is collective: every rank has to come here."""
+    paths = [[path for _, path in _checkpoint_requests]]
+    states = [state for state, _ in _checkpoint_requests]
+    _checkpoint_requests.clear()
+    torch.distributed.broadcast_object_list(paths, src=0)
+    for index, path in enumerate(paths[0]):
+        state = states[index] if torch.distributed.get_rank() == 0 else None
+        engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path), client_state={"script": state})
+'''
+_LOAD_HELPERS = '''_resume_requests = []
+
+
+def read_checkpoint(path, resume=True):
+    """What the script itself put into a DeepSpeed checkpoint; the engine's part is loaded by resume_engine."""
+    files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(path)), "*mp_rank_00_model_states.pt")))
+    if not files:
+        raise FileNotFoundError(f"{path} is no DeepSpeed checkpoint (a file of the DDP script cannot be resumed)")
+    if resume:
+        _resume_requests.append(os.fspath(path))
+    return torch.load(files[0], map_location="cpu", weights_only=False)["script"]
+
+
+def resume_engine(engine):
+    """Load weights and optimizer state of the checkpoint that was read last, if any, on all ranks."""
+    if _resume_requests:
+        path = _resume_requests.pop()
+        _resume_requests.clear()
+        engine.load_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path))
+'''
+
+
+@dataclass(slots=True)
+class _Save:
+    """One save of a resume checkpoint: the call, what is saved and where to."""
+
+    call: cst.Call
+    statement: Statement
+    state: Node
+    path: Node
+
+
+@dataclass(slots=True)
+class _Found:
+    saves: list[_Save] = field(default_factory=list)
+    exports: list[_Save] = field(default_factory=list)
+    loads: list[cst.Call] = field(default_factory=list)
+    optimizer_loads: list[cst.Call] = field(default_factory=list)
+    model_loads: list[cst.Call] = field(default_factory=list)
+
+
+def run(plan: Plan) -> None:
+    """Convert resume checkpoints and keep exports."""
+    found = _find(plan)
+    _loads(plan, found)
+    _saves(plan, found)
+    _exports(plan, found)
+    _late_weights(plan, found)
+    _outside_helpers(plan)
+    _stray_state(plan, found)
+
+
+# -- finding -------------------------------------------------------------------------------------------------------
+
+
+def _find(plan: Plan) -> _Found:
+    found = _Found()
+    for call in plan.tree.calls:
+        func = call.func
+        names = plan.imports.names(func)
+        last = (dotted(func) or "").rpartition(".")[2]
+        if names & _SAVERS or (last in _SAVER_NAMES and len(call.args) >= 2):
+            state, path = argument(call, 0, "obj"), argument(call, 1, "f")
+            if state is None or path is None:
+                continue
+            save = _Save(call, plan.tree.statement(call), state, path)
+            if _holds_optimizer(plan, state, save.statement.function, 6):
+                found.saves.append(save)
+            elif _holds_model(plan, state, save.statement.function, 6):
+                found.exports.append(save)
+        elif isinstance(func, cst.Attribute) and func.attr.value == "load_state_dict":
+            if plan.roles.is_optimizer(func.value):
+                found.optimizer_loads.append(call)
+            elif plan.is_ours(func.value):
+                found.model_loads.append(call)
+    seen: set[Node] = set()
+    for call in found.optimizer_loads:
+        for load in _origins(plan, call):
+            if load not in seen:
+                seen.add(load)
+                found.loads.append(load)
+    return found
+
+
+def _state_calls(plan: Plan, node: Node) -> list[tuple[cst.Call, str]]:
+    """``x.state_dict()`` calls within an expression, with what x is: ``O`` optimizer, ``M`` model."""
+    found = []
+    for sub in descendants(node):
+        if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Attribute) and sub.func.attr.value == "state_dict":
+            base = sub.func.value
+            if plan.roles.is_optimizer(base):
+                found.append((sub, "O"))
+            elif plan.is_ours(base):
+                found.append((sub, "M"))
+    return found
+
+
+def _sources(plan: Plan, node: Node, function: Function, depth: int) -> list[tuple[Node, Function]]:
+    """Expressions that what is saved is built from: the dictionary itself, and item assignments into it."""
+    if depth == 0:
+        return []
+    if isinstance(node, cst.Name | cst.Attribute):
+        place = plan.flow.place(node, function)
+        found: list[tuple[Node, Function]] = []
+        for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+            found.extend(_sources(plan, binding.value, binding.function, depth - 1))
+        if place is not None:
+            found.extend(_items(plan, place))
+        return found
+    if isinstance(node, cst.Call):
+        callee = plan.flow.callee(node)
+        if callee is not None and callee.name != "__init__":
+            found = [(node, function)]
+            for binding in plan.flow.by_place.get(plan.flow.returned(callee), ()):
+                found.extend(_sources(plan, binding.value, binding.function, depth - 1))
+            return found
+    return [(node, function)]
+
+
+def _items(plan: Plan, place: object) -> list[tuple[Node, Function]]:
+    found: list[tuple[Node, Function]] = []
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                inner = target.target
+                if isinstance(inner, cst.Subscript) and plan.flow.place(inner.value, statement.function) == place:
+                    found.append((node.value, statement.function))
+        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+            func = node.value.func
+            if isinstance(func, cst.Attribute) and func.attr.value == "update":
+                if plan.flow.place(func.value, statement.function) == place:
+                    found.append((node.value, statement.function))
+    return found
+
+
+def _holds_optimizer(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    return any(
+        kind == "O" for source, _ in _sources(plan, node, function, depth) for _, kind in _state_calls(plan, source)
+    )
+
+
+def _holds_model(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    for source, where in _sources(plan, node, function, depth):
+        if _state_calls(plan, source):
+            return True
+        if isinstance(source, cst.Name | cst.Attribute) and any(t[0] in "ER" for t in plan.roles.of(source, where)):
+            return True
+    return isinstance(node, cst.Name | cst.Attribute) and any(t[0] in "ER" for t in plan.roles.of(node, function))
+
+
+def _origins(plan: Plan, call: cst.Call) -> list[cst.Call]:
+    """The ``torch.load`` calls that a ``load_state_dict`` argument comes from."""
+    if not call.args:
+        return []
+    found: list[cst.Call] = []
+    queue: list[tuple[Node, Function, int]] = [(call.args[0].value, plan.function_of(call), 6)]
+    seen: set[object] = set()
+    while queue:
+        node, function, depth = queue.pop()
+        if depth == 0:
+            continue
+        for sub in descendants(node):
+            if isinstance(sub, cst.Call) and plan.imports.names(sub.func) & {"torch.load", "torch.serialization.load"}:
+                found.append(sub)
+            elif isinstance(sub, cst.Name | cst.Attribute):
+                place = plan.flow.place(sub, function)
+                if place is None or place in seen:
+                    continue
+                seen.add(place)
+                queue.extend((b.value, b.function, depth - 1) for b in plan.flow.by_place.get(place, ()))
+    return found
+
+
+# -- loading -------------------------------------------------------------------------------------------------------
+
+
+def _loads(plan: Plan, found: _Found) -> None:
+    if not found.optimizer_loads:
+        return
+    if not found.loads:
+        for call in found.optimizer_loads:
+            plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
+                      "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
+        return
+    _need_helpers(plan, loading=True)
+    keys: set[str] = set()
+    for load in found.loads:
+        path = argument(load, 0, "f")
+        assert path is not None
+        plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [_bare(call.args[0])]))  # type: ignore[attr-defined]
+        plan.handled.add(load)
+        statement = plan.tree.statement(load)
+        plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
+                       "the engine's part is loaded by resume_engine")  # fmt: skip
+        _file_tests(plan, path, statement.function)
+    resumed_early = False
+    for call in found.optimizer_loads:
+        statement = plan.tree.statement(call)
+        engine = plan.engine_in(call)
+        early = plan.is_before_engine(call) or engine is None
+        if isinstance(statement.node, cst.Expr):
+            if early:
+                plan.edits.remove(statement.node)
+                resumed_early = True
+            else:
+                plan.edits.substitute(statement.node, f"resume_engine({engine})")
+        plan.handled.add(call)
+        plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
+                       "the optimizer state is spread over the ranks")  # fmt: skip
+    if resumed_early and plan.site is not None:
+        plan.after_engine.append(f"resume_engine({plan.site.target})")
+    for call in found.model_loads:
+        if not set(_origins(plan, call)) & set(found.loads):
+            continue
+        statement = plan.tree.statement(call)
+        direct = _key(call.args[0].value) if call.args else None
+        if isinstance(statement.node, cst.Expr | cst.Assign) and direct is not None:
+            keys.add(direct)
+            plan.edits.remove(statement.node)
+            plan.handled.add(call)
+            plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
+                           "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
+        elif not plan.is_before_engine(call) and isinstance(statement.node, cst.Expr | cst.Assign):
+            plan.edits.remove(statement.node)
+            plan.handled.add(call)
+            plan.facts["keep_weights"] = True
+            plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
+                           "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
+        else:
+            plan.facts["keep_weights"] = True
+            plan.handled.add(call)
+    plan.facts["weight_keys"] = keys
+
+
+def _bare(arg: cst.Arg) -> cst.Arg:
+    return cst.Arg(arg.value)
+
+
+def _key(node: Node) -> str | None:
+    """The key of ``checkpoint["key"]`` (or an attribute ``snapshot.key``), where nothing is done to the value."""
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        value = node.slice[0].slice.value
+        return str(value.evaluated_value) if isinstance(value, cst.SimpleString) else None
+    return None
+
+
+def _file_tests(plan: Plan, path: Node, function: Function) -> None:
+    """``os.path.isfile(path)`` and ``Path.is_file()`` on a checkpoint path become tests for existence."""
+    text = plan.code(path)
+    place = plan.flow.place(path, function)
+    for call in plan.tree.calls:
+        func = call.func
+        if "os.path.isfile" in plan.imports.names(func) and call.args:
+            tested = call.args[0].value
+            if plan.code(tested) == text or (place is not None and plan.place_of(tested) == place):
+                plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
+                plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
+        elif isinstance(func, cst.Attribute) and func.attr.value == "is_file":
+            tested = func.value
+            while isinstance(tested, cst.Call) and getattr(tested, "lpar", ()) and False:
+                tested = tested.func
+            if plan.code(tested).strip("()") == text.strip("()") or plan.place_of(tested) == place is not None:
+                plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
+                plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
+
+
+def _need_helpers(plan: Plan, *, loading: bool) -> None:
+    plan.need("os")
+    plan.need("torch")
+    text = _LOAD_HELPERS if loading else _HELPERS
+    if loading:
+        plan.need("glob")
+    if text not in plan.helpers:
+        plan.helpers.append(text)
+
+
+# -- saving --------------------------------------------------------------------------------------------------------
+
+
+def _saves(plan: Plan, found: _Found) -> None:
+    if not found.saves:
+        return
+    _need_helpers(plan, loading=False)
+    removed = plan.facts.get("weight_keys", set())
+    keep_weights = bool(plan.facts.get("keep_weights")) or not removed
+    points: set[Node] = set()
+    for save in found.saves:
+        _hollow(plan, save, keep_weights)
+        plan.edits.replace(save.call, _request)
+        plan.handled.add(save.call)
+        plan.dead_names.add("")
+        plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
+                       "DeepSpeed checkpoints are collective")  # fmt: skip
+        _copies(plan, save)
+        if not _behind_guard(plan, save.statement, points, 4):
+            plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
+                      "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+
+
+def _request(call: Node) -> Node:
+    assert isinstance(call, cst.Call)
+    arguments = [arg.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT) for arg in call.args[:2]]
+    arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(func=cst.Name("request_checkpoint"), args=arguments)
+
+
+def _hollow(plan: Plan, save: _Save, keep_weights: bool) -> None:
+    """Entries that the engine saves itself become None, so that every key is still there."""
+    for source, _ in _sources(plan, save.state, save.statement.function, 6):
+        for call, kind in _state_calls(plan, source):
+            if call in plan.edits.expressions or (kind == "M" and keep_weights and plan.zero_stage < 3):
+                continue
+            if kind == "M" and keep_weights:
+                continue
+            plan.edits.replace(call, "None")
+            plan.handled.add(call)
+            what = "optimizer state" if kind == "O" else "weights"
+            plan.converted("MG621", call, f"{plan.code(call)} → None: the engine saves the {what}",
+                           "the engine's checkpoint holds it, spread over the ranks")  # fmt: skip
+
+
+def _copies(plan: Plan, save: _Save) -> None:
+    """``shutil.copyfile(path, best)`` becomes another request; removing old checkpoints removes directories."""
+    text = plan.code(save.path)
+    for call in plan.tree.calls:
+        names = plan.imports.names(call.func)
+        if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"} and len(call.args) >= 2:
+            if plan.code(call.args[0].value) == text and plan.function_of(call) is save.statement.function:
+                target = plan.code(call.args[1].value)
+                plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
+                plan.converted("MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory")
+        elif names & {"os.remove", "os.unlink"} and plan.function_of(call) is save.statement.function and call.args:
+            plan.need("shutil")
+            plan.edits.replace(call.func, "shutil.rmtree")
+            plan.converted("MG623", call, f"{plan.code(call.func)} → shutil.rmtree", "a DeepSpeed checkpoint is a directory")
+
+
+def _behind_guard(plan: Plan, statement: Statement, points: set[Node], depth: int) -> bool:
+    """Insert the collective save behind everything that only some ranks may run; False where no place is found."""
+    if depth == 0:
+        return False
+    guard = _outermost_doubt(plan, statement)
+    function = statement.function
+    callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
+    if guard is None and callers and _is_saver(function):
+        done = [_behind_guard(plan, caller, points, depth - 1) for caller in callers]
+        return all(done)
+    anchor = guard if guard is not None else statement
+    engine = plan.engine_name(function, anchor)
+    if engine is None or (plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order):
+        if callers:
+            done = [_behind_guard(plan, caller, points, depth - 1) for caller in callers]
+            return all(done)
+        return False
+    if anchor.line_node in points:
+        return True
+    points.add(anchor.line_node)
+    line = f"save_requested_checkpoints({engine})"
+    condition = _sure_part(plan, guard) if guard is not None else None
+    if condition is not None:
+        plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")
+    else:
+        plan.edits.insert_after(anchor.line_node, line)
+    return True
+
+
+def _is_saver(function: Function) -> bool:
+    return bool(re.search(r"save|checkpoint|ckpt|snapshot|dump|store", function.name, re.IGNORECASE))
+
+
+def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
+    """The outermost enclosing ``if`` that may go another way on another rank."""
+    doubt = None
+    inner = statement
+    for outer in statement.enclosing():
+        if isinstance(outer.node, cst.For | cst.While) and _iterates_ranks_alike(outer):
+            break
+        if isinstance(outer.node, cst.If) and not _is_uniform(plan, outer.node.test):
+            doubt = outer
+        elif isinstance(outer.node, cst.Try | cst.With) and doubt is None:
+            pass
+        inner = outer
+    del inner
+    while (
+        doubt is not None
+        and doubt.up is not None
+        and isinstance(doubt.up.node, cst.If)
+        and doubt.up.node.orelse is doubt.node
+    ):
+        doubt = doubt.up
+    return doubt
+
+
+def _iterates_ranks_alike(outer: Statement) -> bool:
+    return True
+
+
+def _is_uniform(plan: Plan, test: Node) -> bool:
+    """Whether a test is made of counters, options and constants only, which all ranks share."""
+    text = plan.code(test)
+    if _RANKISH.search(text):
+        return False
+    for sub in descendants(test):
+        if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
+            return False
+        if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub) and not _COUNTER.match(sub.value):
+            return False
+    return True
+
+
+def _is_attribute_name(plan: Plan, node: cst.Name) -> bool:
+    parent = plan.tree.parent.get(node)
+    return isinstance(parent, cst.Attribute) and parent.attr is node
+
+
+def _sure_part(plan: Plan, guard: Statement) -> str | None:
+    """The part of a guard's test that all ranks share (``epoch % 5 == 0`` of ``rank == 0 and epoch % 5 == 0``)."""
+    node = guard.node
+    if not isinstance(node, cst.If) or node.orelse is not None:
+        return None
+    parts: list[str] = []
+
+    def split(test: Node) -> None:
+        if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+            split(test.left)
+            split(test.right)
+        elif _is_uniform(plan, test):
+            parts.append(plan.code(test))
+
+    split(node.test)
+    return " and ".join(parts) or None
+
+
+# -- the rest ------------------------------------------------------------------------------------------------------
+
+
+def _exports(plan: Plan, found: _Found) -> None:
+    for save in found.exports:
+        if plan.zero_stage == 3:
+            _gather(plan, save)
+            continue
+        plan.kept("MG624", save.statement, "this export of the weights stays; it is whole at ZeRO 0, 1 and 2",
+                  "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
+
+
+def _gather(plan: Plan, save: _Save) -> None:
+    guard = _outermost_doubt(plan, save.statement)
+    anchor = guard if guard is not None else save.statement
+    engine = plan.engine_name(anchor.function, anchor)
+    if engine is None:
+        plan.todo("MG628", save.statement, "gather the parameters on all ranks before this (deepspeed.zero.GatheredParameters)",
+                  "state_dict() has shapes (0,) at ZeRO 3")  # fmt: skip
+        return
+    plan.edits.surround(anchor.line_node, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
+    plan.converted("MG628", save.statement, "the parameters are gathered on all ranks around this export",
+                   "state_dict() has shapes (0,) at ZeRO 3")  # fmt: skip
+
+
+def _late_weights(plan: Plan, found: _Found) -> None:
+    """Weights that are loaded into the module after the engine took its master copy."""
+    for call in found.model_loads:
+        statement = plan.tree.statement(call)
+        if call in plan.handled or plan.edits.is_removed(statement.node) or plan.is_before_engine(call):
+            continue
+        if _only_evaluates(plan, statement):
+            plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",
+                      "at ZeRO 1-3 the next training step would undo them")  # fmt: skip
+            continue
+        plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step: load them before",
+                  "the engine's master copy wins at ZeRO 1-3")  # fmt: skip
+
+
+def _only_evaluates(plan: Plan, statement: Statement) -> bool:
+    """Whether nothing trains after a statement: no backward below it in its function, nor in a loop around it."""
+    from dsmigrate.codemod.steps.loop import find_backward  # noqa: PLC0415
+
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    name = statement.function.name.lower()
+    if any(word in name for word in ("eval", "valid", "test", "infer")) and statement.function not in training:
+        return True
+    if any(isinstance(outer.node, cst.For | cst.While) for outer in statement.enclosing()):
+        return False
+    for call in plan.tree.calls:
+        inner = plan.tree.statement(call)
+        if inner.function is statement.function and inner.order > statement.order:
+            if plan.flow.callee(call) in training or call in find_backward(plan):
+                return False
+    return statement.function in training or any(
+        plan.flow.callee(call) in training and plan.function_of(call) is statement.function for call in plan.tree.calls
+    )
+
+
+def _outside_helpers(plan: Plan) -> None:
+    """Calls that hand the optimizer to a saving or loading function of another module."""
+    for call in plan.tree.calls:
+        text = dotted(call.func) or ""
+        last = text.rpartition(".")[2]
+        if plan.flow.callee(call) is not None or not re.search(r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE):
+            continue
+        if last in ("load_state_dict", "state_dict") or call in plan.handled:
+            continue
+        if any(plan.roles.is_optimizer(arg.value) for arg in call.args):
+            plan.todo("MG626", call, f"{text} handles the optimizer state: it has to use engine.save_checkpoint/load_checkpoint",
+                      "the optimizer object holds this rank's partition at ZeRO 1-3; saving is collective")  # fmt: skip
+
+
+def _stray_state(plan: Plan, found: _Found) -> None:
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "state_dict" or call in plan.edits.expressions:
+            continue
+        if plan.roles.is_optimizer(func.value) and call not in plan.handled:
+            plan.note("MG627", Kind.TODO, call, "optimizer.state_dict() holds this rank's part only at ZeRO 1-3",
+                      "use engine.save_checkpoint for state that has to come back")  # fmt: skip

@@ -1,0 +1,340 @@
+"""MG42x: gradient clipping moves into the config, where the engine does it on the averaged, unscaled gradients."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.roles import qualifies
+from dsmigrate.codemod.steps.loop import find_steps
+from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.values import Value, carry, resolve
+
+CLIP_NORM = frozenset({
+    "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad.clip_grad_norm_",
+    "torch.nn.utils.clip_grad_norm",
+    "torch.nn.utils.clip_grad.clip_grad_norm",
+    "clip_grad_norm_",
+    "nn.utils.clip_grad_norm_",
+})
+CLIP_VALUE = frozenset({
+    "torch.nn.utils.clip_grad_value_",
+    "torch.nn.utils.clip_grad.clip_grad_value_",
+    "nn.utils.clip_grad_value_",
+    "clip_grad_value_",
+})
+_BOTH_FUNCTION = "global_grad_norm"
+
+IDEAS = (
+    Idea(
+        "MG421",
+        "clip_grad_norm_ becomes gradient_clipping",
+        "The engine clips by the global norm, on averaged and unscaled gradients, right before the step.",
+        "At ZeRO 1-3 clip_grad_norm_ sees no gradients and returns 0.0 without a word. The key is always written, "
+        "because an absent gradient_clipping means 1.0 since DeepSpeed 0.19.3.",
+        "engine-semantics 7; deepspeed/runtime/constants.py, GRADIENT_CLIPPING_DEFAULT",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG422",
+        "The gradient norm is still reported",
+        "engine.get_global_grad_norm() gives the norm after the step at ZeRO 1-3; at ZeRO 0 it is taken before it.",
+        "get_global_grad_norm() is None at ZeRO 0 in fp32, and valid only after step() elsewhere.",
+        "engine-semantics 7",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG423",
+        "Clipping that DeepSpeed does not do",
+        "Clipping by value, of some parameters only, by another norm or by a helper works on p.grad, which is whole at "
+        "ZeRO 0 only.",
+        "The engine clips all parameters by their global 2-norm and nothing else.",
+        "deepspeed/runtime/zero/stage_1_and_2.py, unscale_and_clip_grads",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG424",
+        "A clipping limit that the config cannot follow",
+        "The limit changes during training or is known only inside the loop.",
+        "gradient_clipping is read once, when the engine is made.",
+        "deepspeed/runtime/engine.py, gradient_clipping",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG425",
+        "unscale_ goes",
+        "The engine unscales the gradients before it clips them.",
+        "Unscaling twice would divide twice.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def run(plan: Plan) -> None:
+    """Convert every clip; ``gradient_clipping`` ends up in the config in any case."""
+    plan.config.setdefault("gradient_clipping", 0.0)
+    _unscale(plan)
+    norms = [call for call in plan.tree.calls if qualifies(plan.imports, call.func, CLIP_NORM)]
+    methods = [call for call in plan.tree.calls if _is_method(plan, call)]
+    ours = [call for call in norms if _covers_model(plan, call)]
+    for call in plan.tree.calls:
+        if qualifies(plan.imports, call.func, CLIP_VALUE):
+            plan.needs_full_gradients(
+                "MG423", call, "gradients are clipped by value", "the engine clips by the global norm only"
+            )
+    for call in norms:
+        if call not in ours:
+            plan.needs_full_gradients(
+                "MG423", call, "only some parameters are clipped here", "the engine clips all parameters together"
+            )
+    for call in methods:
+        plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
+                  "the engine clips by gradient_clipping")  # fmt: skip
+    if ours and not any(call not in ours for call in norms):
+        _to_config(plan, ours)
+    elif ours:
+        for call in ours:
+            plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+
+
+def _unscale(plan: Plan) -> None:
+    for call in plan.tree.calls:
+        func = call.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "unscale_" and _is_scaler(plan, func.value):
+            statement = plan.tree.statement(call)
+            if isinstance(statement.node, cst.Expr):
+                plan.edits.remove(statement.node)
+                plan.handled.add(call)
+                plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
+                from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
+
+                _mark_twins(plan, statement)
+
+
+def _is_scaler(plan: Plan, node: Node) -> bool:
+    return plan.roles.is_scaler(node) or "scaler" in (dotted(node) or "").lower()
+
+
+def _is_method(plan: Plan, call: cst.Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, cst.Attribute)
+        and func.attr.value == "clip_grad_norm_"
+        and plan.is_ours(func.value)
+        and not qualifies(plan.imports, func, CLIP_NORM)
+    )
+
+
+def _covers_model(plan: Plan, call: cst.Call) -> bool:
+    """Whether the clipped parameters are all parameters of the trained model."""
+    params = argument(call, 0, "parameters")
+    norm_type = argument(call, 2, "norm_type")
+    if norm_type is not None and number(norm_type) not in (2, 2.0):
+        return False
+    return params is not None and _is_all(plan, params, 4)
+
+
+def _is_all(plan: Plan, node: Node, depth: int) -> bool:
+    if depth == 0:
+        return False
+    if isinstance(node, cst.Call):
+        func = node.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "parameters":
+            return plan.is_ours(func.value) or _is_sole_model(plan, func.value)
+        if any(name.endswith("amp.master_params") for name in plan.imports.names(func)):
+            return True
+        if dotted(func) in ("list", "tuple", "iter") and node.args:
+            return _is_all(plan, node.args[0].value, depth - 1)
+        if dotted(func) == "filter" and len(node.args) == 2:
+            return "requires_grad" in plan.code(node.args[0].value) and _is_all(plan, node.args[1].value, depth - 1)
+        return False
+    if isinstance(node, cst.ListComp | cst.GeneratorExp):
+        text = plan.code(node).replace(" ", "")
+        plain = text[1:-1].startswith("pforpin") and ("if" not in text or "requires_grad" in text)
+        return plain and _is_all(plan, node.for_in.iter, depth - 1)
+    if isinstance(node, cst.Name | cst.Attribute):
+        place = plan.place_of(node)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        return bool(bindings) and all(b.index is None and _is_all(plan, b.value, depth - 1) for b in bindings)
+    return False
+
+
+def _is_sole_model(plan: Plan, node: Node) -> bool:
+    """``self.model.parameters()`` where the attribute is known as the model only by its engine name."""
+    text = dotted(node)
+    engine = plan.engine_in(node)
+    return text is not None and engine is not None and text in (engine, f"{engine}.module")
+
+
+def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
+    limits = [argument(call, 1, "max_norm") for call in calls]
+    if any(limit is None for limit in limits):
+        plan.todo("MG424", calls[0], "the clipping limit cannot be read here", "gradient_clipping is set in the config")
+        return
+    values: list[tuple[Value, str | None]] = []
+    for call, limit in zip(calls, limits, strict=True):
+        assert limit is not None
+        value = resolve(plan, limit, plan.function_of(call))
+        guard, fine = _guard(plan, call, limit)
+        if not fine or (not value.known and value.expression is None):
+            plan.todo(
+                "MG424",
+                call,
+                f"set gradient_clipping in the config: the limit {plan.code(limit)} is known only here",
+                "the engine reads gradient_clipping once",
+            )
+            _drop(plan, call)
+            return
+        values.append((value, guard))
+    texts = {(v.static, v.expression) for v, _ in values}
+    if len(texts) > 1:
+        for call in calls:
+            plan.todo("MG424", call, "several clipping limits are used; the config takes one", "gradient_clipping is one number")
+        return
+    value = values[0][0]
+    guards = {guard for _, guard in values}
+    guard = guards.pop() if len(guards) == 1 else None
+    static = value.static if isinstance(value.static, int | float) and not isinstance(value.static, bool) else 0.0
+    plan.config["gradient_clipping"] = float(max(static, 0.0))
+    expression = value.expression
+    if guard is not None:
+        expression = f"({expression if expression is not None else static}) if {guard} else 0.0"
+    elif expression is not None:
+        expression = f"{expression} or 0.0" if _is_simple(expression) else f"({expression}) or 0.0"
+    if expression is not None:
+        plan.set_at_run_time(("gradient_clipping",), expression, calls[0])
+    for call in calls:
+        _drop(plan, call)
+    shown = value.expression or repr(float(static))
+    for call in calls:
+        plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}",
+                       "the engine clips by the global norm right before the step")  # fmt: skip
+
+
+def _is_simple(text: str) -> bool:
+    return text.replace(".", "").replace("_", "").isalnum()
+
+
+def _guard(plan: Plan, call: cst.Call, limit: Node) -> tuple[str | None, bool]:
+    """The condition under which the clip runs, beyond those of the step, carried to the engine; and whether it can be."""
+    statement = plan.tree.statement(call)
+    steps = [plan.tree.statement(c) for c in find_steps(plan)]
+    around = {outer.node for step in steps if step.function is statement.function for outer in step.enclosing()}
+    conditions: list[str] = []
+    branch = statement.branch
+    for outer in statement.enclosing():
+        node = outer.node
+        if isinstance(node, cst.If) and node not in around and not _covers_both(plan, node, call):
+            if not _tests_limit(plan, node.test, limit) or branch != "body":
+                text = carry(plan, node.test, statement.function)
+                if text is None:
+                    return None, _is_precision_twin(plan, node)
+                conditions.append(text if branch == "body" else f"not ({text})")
+        branch = outer.branch
+    return (" and ".join(f"({c})" if " " in c else c for c in reversed(conditions)) or None), True
+
+
+def _is_precision_twin(plan: Plan, node: cst.If) -> bool:
+    return "scaler" in plan.code(node.test).lower()
+
+
+def _covers_both(plan: Plan, node: cst.If, call: cst.Call) -> bool:
+    """Whether both branches of an ``if`` clip, so that it does not decide whether to clip."""
+    statement = plan.tree.statement_of[node]
+    branches = set()
+    for other in plan.tree.calls:
+        if qualifies(plan.imports, other.func, CLIP_NORM):
+            inner = plan.tree.statement(other)
+            if statement.order < inner.order <= statement.last_order:
+                branch = inner.branch
+                for outer in inner.enclosing():
+                    if outer is statement:
+                        break
+                    branch = outer.branch
+                branches.add(branch)
+    return {"body", "orelse"} <= branches
+
+
+def _tests_limit(plan: Plan, test: Node, limit: Node) -> bool:
+    """``if limit:``, ``if limit > 0``, ``if limit is not None``, ``if limit != 0.0``."""
+    text = plan.code(limit)
+    if plan.code(test) == text:
+        return True
+    if isinstance(test, cst.Comparison) and plan.code(test.left) == text and len(test.comparisons) == 1:
+        operator, other = test.comparisons[0].operator, test.comparisons[0].comparator
+        if isinstance(operator, cst.GreaterThan | cst.NotEqual) and number(other) == 0:
+            return True
+        if isinstance(operator, cst.IsNot) and dotted(other) == "None":
+            return True
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return _tests_limit(plan, test.left, limit) and _tests_limit(plan, test.right, limit)
+    return False
+
+
+def _drop(plan: Plan, call: cst.Call) -> None:
+    from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
+
+    statement = plan.tree.statement(call)
+    node = statement.node
+    plan.handled.add(call)
+    plan.dead_names.update({(dotted(call.func) or "").partition(".")[0]})
+    if isinstance(node, cst.Expr) and node.value is call:
+        plan.edits.remove(node)
+        _mark_twins(plan, statement)
+        return
+    engine = plan.engine_in(call)
+    if engine is None:
+        return
+    _keep_norm(plan, call, statement, engine)
+
+
+def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
+    """The returned norm is used: take it at ZeRO 0 before the step, and from the engine after the step elsewhere."""
+    node = statement.node
+    step = next(
+        (
+            plan.tree.statement(c)
+            for c in find_steps(plan)
+            if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
+        ),
+        None,
+    )
+    plan.need("torch")
+    measured = f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))'
+    target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
+    if target is None or step is None or not _is_unused_between(plan, target, statement, step):
+        plan.todo(
+            "MG422",
+            statement,
+            f"use {engine}.get_global_grad_norm() after {engine}.step() (None at ZeRO stage 0 in fp32)",
+            "the norm is known after the step only",
+        )
+        plan.edits.replace(call, measured)
+        return
+    plan.edits.replace(call, f"None if {engine}.zero_optimization() else {measured}")
+    last = step.line_node
+    plan.edits.insert_after(last, f"if {target} is None:", f"    {target} = {engine}.get_global_grad_norm()")
+    plan.converted("MG422", statement, f"{target} is taken from the engine after the step (before it at ZeRO 0)",
+                   "get_global_grad_norm() is valid after step() and None at ZeRO 0 in fp32")  # fmt: skip
+
+
+def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statement) -> bool:
+    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+    for statement in plan.statements_between(first, last):
+        node = statement.node
+        if isinstance(node, cst.BaseCompoundStatement):
+            head = getattr(node, "test", None) or getattr(node, "iter", None)
+            nodes = [head] if head is not None else []
+        else:
+            nodes = [node]
+        for item in nodes:
+            if any(dotted(sub) == target for sub in descendants(item) if isinstance(sub, cst.Name | cst.Attribute)):
+                return False
+    inside_step = first.order < last.order and first.function is last.function
+    return inside_step

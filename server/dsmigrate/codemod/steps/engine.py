@@ -1,0 +1,86 @@
+"""Writes the ``deepspeed.initialize`` call, the config loading before it, and the helpers above."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Statement, descendants
+
+_PATH = 'os.path.join(os.path.dirname(os.path.abspath(__file__)), "{name}")'
+
+
+def run(plan: Plan) -> None:
+    """Insert the engine at its site; runs last, when the run-time values are known."""
+    site = plan.site
+    assert site is not None
+    plan.need("deepspeed")
+    plan.need("os")
+    lines: list[str] = []
+    path = _PATH.format(name=plan.options.config_name)
+    if plan.runtime or plan.before_engine:
+        plan.need("json")
+        lines.append(f"with open({path}) as ds_config_file:")
+        lines.append("    ds_config = json.load(ds_config_file)")
+        for value in plan.runtime:
+            keys = "".join(f'["{key}"]' for key in value.path)
+            lines.append(f"ds_config{keys} = {value.expression}")
+        lines.extend(plan.before_engine)
+        config = "ds_config"
+    else:
+        config = path
+    call = f"{site.target} = deepspeed.initialize(model={site.model}, optimizer={site.optimizer}, config={config})[0]"
+    if len(call) > 110:
+        call = (
+            f"{site.target} = deepspeed.initialize(\n    model={site.model},\n    optimizer={site.optimizer},\n"
+            f"    config={config},\n)[0]"
+        )
+    lines.append(call)
+    lines.extend(f"{name} = {site.target}" for name in _stale_aliases(plan))
+    lines.extend(plan.after_engine)
+    if site.replaces is not None:
+        plan.edits.substitute(site.anchor.node, *lines)
+    else:
+        plan.edits.insert_after(_line(plan, site.anchor), *lines)
+
+
+def _line(plan: Plan, anchor: Statement) -> cst.CSTNode:
+    return anchor.line_node
+
+
+def _stale_aliases(plan: Plan) -> list[str]:
+    """Names that were given the wrapped model between the wrap and the engine: they have to be given the engine."""
+    site = plan.site
+    assert site is not None
+    found: list[str] = []
+    starts = [w.statement.order for w in plan.wraps if w.function is site.function]
+    if not starts:
+        return []
+    for statement in site.function.statements:
+        if not min(starts) < statement.order <= site.order or statement is site.anchor:
+            continue
+        node = statement.node
+        if not isinstance(node, cst.Assign) or dotted(node.value) != site.target or node in plan.edits.statements:
+            continue
+        for target in node.targets:
+            text = dotted(target.target)
+            if text is not None and text != site.target and "without" not in text and "raw" not in text:
+                if _is_called(plan, text):
+                    found.append(text)
+    return found
+
+
+def _is_called(plan: Plan, text: str) -> bool:
+    """Whether a name is used as the wrapper: called, or asked for its ``module``."""
+    last = text.rpartition(".")[2]
+    for call in plan.tree.calls:
+        name = dotted(call.func)
+        if name is not None and (name == text or name.endswith("." + last)):
+            return True
+    return any(
+        isinstance(sub, cst.Attribute) and sub.attr.value == "module" and dotted(sub.value) == text
+        for statement in plan.tree.statements
+        if not isinstance(statement.node, cst.BaseCompoundStatement)
+        for sub in descendants(statement.node)
+    )

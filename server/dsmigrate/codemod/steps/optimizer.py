@@ -1,0 +1,159 @@
+"""MG6xx (60x): the client optimizer, and what ZeRO does to it."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import TORCH_OPTIMIZERS, OptimizerSite
+from dsmigrate.codemod.tree import Class, descendants
+
+# Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
+TESTED = frozenset({
+    "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.adam.Adam", "torch.optim.adamw.AdamW", "torch.optim.Adagrad",
+    "torch.optim.adagrad.Adagrad", "apex.optimizers.FusedAdam",
+})  # fmt: skip
+# Update rules that treat every number by itself: a flat slice of the parameters trains as the whole does.
+ELEMENTWISE = TORCH_OPTIMIZERS - {"LBFGS", "SparseAdam", "Adafactor", "Muon"} | frozenset({
+    "FusedAdam", "FusedSGD", "Lion", "AdaBelief", "AdaBound", "RMSpropTF", "NAdamW", "AdamWLegacy", "MADGRAD",
+})  # fmt: skip
+LAYERWISE = re.compile(
+    r"lars|larc|lamb|muon|shampoo|soap|adafactor|novograd|adan\b|adamp|sgdp|came|galore|8bit|sophia|kfac|spectral|trust",
+    re.IGNORECASE,
+)
+
+IDEAS = (
+    Idea(
+        "MG601",
+        "The optimizer is one ZeRO was not tested with",
+        "zero_allow_untested_optimizer is set, so that the script's own optimizer is accepted.",
+        "ZeRO refuses every optimizer class outside a short list (SGD included). Update rules that treat each number by "
+        "itself work on ZeRO's flat partitions as they are.",
+        "deepspeed/runtime/zero/utils.py, ZERO_SUPPORTED_OPTIMIZERS",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG602",
+        "The optimizer looks at whole layers",
+        "LARS, LAMB, Muon and others use the norm or shape of each parameter, which ZeRO 1-3 cuts into flat pieces.",
+        "Trained on pieces they would silently give other updates. The config is given ZeRO stage 0.",
+        "deepspeed/runtime/zero/stage_1_and_2.py: one flat fp32 partition per parameter group",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG603",
+        "An optimizer from elsewhere",
+        "The optimizer is made by a function of another module; whether it treats every number by itself is not known.",
+        "If it uses per-layer norms or shapes (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG604",
+        "Optimizer offload with the script's optimizer",
+        "zero_force_ds_cpu_optimizer is false, so that the script's own optimizer steps on the CPU.",
+        "DeepSpeed otherwise insists on its DeepSpeedCPUAdam.",
+        "deepspeed/runtime/engine.py, zero_force_ds_cpu_optimizer",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG605",
+        "Parameter groups added later",
+        "add_param_group after deepspeed.initialize is not seen by ZeRO 1-3.",
+        "The engine has partitioned the groups by then.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG606",
+        "The optimizer moves into the config",
+        "--optimizer config: the type and parameters of the script's optimizer are written to the config.",
+        "Adam in a config means AdamW unless adam_w_mode is false, and an absent weight_decay is 0.0; both are written out.",
+        "deepspeed/runtime/config.py, ADAM_W_MODE_DEFAULT",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def run(plan: Plan) -> None:
+    """Decide what the config has to say about the optimizer."""
+    sites = [site for site in plan.roles.optimizers if _is_used(plan, site)]
+    untested = False
+    for site in sites:
+        names = plan.imports.names(site.call.func) if site.call is not None else set()
+        last = {name.rpartition(".")[2] for name in names}
+        cls = next((plan.tree.classes[n] for n in names if n in plan.tree.classes), None)
+        if names & TESTED:
+            continue
+        untested = True
+        if cls is not None:
+            if _looks_at_layers(plan, cls) or LAYERWISE.search(cls.name):
+                _layerwise(plan, site, cls.name)
+        elif any(name.startswith("torch.optim.") for name in names) and last & ELEMENTWISE:
+            continue
+        elif any(LAYERWISE.search(name) for name in last):
+            _layerwise(plan, site, sorted(last)[0])
+        elif last & ELEMENTWISE or _from_torch(plan, site):
+            continue
+        else:
+            shown = dotted(site.call.func) if site.call is not None else plan.code(site.node)
+            plan.note(
+                "MG603",
+                Kind.KEPT,
+                site.statement,
+                f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)",
+                "ZeRO 1-3 hand the optimizer flat pieces of the parameters",
+            )
+    if untested or not sites:
+        plan.config["zero_allow_untested_optimizer"] = True
+        for site in sites[:1]:
+            plan.converted("MG601", site.statement, "zero_allow_untested_optimizer: true",
+                           "ZeRO's list of tested optimizers is short")  # fmt: skip
+    _added_groups(plan)
+
+
+def _is_used(plan: Plan, site: OptimizerSite) -> bool:
+    return True
+
+
+def _from_torch(plan: Plan, site: OptimizerSite) -> bool:
+    """``getattr(torch.optim, name)`` may be any class of torch, nearly all of them elementwise."""
+    func = site.call.func if site.call is not None else None
+    return isinstance(func, cst.Call | cst.Subscript)
+
+
+def _layerwise(plan: Plan, site: OptimizerSite, name: str) -> None:
+    plan.needs_full_gradients(
+        "MG602", site.statement, f"{name} works layer by layer", "ZeRO 1-3 hand it flat pieces of the parameters"
+    )
+
+
+def _looks_at_layers(plan: Plan, cls: Class) -> bool:
+    """Whether an optimizer class of the file uses norms, shapes or dimensions of single parameters."""
+    for sub in descendants(cls.node):
+        if isinstance(sub, cst.Attribute) and sub.attr.value in (
+            "norm", "ndim", "shape", "dim", "size", "view", "mean", "max", "svd", "T", "mm", "matmul", "flatten", "sum",
+            "numel", "reshape", "transpose",
+        ):  # fmt: skip
+            return True
+        if isinstance(sub, cst.MatrixMultiply):
+            return True
+    return False
+
+
+def _added_groups(plan: Plan) -> None:
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "add_param_group":
+            continue
+        if not plan.roles.is_optimizer(func.value):
+            continue
+        statement = plan.tree.statement(call)
+        if plan.site is not None and statement.function is plan.site.function and statement.order <= plan.site.order:
+            continue
+        if statement.order > (plan.site.order if plan.site else 0):
+            plan.todo("MG605", statement, "add_param_group has to run before deepspeed.initialize", "the engine partitions the groups once")

@@ -1,0 +1,303 @@
+"""MG2xx: the process group, the launcher, ranks and the command-line options around them."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Node, Statement, descendants
+from dsmigrate.codemod.values import option_calls
+
+INIT_NAMES = frozenset({
+    "torch.distributed.init_process_group",
+    "torch.distributed.distributed_c10d.init_process_group",
+    "init_process_group",
+})
+_ENVIRONMENT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE")
+
+IDEAS = (
+    Idea(
+        "MG201",
+        "init_process_group becomes deepspeed.init_distributed",
+        "DeepSpeed sets up the process group, with the script's backend, time-out, rank and world size.",
+        "DeepSpeed keeps its own communication layer beside torch.distributed and must set it up; torch.distributed "
+        "works as before afterwards.",
+        "deepspeed/comm/comm.py, init_distributed",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG202",
+        "mp.spawn becomes the launcher",
+        "The worker is called once in each process that torchrun or the deepspeed launcher starts.",
+        "DeepSpeed reads RANK, WORLD_SIZE and LOCAL_RANK from the environment, which only a launcher sets. The process "
+        "index becomes LOCAL_RANK; arguments that were the number of processes become the launcher's.",
+        "engine-semantics 17",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG203",
+        "MASTER_ADDR and friends become defaults",
+        "Environment variables that the launcher sets are no longer overwritten by the script.",
+        "Under torchrun every process is a client of a store at the launcher's port; another port leaves all of them "
+        "waiting for a server that nobody starts.",
+        "torch/distributed/elastic, TORCHELASTIC_USE_AGENT_STORE",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG204",
+        "--local_rank works under both launchers",
+        "The option's default comes from LOCAL_RANK, and both spellings are accepted.",
+        "The deepspeed launcher passes --local_rank=N, torchrun sets LOCAL_RANK and passes nothing.",
+        "https://github.com/deepspeedai/DeepSpeed/issues/131",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG205",
+        "The process group is made by deepspeed.initialize",
+        "A script that only sets up the group on some paths still runs on the others: initialize makes it then.",
+        "Under a launcher deepspeed.initialize calls init_distributed itself if nothing did before.",
+        "deepspeed/__init__.py, initialize",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG206",
+        "Ranks from SLURM are handed to DeepSpeed",
+        "RANK, WORLD_SIZE and LOCAL_RANK are set from the script's own numbers where srun starts the processes.",
+        "DeepSpeed reads its ranks from these variables.",
+        "deepspeed/comm/comm.py, init_distributed",
+        Kind.CONVERTED,
+    ),
+)
+
+_KEPT_KEYWORDS = {"backend": "dist_backend", "init_method": "init_method", "timeout": "timeout", "rank": "rank",
+                  "world_size": "world_size"}  # fmt: skip
+_POSITIONS = ("backend", "init_method", "timeout", "world_size", "rank", "store", "group_name")
+_DROPPED = {"group_name", "pg_options", "device_id"}
+
+
+def run(plan: Plan) -> None:
+    """Convert process-group set-up, spawning, environment variables and rank options."""
+    for call in plan.tree.calls:
+        if plan.imports.names(call.func) & INIT_NAMES:
+            _init(plan, call)
+        elif plan.imports.names(call.func) & set(SPAWNERS):
+            _spawn(plan, call)
+    _environment(plan)
+    _options(plan)
+
+
+def _init(plan: Plan, call: cst.Call) -> None:
+    statement = plan.tree.statement(call)
+    arguments: dict[str, Node] = {}
+    for index, arg in enumerate(call.args):
+        if arg.star:
+            raise plan.refuse(
+                "MG903", statement, "init_process_group is called with star arguments", "its keywords cannot be read"
+            )
+        name = arg.keyword.value if arg.keyword is not None else _POSITIONS[min(index, len(_POSITIONS) - 1)]
+        arguments[name] = arg.value
+    if "store" in arguments and dotted(arguments["store"]) != "None":
+        raise plan.refuse(
+            "MG903", statement, "the process group is built on a store of its own", "init_distributed takes no store"
+        )
+    spawned = _is_spawned(plan, statement)
+    from_slurm = _mentions_slurm(plan)
+    pieces: list[str] = []
+    dropped: list[str] = []
+    for name in ("backend", "init_method", "timeout", "rank", "world_size"):
+        value = arguments.get(name)
+        if value is None:
+            continue
+        text = plan.code(value)
+        if name == "init_method" and (text.strip("\"'") == "env://" or spawned or from_slurm or _is_tcp(plan, value)):
+            dropped.append(f"{name}={text}")
+            continue
+        if name in ("rank", "world_size"):
+            dropped.append(f"{name}={text}")
+            continue
+        pieces.append(f"{_KEPT_KEYWORDS[name]}={text}")
+    replacement = f"deepspeed.init_distributed({', '.join(pieces)})"
+    plan.need("deepspeed")
+    plan.edits.replace(call, replacement)
+    plan.handled.add(call)
+    said = f"; {', '.join(dropped)} come from the launcher" if dropped else ""
+    plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
+                   "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
+    _ranks_after(plan, statement, arguments, from_slurm)
+    plan.facts["initialised"] = True
+
+
+def _is_tcp(plan: Plan, value: Node) -> bool:
+    """``tcp://`` addresses and options such as ``args.dist_url``: the launcher's rendezvous replaces them."""
+    text = plan.code(value)
+    return "file:" not in text
+
+
+def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], from_slurm: bool) -> None:
+    """Ranks that the script worked out by itself now come from the group that the launcher made."""
+    lines: list[str] = []
+    for name, getter in (("rank", "get_rank"), ("world_size", "get_world_size")):
+        value = arguments.get(name)
+        if value is None or not isinstance(value, cst.Name | cst.Attribute | cst.Subscript):
+            continue
+        text = plan.code(value)
+        if from_slurm or not _from_launcher(plan, value, statement):
+            lines.append(f"{text} = deepspeed.comm.{getter}()")
+    if from_slurm:
+        rank, size = arguments.get("rank"), arguments.get("world_size")
+        local = _slurm_local(plan, statement)
+        before = []
+        for variable, value in (("RANK", rank), ("WORLD_SIZE", size)):
+            text = plan.code(value) if value is not None else f'os.environ["SLURM_{_SLURM[variable]}"]'
+            before.append(f'os.environ.setdefault("{variable}", str({text}))')
+        before.append(f'os.environ.setdefault("LOCAL_RANK", str({local}))')
+        plan.need("os")
+        plan.edits.insert_before(statement.line_node, *before)
+        plan.converted("MG206", statement, "RANK, WORLD_SIZE and LOCAL_RANK are set from SLURM's numbers",
+                       "DeepSpeed reads its ranks from the environment")  # fmt: skip
+    if lines:
+        plan.edits.insert_after(statement.line_node, *lines)
+
+
+_SLURM = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS"}
+
+
+def _slurm_local(plan: Plan, statement: Statement) -> str:
+    return 'os.environ.get("SLURM_LOCALID", 0)'
+
+
+def _from_launcher(plan: Plan, value: Node, statement: Statement, depth: int = 4) -> bool:
+    """Whether a rank or size was read from the launcher's environment variables (then it is right already)."""
+    text = plan.code(value)
+    if any(f'"{name}"' in text or f"'{name}'" in text for name in _ENVIRONMENT):
+        return True
+    if depth == 0:
+        return False
+    place = plan.flow.place(value, statement.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    found = [b for b in bindings if b.index is None]
+    return bool(found) and all(_from_launcher(plan, b.value, b.statement, depth - 1) for b in found)
+
+
+def _mentions_slurm(plan: Plan) -> bool:
+    return any(
+        isinstance(node, cst.SimpleString) and "SLURM_PROCID" in node.value
+        for call_or_sub in plan.tree.statements
+        if not isinstance(call_or_sub.node, cst.BaseCompoundStatement)
+        for node in descendants(call_or_sub.node)
+    )
+
+
+def _is_spawned(plan: Plan, statement: Statement) -> bool:
+    return any(plan.imports.names(call.func) & set(SPAWNERS) for call in plan.tree.calls)
+
+
+def _spawn(plan: Plan, call: cst.Call) -> None:
+    statement = plan.tree.statement(call)
+    worker = argument(call, 0, "fn")
+    packed = argument(call, 1, "args")
+    processes = argument(call, 2, "nprocs")
+    if worker is None or not isinstance(statement.node, cst.Expr) or statement.node.value is not call:
+        raise plan.refuse(
+            "MG913", statement, "the result of mp.spawn is used", "the launcher replaces spawn and returns no context"
+        )
+    count = plan.code(processes) if processes is not None else None
+    multi_node = _is_multi_node(plan, worker, statement)
+    size = 'int(os.environ["LOCAL_WORLD_SIZE"])' if multi_node else 'int(os.environ["WORLD_SIZE"])'
+    texts: list[str] = []
+    if packed is None:
+        pass
+    elif isinstance(packed, cst.Tuple | cst.List):
+        for element in packed.elements:
+            text = plan.code(element.value)
+            same = count is not None and text == count
+            texts.append(size if same else f"*{text}" if isinstance(element, cst.StarredElement) else text)
+    else:
+        texts.append(f"*{plan.code(packed)}")
+    plan.need("os")
+    arguments = ", ".join(['int(os.environ["LOCAL_RANK"])', *texts])
+    plan.edits.replace(call, f"{plan.code(worker)}({arguments})")
+    if multi_node:
+        plan.edits.insert_before(
+            statement.line_node,
+            "# Set by torchrun; the deepspeed launcher calls it LOCAL_SIZE.",
+            'os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "1"))',
+        ) if size in texts else None
+    plan.handled.add(call)
+    plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
+                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
+    plan.facts["spawned"] = True
+
+
+def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
+    """Whether the worker works out its rank from a node rank (``rank = node_rank * gpus + gpu``)."""
+    function = plan.flow.function_named(worker, statement.function)
+    if function is None:
+        return False
+    index = plan.flow.positional(function)[:1]
+    for inner in function.statements:
+        node = inner.node
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.BinaryOperation):
+            target = dotted(node.targets[0].target) or ""
+            reads = {sub.value for sub in descendants(node.value) if isinstance(sub, cst.Name)}
+            if target.rpartition(".")[2].lower().endswith("rank") and isinstance(node.value.operator, cst.Add) and set(index) & reads:
+                return True
+    return False
+
+
+def _environment(plan: Plan) -> None:
+    """``os.environ["MASTER_PORT"] = …`` → ``os.environ.setdefault(…)``."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0].target
+        if not isinstance(target, cst.Subscript) or "os.environ" not in plan.imports.names(target.value):
+            continue
+        key = target.slice[0].slice
+        if not isinstance(key, cst.Index) or not isinstance(key.value, cst.SimpleString):
+            continue
+        name = str(key.value.evaluated_value)
+        if name not in _ENVIRONMENT:
+            continue
+        plan.edits.substitute(node, f"{plan.code(target.value)}.setdefault({plan.code(key.value)}, {plan.code(node.value)})")
+        plan.converted("MG203", statement, f"{name} is only set where the launcher did not",
+                       "overwriting the launcher's rendezvous leaves the processes waiting for each other")  # fmt: skip
+
+
+def _options(plan: Plan) -> None:
+    """``--local_rank`` in either spelling: default from the environment, both spellings accepted."""
+    for call in option_calls(plan):
+        spellings = [
+            arg for arg in call.args if arg.keyword is None and isinstance(arg.value, cst.SimpleString)
+        ]
+        names = [str(arg.value.evaluated_value) for arg in spellings]  # type: ignore[attr-defined]
+        if not any(name.lstrip("-").replace("-", "_") == "local_rank" for name in names):
+            continue
+        plan.facts["takes_local_rank"] = True
+        statement = plan.tree.statement(call)
+        default = argument(call, None, "default")
+        if default is not None and "LOCAL_RANK" in plan.code(default) and "--local_rank" in names:
+            continue
+        positional = [f'"{name}"' if name not in ("--local_rank", "--local-rank") else None for name in names]
+        kept = [p for p in positional if p is not None]
+        flags = ['"--local_rank"', '"--local-rank"', *kept]
+        rest = []
+        for arg in call.args:
+            if arg.keyword is None or arg.keyword.value in ("default", "required"):
+                continue
+            rest.append(f"{arg.keyword.value}={plan.code(arg.value)}")
+        fallback = plan.code(default) if default is not None and dotted(default) != "None" else "0"
+        if default is not None and "LOCAL_RANK" in plan.code(default):
+            rest.append(f"default={plan.code(default)}")
+        else:
+            plan.need("os")
+            rest.append(f'default=int(os.environ.get("LOCAL_RANK", {fallback}))')
+        if not any(piece.startswith("type=") for piece in rest):
+            rest.insert(0, "type=int")
+        plan.edits.replace(call, f"{plan.code(call.func)}({', '.join([*flags, *rest])})")
+        plan.converted("MG204", statement, "--local_rank takes its default from LOCAL_RANK, both spellings accepted",
+                       "torchrun sets the variable, the deepspeed launcher passes the option")  # fmt: skip

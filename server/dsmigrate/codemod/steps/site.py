@@ -1,0 +1,507 @@
+"""MG1xx: which wrap is converted, and where ``deepspeed.initialize`` goes.
+
+DeepSpeed wants the raw module and a finished optimizer; DDP scripts build the optimizer before or after the wrap, in
+the same function or in another one. The engine is made at the later of the two, where both can be named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.plan import EngineSite, Plan
+from dsmigrate.codemod.roles import OptimizerSite, Wrap
+from dsmigrate.codemod.tree import Function, Node, Statement
+
+IDEAS = (
+    Idea(
+        code="MG101",
+        title="DistributedDataParallel becomes a DeepSpeed engine",
+        summary="The wrap goes; deepspeed.initialize makes the engine from the raw model and the script's own optimizer.",
+        why=(
+            "The engine replaces the DDP wrapper: it is called like the model, averages gradients over the ranks, and "
+            "partitions optimizer state, gradients and parameters by ZeRO stage. The optimizer object of the script is "
+            "handed over as it is, so its hyper-parameters, groups and schedule stay. Its param_groups are shared with "
+            "the engine both ways, so learning rates written by hand keep working."
+        ),
+        source="deepspeed/runtime/engine.py, DeepSpeedEngine; engine-semantics 9",
+        kind=Kind.CONVERTED,
+    ),
+    Idea(
+        code="MG102",
+        title="DataParallel fallback unwrapped",
+        summary="torch.nn.DataParallel inside an engine would replicate the module again; the plain module is used.",
+        why=(
+            "One process drives one device under DeepSpeed. A DataParallel branch for a single process with several "
+            "GPUs is replaced by starting as many processes with the launcher."
+        ),
+        source="torch.nn.DataParallel",
+        kind=Kind.CONVERTED,
+    ),
+    Idea(
+        code="MG103",
+        title="DDP keyword without a counterpart dropped",
+        summary="Keywords that tune DDP's reducer have no meaning for the engine.",
+        why=(
+            "device_ids and output_device are implied by the process's device; find_unused_parameters is the engine's "
+            "normal behaviour (ignore_unused_parameters defaults to true); bucket_cap_mb, gradient_as_bucket_view and "
+            "static_graph tune a reducer that is no longer there."
+        ),
+        source="deepspeed/runtime/zero/config.py, ignore_unused_parameters",
+        kind=Kind.CONVERTED,
+    ),
+    Idea(
+        code="MG104",
+        title="Buffers are no longer broadcast",
+        summary="DDP sends rank 0's buffers (BatchNorm statistics) to all ranks before every forward; DeepSpeed never does.",
+        why=(
+            "Training losses are unchanged, because batch statistics are used in training mode. Running statistics "
+            "then differ by rank, so an evaluation on other ranks than 0 can differ; use SyncBatchNorm, or evaluate "
+            "on rank 0, or broadcast the buffers before evaluation."
+        ),
+        source="engine-semantics 15",
+        kind=Kind.KEPT,
+    ),
+    Idea(
+        code="MG106",
+        title="DDP's mixed_precision policy",
+        summary="Native DDP mixed precision casts parameters for the forward pass; the engine has its own settings.",
+        why="bf16, fp16 or torch_autocast in the config replace it, each with other numerics.",
+        source="torch.nn.parallel.DistributedDataParallel(mixed_precision=...)",
+        kind=Kind.TODO,
+    ),
+    Idea(
+        code="MG107",
+        title="Imports that nothing uses any more go",
+        summary="Names that only the replaced code used are no longer imported.",
+        why="An unused import of DistributedDataParallel would suggest that the script still uses it.",
+        source="pyflakes, before and after",
+        kind=Kind.CONVERTED,
+    ),
+    Idea(
+        code="MG105",
+        title="A second wrapped model stays in DDP",
+        summary="A wrapped model that no optimizer trains (a teacher, a loss network) keeps its wrap.",
+        why="An engine needs an optimizer; a model that is only evaluated or averaged trains nothing and is left alone.",
+        source="deepspeed/runtime/engine.py: 'zero stage N requires an optimizer'",
+        kind=Kind.KEPT,
+    ),
+)
+
+
+@dataclass(slots=True)
+class _Acquisition:
+    """How a function comes by a value: by a statement of its own, or on entry (parameter, attribute, global)."""
+
+    name: str
+    statements: list[Statement]
+
+    @property
+    def on_entry(self) -> bool:
+        return not self.statements
+
+
+def choose(plan: Plan) -> None:
+    """Pick the trained wrap and the place of the engine; raises ``RefusedError`` where there is no safe one."""
+    groups = _groups(plan)
+    trained = _trained_groups(plan, groups)
+    if not trained:
+        raise _no_optimizer(plan, groups[0][0])
+    if len(trained) > 1:
+        names = ", ".join(plan.code(group[0].model) for group in trained if group[0].model is not None)
+        raise plan.refuse(
+            "MG901",
+            trained[1][0].statement,
+            f"several wrapped models are trained ({names})",
+            "each DeepSpeed engine owns one model and one optimizer; two of them in one step need a decision by hand",
+        )
+    plan.wraps = trained[0]
+    plan.group = {str(wrap.index) for wrap in plan.wraps}
+    for group in groups:
+        if group is not trained[0]:
+            plan.kept_wraps.extend(group)
+    site = _find_site(plan)
+    if site is None:
+        raise _no_optimizer(plan, plan.wraps[0])
+    plan.site = site
+    site.latest = _latest(plan, site)
+    plan.facts["upstream"] = _upstream(plan, site)
+
+
+def _no_optimizer(plan: Plan, wrap: Wrap) -> Exception:
+    return plan.refuse(
+        "MG911",
+        wrap.statement,
+        "the optimizer of the wrapped model is not in this file, or never meets the model in one function",
+        "deepspeed.initialize needs the model and its optimizer in one place; the other half is in another module",
+    )
+
+
+def _groups(plan: Plan) -> list[list[Wrap]]:
+    """Wraps of one and the same variable belong together (if/else twins, one per branch)."""
+    leader = {str(w.index): str(w.index) for w in plan.roles.wraps}
+
+    def find(key: str) -> str:
+        while leader[key] != key:
+            key = leader[key]
+        return key
+
+    by_target: dict[object, str] = {}
+    for wrap in plan.roles.wraps:
+        target = _target(plan, wrap)
+        key: object = plan.flow.place(target, wrap.function) if target is not None else None
+        if key is None and isinstance(wrap.statement.node, cst.Return):
+            key = ("return", id(wrap.function))
+        if key is None:
+            continue
+        if key in by_target:
+            leader[find(str(wrap.index))] = find(by_target[key])
+        else:
+            by_target[key] = str(wrap.index)
+    groups: dict[str, list[Wrap]] = {}
+    for wrap in plan.roles.wraps:
+        groups.setdefault(find(str(wrap.index)), []).append(wrap)
+    return list(groups.values())
+
+
+def _target(plan: Plan, wrap: Wrap) -> Node | None:
+    node = wrap.statement.node
+    if isinstance(node, cst.Assign) and len(node.targets) >= 1:
+        target = node.targets[0].target
+        return None if isinstance(target, cst.Tuple | cst.List) else target
+    if isinstance(node, cst.AnnAssign):
+        return node.target
+    return None
+
+
+def _trained_groups(plan: Plan, groups: list[list[Wrap]]) -> list[list[Wrap]]:
+    """The groups whose parameters reach an optimizer that is stepped."""
+    if len(groups) == 1:
+        return groups
+    trained = []
+    for group in groups:
+        indexes = {str(w.index) for w in group}
+        if any(_optimizer_reads(plan, site, indexes) for site in plan.roles.optimizers):
+            trained.append(group)
+    return trained
+
+
+def _optimizer_reads(plan: Plan, site: OptimizerSite, indexes: set[str], depth: int = 6) -> bool:
+    """Whether what an optimizer is made from leads back to a model of the group."""
+    if site.call is None:
+        return False
+    function = site.statement.function
+    queue: list[tuple[Node, Function, int]] = [(arg.value, function, depth) for arg in site.call.args]
+    if isinstance(site.call.func, cst.Attribute):
+        queue.append((site.call.func.value, function, depth))
+    seen: set[object] = set()
+    while queue:
+        node, where, left = queue.pop()
+        for sub in _readable(plan, node):
+            tags = plan.roles.of(sub, where)
+            if any(tag[0] in "ER" and tag[1:] in indexes for tag in tags):
+                return True
+            place = plan.flow.place(sub, where)
+            if place is None or place in seen or left == 0:
+                continue
+            seen.add(place)
+            if any(tag[0] in "ER" for tag in tags):
+                continue
+            for binding in plan.flow.by_place.get(place, ()):
+                queue.append((binding.value, binding.function, left - 1))
+            # Lists of parameters are often filled by append and extend.
+            for call in plan.tree.calls:
+                func = call.func
+                if (
+                    isinstance(func, cst.Attribute)
+                    and func.attr.value in ("append", "extend", "add_param_group", "update")
+                    and plan.flow.place(func.value, plan.function_of(call)) == place
+                ):
+                    queue.extend((arg.value, plan.function_of(call), left - 1) for arg in call.args)
+    return False
+
+
+def _readable(plan: Plan, node: Node) -> list[Node]:
+    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+    return [sub for sub in descendants(node) if isinstance(sub, cst.Name | cst.Attribute)]
+
+
+def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict[str, _Acquisition]:
+    """By which names a function can speak of a value with these tags, and which of its statements give it to them."""
+    found: dict[str, _Acquisition] = {}
+    wanted = {f"{prefix}{key}" for key in keys}
+    parameters = set(function.params)
+    for place, tags in plan.roles.env.items():
+        if not tags & wanted:
+            continue
+        name = _name_in(plan, place, function)
+        if name is None:
+            continue
+        statements = [
+            b.statement
+            for b in plan.flow.by_place.get(place, ())
+            if b.function is function
+            and b.kind in ("assign", "with")
+            and (_gives(plan, b.value, b.index, b.function, wanted))
+        ]
+        if name in parameters and not statements:
+            found[name] = _Acquisition(name, [])
+        else:
+            found[name] = _Acquisition(name, statements)
+    return found
+
+
+def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
+    from dsmigrate.codemod.roles import _evaluate_element  # noqa: PLC0415
+
+    if index is None:
+        return bool(plan.roles.of(value, function) & wanted)
+    if _evaluate_element(plan.roles, value, index, function) & wanted:
+        return True
+    return any(site.node is value and f"O{site.index}" in wanted for site in plan.roles.optimizers)
+
+
+def _name_in(plan: Plan, place: tuple[str, int | str, str], function: Function) -> str | None:
+    kind, owner, name = place
+    if kind == "v":
+        if plan.flow.variable(name, function) == place and _mentions(plan, function, name):
+            return name
+        return None
+    if kind == "a":
+        cls = function.class_seen
+        if cls is not None and function.self_name is not None and plan.flow.family(cls) == owner:
+            text = f"{function.self_name}.{name}"
+            return text if _mentions(plan, function, text) else None
+        return None
+    if kind == "n":
+        text = f"{owner}.{name}"
+        return text if _mentions(plan, function, text) else None
+    return None
+
+
+def _mentions(plan: Plan, function: Function, text: str) -> bool:
+    table: dict[Function, set[str]] = plan.facts.setdefault("mentions", {})
+    names = table.get(function)
+    if names is None:
+        names = set(function.params)
+        from dsmigrate.codemod.names import dotted  # noqa: PLC0415
+        from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+        for statement in function.statements:
+            if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+                continue
+            heads = [statement.node] if not isinstance(statement.node, cst.BaseCompoundStatement) else _heads(statement.node)
+            for head in heads:
+                for sub in descendants(head):
+                    if isinstance(sub, cst.Name | cst.Attribute):
+                        dotted_text = dotted(sub)
+                        if dotted_text is not None:
+                            names.add(dotted_text)
+        table[function] = names
+    return text in names
+
+
+def _heads(node: Node) -> list[Node]:
+    if isinstance(node, cst.If | cst.While):
+        return [node.test]
+    if isinstance(node, cst.For):
+        return [node.target, node.iter]
+    if isinstance(node, cst.With):
+        return list(node.items)
+    return []
+
+
+def _find_site(plan: Plan) -> EngineSite | None:
+    optimizers = {str(site.index) for site in plan.roles.optimizers}
+    candidates: list[tuple[int, int, EngineSite]] = []
+    for function in plan.tree.functions:
+        engines = _acquire(plan, function, "E", plan.group)
+        opts = _acquire(plan, function, "O", optimizers)
+        if not engines or not opts:
+            continue
+        site = _site_in(plan, function, engines, opts)
+        if site is not None:
+            own = any(w.function is function for w in plan.wraps)
+            candidates.append((0 if own else 1, plan.tree.functions.index(function), site))
+    if not candidates:
+        return None
+    candidates.sort(key=lambda item: item[:2])
+    return candidates[0][2]
+
+
+def _site_in(
+    plan: Plan, function: Function, engines: dict[str, _Acquisition], opts: dict[str, _Acquisition]
+) -> EngineSite | None:
+    engine = _pick(plan, engines, function, "E")
+    optimizer = _pick(plan, opts, function, "O")
+    if engine is None or optimizer is None:
+        return None
+    if engine.on_entry and optimizer.on_entry:
+        return None
+    statements = [*engine.statements, *([] if optimizer.on_entry else optimizer.statements)]
+    if not engine.on_entry and not optimizer.on_entry:
+        # `self.optimizer = optimizer` merely renames what came in: the parameter is available all along.
+        incoming = next((o for o in opts.values() if o.on_entry and o.name in function.params), None)
+        if incoming is not None and all(_renames(s, incoming.name) for s in optimizer.statements):
+            optimizer = incoming
+            statements = list(engine.statements)
+    anchor = _common_anchor(plan, statements, engine.name, optimizer)
+    if anchor is None:
+        return None
+    wrap = next((w for w in plan.wraps if w.statement is anchor), None)
+    model = engine.name
+    replaces = None
+    if wrap is not None and wrap.model is not None and len(plan.wraps) == 1:
+        target = _target(plan, wrap)
+        if target is not None and plan.code(target) == engine.name and isinstance(anchor.node, cst.Assign):
+            if getattr(anchor.node.value, "func", None) is wrap.call.func:
+                replaces = anchor
+    return EngineSite(function, anchor, engine.name, model, optimizer.name, replaces)
+
+
+def _renames(statement: Statement, name: str) -> bool:
+    node = statement.node
+    return isinstance(node, cst.Assign) and isinstance(node.value, cst.Name) and node.value.value == name
+
+
+def _pick(plan: Plan, found: dict[str, _Acquisition], function: Function, prefix: str) -> _Acquisition | None:
+    """The name to use: the one that a statement of this function fills, wraps first, plain names first."""
+
+    def rank(item: _Acquisition) -> tuple[int, int, int]:
+        wraps = {id(w.statement) for w in plan.wraps}
+        by_wrap = any(id(s) in wraps for s in item.statements) if prefix == "E" else False
+        by_maker = any(s is site.statement for s in item.statements for site in plan.roles.optimizers)
+        order = min((s.order for s in item.statements), default=1 << 30)
+        return (0 if by_wrap or (prefix == "O" and by_maker) else 1, 0 if item.statements else 1, order)
+
+    return min(found.values(), key=rank, default=None)
+
+
+def _chain(statement: Statement) -> list[tuple[Node, Statement]]:
+    """(block, statement in that block) pairs from the function's own block down to the statement."""
+    pairs = [(statement.block, statement)]
+    for outer in statement.enclosing():
+        pairs.append((outer.block, outer))
+    return list(reversed(pairs))
+
+
+def _common_anchor(
+    plan: Plan, statements: list[Statement], engine: str, optimizer: _Acquisition
+) -> Statement | None:
+    """The last statement, in the deepest block common to all, that holds one of them; hoisted out of rank guards."""
+    chains = [_chain(statement) for statement in statements]
+    depth = 0
+    shortest = min(len(chain) for chain in chains)
+    while depth < shortest and all(chain[depth][0] is chains[0][depth][0] for chain in chains):
+        depth += 1
+    depth -= 1
+    if depth < 0:
+        return None
+    anchor = max((chain[depth][1] for chain in chains), key=lambda s: s.order)
+    # Blocks of `elif` are reached through the `if` they belong to.
+    anchor = _leave_elif(plan, anchor)
+    while anchor.up is not None and isinstance(anchor.up.node, cst.If | cst.With | cst.Try):
+        outer = _leave_elif(plan, anchor.up)
+        made_inside = bool(optimizer.statements) and all(
+            outer.order < s.order <= outer.last_order for s in optimizer.statements
+        )
+        if made_inside or not _used_after(plan, outer, engine):
+            break
+        anchor = outer
+    return anchor
+
+
+def _leave_elif(plan: Plan, statement: Statement) -> Statement:
+    while (
+        statement.up is not None
+        and isinstance(statement.node, cst.If)
+        and isinstance(statement.up.node, cst.If)
+        and statement.up.node.orelse is statement.node
+    ):
+        statement = statement.up
+    return statement
+
+
+def _used_after(plan: Plan, outer: Statement, name: str) -> bool:
+    from dsmigrate.codemod.names import dotted  # noqa: PLC0415
+    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+    if "." in name:
+        return True
+    for statement in outer.function.statements:
+        if statement.order <= outer.last_order:
+            continue
+        node = statement.node
+        heads = [node] if not isinstance(node, cst.BaseCompoundStatement) else _heads(node)
+        if isinstance(node, cst.FunctionDef):
+            heads = [node]
+        for head in heads:
+            if any(isinstance(sub, cst.Name) and dotted(sub) == name for sub in descendants(head)):
+                return True
+    return isinstance(outer.function.node, cst.Module)
+
+
+def _latest(plan: Plan, site: EngineSite) -> Statement | None:
+    """The last following statement of the same block before one that speaks of the model or hands the optimizer on."""
+    last = None
+    place = plan.flow.place(cst.parse_expression(site.target), site.function)
+    for statement in site.function.statements:
+        if statement.block is not site.anchor.block or statement.order <= site.order:
+            continue
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+            continue
+        if _speaks_of_model(plan, statement, place):
+            break
+        last = statement
+    return last
+
+
+def _speaks_of_model(plan: Plan, statement: Statement, place: object) -> bool:
+    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+    for sub in descendants(statement.node):
+        if isinstance(sub, cst.Name | cst.Attribute):
+            tags = plan.roles.of(sub, statement.function)
+            if any(tag[0] in "ER" and tag[1:] in plan.group for tag in tags):
+                return True
+            if any(tag[0] == "O" for tag in tags) and not _only_schedules(plan, statement):
+                return True
+        elif isinstance(sub, cst.Call) and plan.flow.callee(sub) is not None:
+            return True
+        elif isinstance(sub, cst.For | cst.While):
+            return True
+    return False
+
+
+def _only_schedules(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement just makes a scheduler on the optimizer, or reads its learning rate."""
+    node = statement.node
+    return isinstance(node, cst.Assign) and "S" in plan.roles.of(node.value, statement.function)
+
+
+def _upstream(plan: Plan, site: EngineSite) -> set[Function]:
+    """Functions that hold the wrap (or pass it on) before the function that makes the engine is reached."""
+    found: set[Function] = set()
+    for wrap in plan.wraps:
+        if wrap.function is not site.function:
+            found.add(wrap.function)
+    # Callers of the engine's function that hand the model in.
+    queue = [site.function]
+    takes = any(
+        tag[0] == "E" and tag[1:] in plan.group
+        for param in site.function.params
+        for tag in plan.roles.env.get(("v", id(site.function), param), ())
+    )
+    if takes:
+        while queue:
+            current = queue.pop()
+            for call in plan.flow.callers.get(current, ()):
+                caller = plan.function_of(call)
+                if caller not in found and caller is not site.function:
+                    found.add(caller)
+                    queue.append(caller)
+    found.discard(site.function)
+    return found

@@ -1,0 +1,211 @@
+"""MG5xx: ``.module``, ``isinstance`` and other ways in which scripts look through the wrapper."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
+from dsmigrate.codemod.tree import Node, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG501",
+        ".module before the engine exists",
+        "The model is not wrapped yet at this point of the converted script; .module goes.",
+        "The engine is made later than the wrap was, because it needs the optimizer.",
+        "dsmigrate's placement of deepspeed.initialize (MG101)",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG502",
+        "isinstance(model, DistributedDataParallel) asks for the engine",
+        "Unwrap helpers that test for DDP test for deepspeed.DeepSpeedEngine.",
+        "Left as it was the test would be false, and the engine itself would be taken for the raw model.",
+        "ddp-idioms trap 10",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG503",
+        "Unwrapping that depended on a flag",
+        "`model.module if distributed else model` becomes `model.module`: the engine is there on both branches.",
+        "DDP wrapped only distributed runs; the engine wraps every run.",
+        "ddp-idioms trap 11",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG504",
+        ".module of a value that may or may not be wrapped",
+        "getattr(model, 'module', model) works for the engine and for the plain module.",
+        "The function is called with both.",
+        "torch.nn.Module",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def run(plan: Plan) -> None:
+    """Make every look through the wrapper right for the engine."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        for head in _heads(node):
+            for sub in descendants(head):
+                if isinstance(sub, cst.Call):
+                    _isinstance(plan, sub, statement)
+                elif isinstance(sub, cst.IfExp):
+                    _choice(plan, sub, statement)
+                elif isinstance(sub, cst.Attribute) and sub.attr.value == "module":
+                    _module(plan, sub, statement)
+                elif isinstance(sub, cst.Comparison):
+                    _type_test(plan, sub, statement)
+
+
+def _heads(node: Node) -> list[Node]:
+    if isinstance(node, cst.If | cst.While):
+        return [node.test]
+    if isinstance(node, cst.For):
+        return [node.iter]
+    if isinstance(node, cst.With):
+        return [item.item for item in node.items]
+    if isinstance(node, cst.BaseCompoundStatement):
+        return []
+    return [node]
+
+
+def _wrapper_classes(plan: Plan, node: Node) -> list[Node]:
+    items = [e.value for e in node.elements] if isinstance(node, cst.Tuple | cst.List) else [node]
+    return [
+        item for item in items if is_ddp_class(plan.imports, item) or qualifies(plan.imports, item, DATA_PARALLEL_NAMES)
+    ]
+
+
+def _isinstance(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    if dotted(call.func) not in ("isinstance", "issubclass") or len(call.args) != 2:
+        return
+    tested = call.args[1].value
+    hits = _wrapper_classes(plan, tested)
+    if not any(is_ddp_class(plan.imports, item) for item in hits):
+        return
+    if _is_kept_model(plan, call.args[0].value):
+        return
+    plan.need("deepspeed")
+    for item in hits:
+        if is_ddp_class(plan.imports, item):
+            plan.edits.replace(item, "deepspeed.DeepSpeedEngine")
+            plan.dead_names.update({(dotted(item) or "").partition(".")[0]})
+    plan.converted("MG502", statement, "the unwrap test asks for deepspeed.DeepSpeedEngine",
+                   "the engine is no DistributedDataParallel")  # fmt: skip
+
+
+def _is_kept_model(plan: Plan, node: Node) -> bool:
+    tags = plan.tags(node)
+    return bool(tags) and all(tag[1:] not in plan.group for tag in tags if tag[0] in "ER") and any(
+        tag[0] in "ER" for tag in tags
+    )
+
+
+def _type_test(plan: Plan, node: cst.Comparison, statement: Statement) -> None:
+    """``type(model) is DDP`` and ``type(model) == DDP``."""
+    if len(node.comparisons) != 1 or not isinstance(node.left, cst.Call) or dotted(node.left.func) != "type":
+        return
+    other = node.comparisons[0].comparator
+    for item in _wrapper_classes(plan, other):
+        if is_ddp_class(plan.imports, item):
+            plan.need("deepspeed")
+            plan.edits.replace(item, "deepspeed.DeepSpeedEngine")
+            plan.converted("MG502", statement, "the unwrap test asks for deepspeed.DeepSpeedEngine",
+                           "the engine is no DistributedDataParallel")  # fmt: skip
+
+
+def _choice(plan: Plan, node: cst.IfExp, statement: Statement) -> None:
+    """``model.module if cond else model``, in either order."""
+    body, orelse = node.body, node.orelse
+    body_is_module = isinstance(body, cst.Attribute) and body.attr.value == "module"
+    orelse_is_module = isinstance(orelse, cst.Attribute) and orelse.attr.value == "module"
+    if body_is_module == orelse_is_module:
+        return
+    inner = body if body_is_module else orelse
+    plain = orelse if body_is_module else body
+    assert isinstance(inner, cst.Attribute)
+    if plan.code(inner.value) != plan.code(plain) or not plan.is_ours(plain):
+        return
+    if _asks_the_object(plan, node.test):
+        plan.handled.add(inner)
+        return
+    before = plan.is_before_engine(plain) or not any(tag[0] == "E" for tag in plan.tags(plain))
+    text = plan.code(plain) if before else f"{plan.code(plain)}.module"
+    if not before and _may_be_raw(plan, plain):
+        text = f'getattr({plan.code(plain)}, "module", {plan.code(plain)})'
+    plan.edits.replace(node, text)
+    plan.handled.add(inner)
+    plan.converted("MG503", statement, f"{plan.code(node)} → {text}", "the engine is there whatever the flag says")
+
+
+def _asks_the_object(plan: Plan, test: Node) -> bool:
+    """Whether a test looks at the object itself (``hasattr``, ``isinstance``) and so stays right."""
+    return any(
+        isinstance(sub, cst.Call) and dotted(sub.func) in ("hasattr", "isinstance", "type", "is_parallel", "is_ddp")
+        for sub in descendants(test)
+    )
+
+
+def _module(plan: Plan, node: cst.Attribute, statement: Statement) -> None:
+    if node in plan.handled or node in plan.edits.expressions:
+        return
+    base = node.value
+    tags = plan.tags(base)
+    if not any(tag[0] in "ER" and tag[1:] in plan.group for tag in tags):
+        return
+    if _asked_around(plan, node, statement):
+        return
+    wrapped = any(tag[0] == "E" and tag[1:] in plan.group for tag in tags)
+    if wrapped and plan.is_before_engine(base) and _after_wrap(plan, statement):
+        plan.edits.replace(node, lambda updated: updated.value)  # type: ignore[attr-defined]
+        plan.handled.add(node)
+        assign = statement.node
+        if isinstance(assign, cst.Assign) and assign.value is node and plan.code(assign.targets[0].target) == plan.code(base):
+            plan.edits.remove(assign)
+        plan.converted("MG501", statement, f"{plan.code(node)} → {plan.code(base)}", "the model is not wrapped yet here")
+    elif wrapped and _may_be_raw(plan, base):
+        text = plan.code(base)
+        plan.edits.replace(node, f'getattr({text}, "module", {text})')
+        plan.handled.add(node)
+        plan.converted("MG504", statement, f"{plan.code(node)} → getattr({text}, 'module', {text})",
+                       "callers hand in the engine and the plain module")  # fmt: skip
+
+
+def _after_wrap(plan: Plan, statement: Statement) -> bool:
+    """Whether the original had wrapped the model by then (a ``.module`` before that is the model's own)."""
+    wraps = [w for w in plan.wraps if w.function is statement.function]
+    return not wraps or any(w.statement.order < statement.order for w in wraps)
+
+
+def _may_be_raw(plan: Plan, node: Node) -> bool:
+    """Whether a parameter receives the raw model in the converted script although it was wrapped before."""
+    function = plan.function_of(node)
+    if not isinstance(node, cst.Name) or node.value not in function.params or plan.site is None:
+        return False
+    for binding in plan.flow.by_place.get(("v", id(function), node.value), ()):
+        if binding.kind != "argument":
+            continue
+        if binding.function is plan.site.function and binding.statement.order <= plan.site.order:
+            return True
+        if binding.function in plan.upstream:
+            return True
+    return False
+
+
+def _asked_around(plan: Plan, node: cst.Attribute, statement: Statement) -> bool:
+    """Whether the ``.module`` stands behind a test of the same object: ``if hasattr(model, "module"): …``."""
+    base = plan.code(node.value)
+    for outer in statement.enclosing():
+        if isinstance(outer.node, cst.If) and base in plan.code(outer.node.test) and _asks_the_object(plan, outer.node.test):
+            return True
+    for ancestor in plan.tree.ancestors(node):
+        if isinstance(ancestor, cst.IfExp) and _asks_the_object(plan, ancestor.test):
+            return True
+        if isinstance(ancestor, cst.BaseStatement | cst.BaseSmallStatement):
+            break
+    return False

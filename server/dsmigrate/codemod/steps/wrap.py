@@ -1,0 +1,190 @@
+"""Takes the DDP wrap away, whatever form it has, and leaves the raw model where it was."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import DATA_PARALLEL_NAMES, Wrap, qualifies
+from dsmigrate.codemod.tree import Node, descendants
+
+# Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
+_DROPPED = {
+    "device_ids": "the engine uses the process's current device",
+    "output_device": "the engine uses the process's current device",
+    "dim": "unused for one device per process",
+    "find_unused_parameters": "the engine copes with unused parameters (ignore_unused_parameters)",
+    "bucket_cap_mb": "it sizes DDP's buckets; ZeRO has reduce_bucket_size",
+    "gradient_as_bucket_view": "it is about DDP's buckets",
+    "static_graph": "it is about DDP's reducer",
+    "check_reduction": "it was already without effect in DDP",
+    "init_sync": "initialize broadcasts the parameters",
+    "delay_allreduce": "it is about apex's reducer",
+    "message_size": "it is about apex's reducer",
+    "gradient_predivide_factor": "it is about apex's reducer",
+    "allreduce_always_fp32": "it is about apex's reducer",
+    "retain_allreduce_buffers": "it is about apex's reducer",
+    "num_allreduce_streams": "it is about apex's reducer",
+    "allreduce_communicators": "it is about apex's reducer",
+    "prof": "it is about apex's reducer",
+    "shared_param": "it is about apex's reducer",
+    "device_mesh": "None unless tensor parallelism is used",
+}
+
+
+def run(plan: Plan) -> None:
+    """Unwrap every DDP and DataParallel construction of the trained model."""
+    for wrap in plan.wraps:
+        _unwrap(plan, wrap)
+    for wrap in plan.kept_wraps:
+        plan.kept("MG105", wrap.statement, "this model is not trained by the optimizer; its DDP wrap stays",
+                  "an engine needs an optimizer")  # fmt: skip
+    for call in plan.roles.data_parallel:
+        if call.args and call not in plan.handled:
+            _drop_data_parallel(plan, call)
+
+
+def _unwrap(plan: Plan, wrap: Wrap) -> None:
+    statement = wrap.statement
+    assert wrap.model is not None
+    _keywords(plan, wrap)
+    site = plan.site
+    assert site is not None
+    plan.handled.add(wrap.call)
+    model = wrap.model
+    plan.edits.replace(wrap.call, lambda call: _inner(call))
+    node = statement.node
+    if site.replaces is statement:
+        if plan.code(model) == site.target:
+            plan.edits.remove(node)
+        site.model = plan.code(model) if not isinstance(model, cst.Name) else model.value
+        if not isinstance(model, cst.Name | cst.Attribute):
+            site.model = site.target
+    elif isinstance(node, cst.Assign) and len(node.targets) == 1 and node.value is wrap.call:
+        target = plan.code(node.targets[0].target)
+        if plan.code(model) == target:
+            plan.edits.remove(node)
+    elif isinstance(node, cst.Assign) and isinstance(node.value, cst.IfExp):
+        # `model = DDP(model) if distributed else model`
+        target = plan.code(node.targets[0].target)
+        branches = (node.value.body, node.value.orelse)
+        texts = {plan.code(wrap.model) if b is wrap.call else plan.code(b) for b in branches}
+        if texts == {target}:
+            plan.edits.remove(node)
+    plan.dead_names.update(_root_names(wrap.call.func))
+    plan.converted(
+        "MG101",
+        statement,
+        f"{plan.code(wrap.call.func)}(…) → the model itself; deepspeed.initialize wraps it",
+        "the engine replaces the DDP wrapper",
+    )
+
+
+def _inner(call: Node) -> Node:
+    """The edited model argument of an edited DDP call."""
+    assert isinstance(call, cst.Call)
+    for arg in call.args:
+        if (arg.keyword is None and not arg.star) or (arg.keyword is not None and arg.keyword.value == "module"):
+            return arg.value
+    raise AssertionError("a wrap has a model")
+
+
+def _root_names(node: Node) -> set[str]:
+    text = dotted(node)
+    return {text.partition(".")[0]} if text else set()
+
+
+def _keywords(plan: Plan, wrap: Wrap) -> None:
+    dropped: list[str] = []
+    broadcast = True
+    for position, arg in enumerate(wrap.call.args):
+        if arg.keyword is None:
+            if position > 0 or arg.star:
+                dropped.append(plan.code(arg))
+            continue
+        name = arg.keyword.value
+        if name == "module":
+            continue
+        if name == "broadcast_buffers":
+            broadcast = dotted(arg.value) != "False"
+        elif name == "process_group":
+            if dotted(arg.value) != "None":
+                raise plan.refuse(
+                    "MG903",
+                    wrap.statement,
+                    "DDP averages over a process group of its own",
+                    "an engine without a model-parallel unit averages over all ranks",
+                )
+        elif name == "mixed_precision":
+            plan.todo(
+                "MG106",
+                wrap.statement,
+                "DDP's own mixed_precision policy is dropped; choose bf16 or torch_autocast in the config",
+                "native DDP mixed precision casts parameters for the forward pass",
+            )
+        else:
+            dropped.append(name if name in _DROPPED else plan.code(arg))
+    if dropped:
+        reasons = "; ".join(dict.fromkeys(_DROPPED[name] for name in dropped if name in _DROPPED))
+        plan.note("MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments")
+    if broadcast and _has_batch_norm(plan):
+        plan.kept(
+            "MG104",
+            wrap.statement,
+            "DDP broadcast BatchNorm buffers before each forward; the engine does not",
+            "training losses are the same; statistics used in evaluation can differ between ranks",
+        )
+
+
+def _has_batch_norm(plan: Plan) -> bool:
+    """BatchNorm in this file, or a model made elsewhere that may have it."""
+    found: bool | None = plan.facts.get("batch_norm")
+    if found is None:
+        names = [dotted(call.func) or "" for call in plan.tree.calls]
+        found = any("BatchNorm" in name or "resnet" in name.lower() for name in names) or not _model_is_here(plan)
+        plan.facts["batch_norm"] = found
+    return found
+
+
+def _model_is_here(plan: Plan) -> bool:
+    return any(
+        base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases
+    )
+
+
+def _drop_data_parallel(plan: Plan, call: cst.Call) -> None:
+    if not qualifies(plan.imports, call.func, DATA_PARALLEL_NAMES):
+        return
+    statement = plan.tree.statement(call)
+    tags = plan.tags(call.args[0].value)
+    concerns = any(tag[0] in "ER" for tag in tags) or _is_part_of_model(plan, call.args[0].value)
+    if not concerns:
+        return
+    plan.handled.add(call)
+    plan.edits.replace(call, _inner)
+    node = statement.node
+    if (
+        isinstance(node, cst.Assign)
+        and len(node.targets) == 1
+        and node.value is call
+        and plan.code(node.targets[0].target) == plan.code(call.args[0].value)
+    ):
+        plan.edits.remove(node)
+    plan.dead_names.update(_root_names(call.func))
+    plan.converted("MG102", statement, "DataParallel → the plain model",
+                   "one process per device under DeepSpeed; start more processes instead")  # fmt: skip
+
+
+def _is_part_of_model(plan: Plan, node: Node) -> bool:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+        if any(tag[0] in "ER" for tag in plan.tags(node)):
+            return True
+    return False
+
+
+def uses_name(node: Node, name: str) -> bool:
+    """Whether an expression reads a bare name."""
+    return any(isinstance(sub, cst.Name) and sub.value == name for sub in descendants(node))

@@ -1,0 +1,374 @@
+"""One cheap walk over a LibCST tree: parents, statements with their lines, functions, calls and names.
+
+LibCST's metadata providers cost more than its parser, so this index is built by hand: it visits the nodes that carry
+meaning, skips white space, and takes line numbers from the standard library's ``ast`` of the same text, statement by
+statement (both list the same statements in the same order).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import libcst as cst
+
+_SKIPPED_FIELDS = frozenset({
+    "leading_lines", "lines_after_decorators", "header", "footer", "comma", "lpar", "rpar", "lbracket", "rbracket",
+    "lbrace", "rbrace", "semicolon", "equal", "trailing_whitespace", "dot", "asynchronous", "indent", "encoding",
+    "default_indent", "default_newline", "has_trailing_newline", "dots", "star_etc", "colon", "star", "arrow",
+})  # fmt: skip
+
+CompoundStatement: TypeAlias = "cst.BaseCompoundStatement"
+Node: TypeAlias = cst.CSTNode
+
+_fields_of: dict[type[Node], tuple[str, ...]] = {}
+
+
+def semantic_children(node: Node) -> Iterator[Node]:
+    """Child nodes that carry meaning, in source order; white space and punctuation are left out."""
+    cls = type(node)
+    names = _fields_of.get(cls)
+    if names is None:
+        names = tuple(
+            name for name in cls.__dataclass_fields__ if name not in _SKIPPED_FIELDS and not name.startswith("white")
+        )
+        if issubclass(cls, cst.Call):
+            names = ("func", "args")
+        elif issubclass(cls, cst.Parameters):
+            names = ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg")
+        elif issubclass(cls, cst.IfExp):
+            names = ("body", "test", "orelse")
+        elif issubclass(cls, cst.StarredElement | cst.StarredDictElement):
+            names = ("value",)
+        elif issubclass(cls, cst.FunctionDef):
+            names = ("decorators", "params", "returns", "body")
+        elif issubclass(cls, cst.ClassDef):
+            names = ("decorators", "bases", "keywords", "body")
+        elif issubclass(cls, cst.CompFor):
+            names = ("target", "iter", "ifs", "inner_for_in")
+        _fields_of[cls] = names
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, list | tuple):
+            for item in value:
+                if isinstance(item, cst.CSTNode):
+                    yield item
+
+
+def descendants(node: Node) -> Iterator[Node]:
+    """The node and everything below it, in source order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(list(semantic_children(current))))
+
+
+@dataclass(slots=True, eq=False)
+class Class:
+    """A class of the file; ``bases`` are the dotted names it derives from."""
+
+    name: str
+    node: cst.ClassDef
+    bases: tuple[str, ...]
+    methods: dict[str, Function] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A function of the file, or the module itself (``node`` is then the module and ``parent`` None)."""
+
+    name: str
+    node: cst.FunctionDef | cst.Module
+    parent: Function | None
+    owner: Class | None
+    params: tuple[str, ...] = ()
+    local_names: set[str] = field(default_factory=set)
+    global_names: set[str] = field(default_factory=set)
+    statements: list[Statement] = field(default_factory=list)
+    inner: dict[str, Function] = field(default_factory=dict)
+
+    @property
+    def is_module(self) -> bool:
+        """Whether this stands for the module's own statements."""
+        return self.parent is None
+
+    @property
+    def self_name(self) -> str | None:
+        """The name of the instance parameter of a method; an inner function of a method sees its method's."""
+        function: Function | None = self
+        while function is not None:
+            if function.owner is not None and function.params:
+                return function.params[0]
+            function = function.parent
+        return None
+
+    @property
+    def class_seen(self) -> Class | None:
+        """The class whose method this is, or is nested in."""
+        function: Function | None = self
+        while function is not None:
+            if function.owner is not None:
+                return function.owner
+            function = function.parent
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One simple or compound statement.
+
+    ``node`` is a small statement (``Assign``, ``Expr`` …) or a compound one; ``line_node`` the ``SimpleStatementLine``
+    that holds a small statement, else ``node``. ``order`` is its place in source order over the file; ``up`` the
+    enclosing compound statement; ``branch`` names the body of ``up`` it stands in (``body``, ``orelse`` …).
+    """
+
+    node: Node
+    line_node: Node
+    function: Function
+    up: Statement | None
+    branch: str
+    block: Node
+    order: int
+    line: int = 0
+    end_line: int = 0
+    last_order: int = 0
+
+    def enclosing(self) -> Iterator[Statement]:
+        """The compound statements around this one, innermost first, not leaving its function."""
+        outer = self.up
+        while outer is not None and not isinstance(outer.node, cst.FunctionDef | cst.ClassDef):
+            yield outer
+            outer = outer.up
+
+
+class Tree:
+    """The index of one parsed file."""
+
+    def __init__(self, module: cst.Module, python: ast.Module) -> None:
+        self.module = module
+        self.parent: dict[Node, Node] = {}
+        self.statement_of: dict[Node, Statement] = {}
+        self.statements: list[Statement] = []
+        self.calls: list[cst.Call] = []
+        self.withs: list[Statement] = []
+        self.functions: list[Function] = []
+        self.classes: dict[str, Class] = {}
+        self.function_of_node: dict[Node, Function] = {}
+        self.top = Function("<module>", module, None, None)
+        self.functions.append(self.top)
+        self._block(module, module.body, self.top, None, "body")
+        self._lines(python)
+
+    # -- building -------------------------------------------------------------------------------------------------
+
+    def _statement(
+        self, node: Node, line_node: Node, function: Function, up: Statement | None, branch: str, block: Node
+    ) -> Statement:
+        statement = Statement(node, line_node, function, up, branch, block, len(self.statements))
+        self.statements.append(statement)
+        function.statements.append(statement)
+        self.statement_of[node] = statement
+        self.statement_of.setdefault(line_node, statement)
+        return statement
+
+    def _block(self, block: Node, body: Sequence[Node], function: Function, up: Statement | None, branch: str) -> None:
+        for item in body:
+            self.parent[item] = block
+            if isinstance(item, cst.SimpleStatementLine):
+                for small in item.body:
+                    self.parent[small] = item
+                    statement = self._statement(small, item, function, up, branch, block)
+                    self._simple(small, function, statement)
+                    statement.last_order = statement.order
+            elif isinstance(item, cst.BaseSmallStatement):  # one-line bodies: `if x: y = 1`
+                statement = self._statement(item, item, function, up, branch, block)
+                self._simple(item, function, statement)
+                statement.last_order = statement.order
+            else:
+                statement = self._statement(item, item, function, up, branch, block)
+                self._compound(item, function, statement)
+                statement.last_order = len(self.statements) - 1
+
+    def _suite(self, owner: Node, suite: Node, function: Function, up: Statement, branch: str) -> None:
+        self.parent[suite] = owner
+        self._block(suite, suite.body, function, up, branch)  # type: ignore[attr-defined]
+
+    def _compound(self, node: Node, function: Function, statement: Statement) -> None:
+        if isinstance(node, cst.FunctionDef):
+            self._function(node, function, statement)
+        elif isinstance(node, cst.ClassDef):
+            self._class(node, function, statement)
+        elif isinstance(node, cst.If):
+            self._expression(node.test, node, function, statement)
+            self._suite(node, node.body, function, statement, "body")
+            self._orelse(node, node.orelse, function, statement)
+        elif isinstance(node, cst.For | cst.While):
+            if isinstance(node, cst.For):
+                self._expression(node.iter, node, function, statement)
+                self._expression(node.target, node, function, statement)
+                self._bind(node.target, function)
+            else:
+                self._expression(node.test, node, function, statement)
+            self._suite(node, node.body, function, statement, "body")
+            self._orelse(node, node.orelse, function, statement)
+        elif isinstance(node, cst.With):
+            self.withs.append(statement)
+            for item in node.items:
+                self.parent[item] = node
+                self._expression(item.item, item, function, statement)
+                if item.asname is not None:
+                    self.parent[item.asname] = item
+                    self._expression(item.asname.name, item.asname, function, statement)
+                    self._bind(item.asname.name, function)
+            self._suite(node, node.body, function, statement, "body")
+        elif isinstance(node, cst.Try | cst.TryStar):
+            self._suite(node, node.body, function, statement, "body")
+            for handler in node.handlers:
+                self.parent[handler] = node
+                if handler.type is not None:
+                    self._expression(handler.type, handler, function, statement)
+                if handler.name is not None:
+                    self._bind(handler.name.name, function)
+                self._suite(handler, handler.body, function, statement, "handler")
+            self._orelse(node, node.orelse, function, statement)
+            self._orelse(node, node.finalbody, function, statement)
+        elif isinstance(node, cst.Match):
+            self._expression(node.subject, node, function, statement)
+            for case in node.cases:
+                self.parent[case] = node
+                for sub in descendants(case.pattern):
+                    if isinstance(sub, cst.MatchAs | cst.MatchStar) and sub.name is not None:
+                        function.local_names.add(sub.name.value)
+                if case.guard is not None:
+                    self._expression(case.guard, case, function, statement)
+                self._suite(case, case.body, function, statement, "case")
+
+    def _orelse(self, owner: Node, orelse: Node | None, function: Function, up: Statement) -> None:
+        if orelse is None:
+            return
+        self.parent[orelse] = owner
+        if isinstance(orelse, cst.If):
+            statement = self._statement(orelse, orelse, function, up, "orelse", owner)
+            self._compound(orelse, function, statement)
+            statement.last_order = len(self.statements) - 1
+        elif isinstance(orelse, cst.Else | cst.Finally):
+            self._suite(orelse, orelse.body, function, up, "orelse" if isinstance(orelse, cst.Else) else "finally")
+
+    def _function(self, node: cst.FunctionDef, outer: Function, statement: Statement) -> None:
+        for decorator in node.decorators:
+            self._expression(decorator, node, outer, statement)
+        owner = None
+        if statement.up is not None and isinstance(statement.up.node, cst.ClassDef):
+            owner = self.classes.get(statement.up.node.name.value)
+        params = node.params
+        names = [p.name.value for p in (*params.posonly_params, *params.params)]
+        kwonly = [p.name.value for p in params.kwonly_params]
+        function = Function(node.name.value, node, outer, owner, (*names, *kwonly))
+        function.local_names.update(function.params)
+        for star in (params.star_arg, params.star_kwarg):
+            if isinstance(star, cst.Param):
+                function.local_names.add(star.name.value)
+        self.functions.append(function)
+        self.function_of_node[node] = function
+        if owner is not None:
+            owner.methods[function.name] = function
+        else:
+            outer.inner[function.name] = function
+            outer.local_names.add(function.name)
+        self._expression(node.params, node, outer, statement)
+        self._suite(node, node.body, function, statement, "body")
+
+    def _class(self, node: cst.ClassDef, function: Function, statement: Statement) -> None:
+        from dsmigrate.codemod.names import dotted  # noqa: PLC0415 - names builds on this module
+
+        bases = tuple(name for base in node.bases if (name := dotted(base.value)) is not None)
+        self.classes[node.name.value] = Class(node.name.value, node, bases)
+        function.local_names.add(node.name.value)
+        for part in (*node.decorators, *node.bases, *node.keywords):
+            self._expression(part, node, function, statement)
+        self._suite(node, node.body, function, statement, "body")
+
+    def _simple(self, node: Node, function: Function, statement: Statement) -> None:
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                self._bind(target.target, function)
+        elif isinstance(node, cst.AnnAssign | cst.AugAssign):
+            self._bind(node.target, function)
+        elif isinstance(node, cst.Global):
+            function.global_names.update(item.name.value for item in node.names)
+        elif isinstance(node, cst.Import | cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+            for alias in node.names:
+                name = alias.asname.name if alias.asname is not None else alias.name
+                while isinstance(name, cst.Attribute):
+                    name = name.value
+                if isinstance(name, cst.Name):
+                    function.local_names.add(name.value)
+        for child in semantic_children(node):
+            self._expression(child, node, function, statement)
+
+    def _expression(self, node: Node, parent: Node, function: Function, statement: Statement) -> None:
+        self.parent[node] = parent
+        self.statement_of[node] = statement
+        if isinstance(node, cst.Call):
+            self.calls.append(node)
+        elif isinstance(node, cst.NamedExpr):
+            self._bind(node.target, function)
+        for child in semantic_children(node):
+            self._expression(child, node, function, statement)
+
+    def _bind(self, target: Node, function: Function) -> None:
+        if isinstance(target, cst.Name):
+            function.local_names.add(target.value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._bind(element.value, function)
+        elif isinstance(target, cst.StarredElement):
+            self._bind(target.value, function)
+
+    def _lines(self, python: ast.Module) -> None:
+        nodes = list(_ast_statements(python.body))
+        if len(nodes) != len(self.statements):
+            raise LineMismatchError(len(nodes), len(self.statements))
+        for statement, node in zip(self.statements, nodes, strict=True):
+            first = min((d.lineno for d in getattr(node, "decorator_list", ())), default=node.lineno)
+            statement.line, statement.end_line = first, node.end_lineno or first
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def statement(self, node: Node) -> Statement:
+        """The statement a node stands in."""
+        return self.statement_of[node]
+
+    def ancestors(self, node: Node) -> Iterator[Node]:
+        """The nodes around a node, innermost first."""
+        current = self.parent.get(node)
+        while current is not None:
+            yield current
+            current = self.parent.get(current)
+
+    def code(self, node: Node) -> str:
+        """The source text of a node."""
+        return self.module.code_for_node(node).strip()
+
+
+class LineMismatchError(Exception):
+    """LibCST and ast disagree on the statements of a file (never seen; the file is then left alone)."""
+
+
+def _ast_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.Match):
+            for case in node.cases:
+                yield from _ast_statements(case.body)
+            continue
+        yield from _ast_statements(getattr(node, "body", ()))
+        for handler in getattr(node, "handlers", ()):
+            yield from _ast_statements(handler.body)
+        yield from _ast_statements(getattr(node, "orelse", ()))
+        yield from _ast_statements(getattr(node, "finalbody", ()))

@@ -1,0 +1,1 @@
+"""The generated part of ``docs/``: one page per migration code, and their index."""

@@ -1,0 +1,1 @@
+"""Reading, finding and writing the user's files; nothing here knows of DeepSpeed."""

@@ -1,0 +1,1 @@
+"""A migration of many files: which, with which options, on all cores, and what is written where."""

@@ -1,0 +1,13 @@
+"""Every MG code there is: those of the codemod's steps and those of files that never reach them."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.catalogue import ideas
+from dsmigrate.codemod.model import Idea
+from dsmigrate.migration.ideas import IDEAS
+
+
+def every_idea() -> tuple[Idea, ...]:
+    """Return the catalogue entries, sorted by code; each code once."""
+    found = {idea.code: idea for idea in (*IDEAS, *ideas())}
+    return tuple(found[code] for code in sorted(found))

@@ -1,0 +1,24 @@
+"""The codes of files that do not get through the codemod."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.model import Idea, Kind
+
+UNREADABLE = "MG900"
+"""The codemod's own code for content it cannot read; here for paths that lead to none."""
+
+INTERNAL = "MG998"
+
+IDEAS = (
+    Idea(
+        code=INTERNAL,
+        title="dsmigrate failed on this file",
+        summary="An error of dsmigrate itself; the file is left as it is and the other files are not affected.",
+        why=(
+            "No input should lead here. The message names the exception and the place in dsmigrate; the file, or the "
+            "part of it that still fails, makes a good report."
+        ),
+        source="dsmigrate",
+        kind=Kind.REFUSED,
+    ),
+)

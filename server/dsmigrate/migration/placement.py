@@ -1,0 +1,120 @@
+"""Where the results of a run go: beside the scripts, or into a directory of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsmigrate.files.writing import Write
+from dsmigrate.migration.configs import ConfigFile, config_at
+from dsmigrate.migration.job import Job, Outcome
+
+
+class PlacementError(ValueError):
+    """The results cannot be placed without overwriting something; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One outcome with where its script and its config go; ``config`` is None where there is none."""
+
+    outcome: Outcome
+    script: Path
+    config: ConfigFile | None
+    root: Path
+
+    @property
+    def config_is_in_the_way(self) -> bool:
+        """Whether a different config lies where this one goes."""
+        return self.config is not None and self.config.differs
+
+
+def place(outcomes: Sequence[Outcome], output: Path | None) -> list[Placed]:
+    """Decide the places of all outcomes; in ``output``, each script keeps its path below its root.
+
+    Raises PlacementError when two results have one place, an original would be overwritten, or a config that is
+    already there cannot be read.
+    """
+    placed = [_place(outcome, output) for outcome in outcomes]
+    if output is not None:
+        _check_output([item for item in placed if item.outcome.result.new_source is not None])
+    return placed
+
+
+def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Write]:
+    """Return the set of writes.
+
+    Raises PlacementError, naming each file, when something different is there already and ``force`` is off.
+    """
+    found: dict[str, Write] = {}
+    in_the_way: list[Path] = []
+    for item in placed:
+        new = item.outcome.result.new_source
+        if new is None:
+            continue
+        former = item.outcome.source if in_place else _read(item.script)
+        if not in_place and former not in {None, new}:
+            in_the_way.append(item.script)
+        found[os.path.realpath(item.script)] = Write(item.script, new, former, item.root)
+        for write in _config_writes(item, in_the_way):
+            found.setdefault(os.path.realpath(write.path), write)
+    if in_the_way and not force:
+        names = ", ".join(dict.fromkeys(map(str, in_the_way)))
+        raise PlacementError(
+            f"{names}: already there with other content; --force replaces it, --config-name NAME gives the config "
+            "another name. Nothing was written"
+        )
+    return list(found.values())
+
+
+def _config_writes(item: Placed, in_the_way: list[Path]) -> Iterator[Write]:
+    config = item.config
+    if config is None or not (config.is_new or config.differs):
+        return
+    if config.differs:
+        in_the_way.append(config.path)
+    yield Write(config.path, config.text.encode(), config.former, item.root)
+
+
+def _place(outcome: Outcome, output: Path | None) -> Placed:
+    job, config = outcome.job, outcome.result.config
+    script = job.path if output is None else output / _below_root(job)
+    root = job.root if output is None else output
+    path = script.parent / job.options.config_name
+    try:
+        return Placed(outcome, script, None if config is None else config_at(path, config), root)
+    except OSError as error:
+        raise PlacementError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise PlacementError(f"{path}: the config is not strict JSON: {error}") from None
+
+
+def _below_root(job: Job) -> Path:
+    return job.path.relative_to(job.root)
+
+
+def _check_output(placed: Sequence[Placed]) -> None:
+    originals = {os.path.realpath(item.outcome.job.path) for item in placed}
+    taken: dict[str, Job] = {}
+    for item in placed:
+        target = os.path.realpath(item.script)
+        job = item.outcome.job
+        if target in originals:
+            raise PlacementError(f"--output would overwrite the original {item.script}; --write does that on purpose")
+        if target in taken:
+            raise PlacementError(
+                f"{taken[target].path} and {job.path} would both become {item.script}: give their common directory, "
+                "or one --output for each"
+            )
+        taken[target] = job
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PlacementError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,95 @@
+"""The DDP idioms that still stand in a converted script, found without the codemod's own recogniser."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+_DDP_NAMES = {"DistributedDataParallel", "DDP"}
+_APEX = {"initialize", "scale_loss", "master_params"}
+_OPTIMIZER = re.compile(r"(^|_)(optim|optimizer|opt)s?(_|\d|$)|optimizer$|optim$", re.IGNORECASE)
+_SCALER = re.compile(r"scaler", re.IGNORECASE)
+_RANK_IS_SET = re.compile(r"environ(\[['\"]RANK['\"]\]\s*=|\.(setdefault|update)\()")
+
+
+def leftovers(source: str) -> tuple[str, ...]:
+    """Return one "line: idiom" entry for each DDP idiom in ``source``, in order of lines."""
+    tree = ast.parse(source)
+    aliases = set(_ddp_aliases(tree))
+    spawn_is_fed = bool(_RANK_IS_SET.search(source))
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            idiom = _idiom_of_call(node, aliases)
+            if idiom and not (idiom == "mp.spawn" and spawn_is_fed):
+                found.append((node.lineno, idiom))
+        elif isinstance(node, ast.Attribute) and node.attr == "require_backward_grad_sync":
+            found.append((node.lineno, node.attr))
+    return tuple(f"{line}: {idiom}" for line, idiom in sorted(set(found)))
+
+
+def has_wrap(tree: ast.AST) -> bool:
+    """Say whether the script calls a DistributedDataParallel class."""
+    aliases = set(_ddp_aliases(tree))
+    return any(isinstance(node, ast.Call) and _idiom_of_call(node, aliases) == "DDP wrap" for node in ast.walk(tree))
+
+
+def has_backward(tree: ast.AST) -> bool:
+    """Say whether the script calls any ``.backward(``."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward"
+        for node in ast.walk(tree)
+    )
+
+
+def _ddp_aliases(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                if name.name in _DDP_NAMES:
+                    yield name.asname or name.name
+
+
+def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
+    dotted = _dotted(node.func)
+    last = dotted[-1] if dotted else ""
+    base = dotted[-2] if len(dotted) > 1 else ""
+    if last == "DistributedDataParallel" or (len(dotted) == 1 and last in aliases) or dotted == ["apex", "DDP"]:
+        return "DDP wrap"
+    if last == "init_process_group":
+        return "init_process_group"
+    if last == "GradScaler":
+        return "GradScaler"
+    if base == "amp" and last in _APEX:
+        return f"amp.{last}"
+    if base in {"mp", "multiprocessing"} and last == "spawn":
+        return "mp.spawn"
+    if last == "no_sync":
+        return "no_sync"
+    if last == "clip_grad_norm_" or (last == "clip_grad_norm" and "utils" in dotted):
+        return last
+    if isinstance(node.func, ast.Attribute):
+        receiver = _name_of(node.func.value)
+        if last == "backward" and not node.args:
+            return "loss.backward()"
+        if _SCALER.search(receiver) and last in {"scale", "unscale_", "step", "update"}:
+            return f"scaler.{last}"
+        if last == "step" and _OPTIMIZER.search(receiver):
+            return "optimizer.step()"
+    return None
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    names.append(node.id if isinstance(node, ast.Name) else "")
+    return names[::-1]
+
+
+def _name_of(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from tests.support import codemod
+
+
+@pytest.fixture
+def stub_codemod(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put a codemod of a few lines in place of the real one, in worker processes too (they are forked)."""
+    migrate = ModuleType("dsmigrate.codemod.migrate")
+    migrate.migrate_source = codemod.migrate_source  # type: ignore[attr-defined]
+    catalogue = ModuleType("dsmigrate.codemod.catalogue")
+    catalogue.ideas = codemod.ideas  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, migrate.__name__, migrate)
+    monkeypatch.setitem(sys.modules, catalogue.__name__, catalogue)
+    for name in ("dsmigrate.migration.catalogue", "dsmigrate.cli.explain", "dsmigrate.docs.__main__"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield
+    for name in ("dsmigrate.migration.catalogue", "dsmigrate.cli.explain", "dsmigrate.docs.__main__"):
+        sys.modules.pop(name, None)

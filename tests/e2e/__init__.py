@@ -1,0 +1,1 @@
+"""End-to-end tests: real torchrun, real DeepSpeed, two CPU processes."""

@@ -1,0 +1,141 @@
+"""Which example is trained how, and what it is there for.
+
+A case is one command line of one example. Every case is run as it is under DDP and, converted, under DeepSpeed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Launch = Literal["torchrun", "slurm", "spawn"]
+Precision = Literal["fp32", "bf16", "fp16"]
+
+CLIPPED_FP16_STAGES = (0,)
+"""DeepSpeed 0.19.8 clips the gradients of fp16 autocast at ZeRO 1-3 before they are unscaled, so that the clip acts
+65536 times too early (``ZeROOptimizer.unscale_and_clip_grads``, then ``torch_autocast_gradscaler.step``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of one example.
+
+    ``argv`` belongs to the uninterrupted run; ``{rank}`` in it stands for the local rank. With ``halves`` the
+    converted script is run twice in one folder, stopped by the first arguments and resumed by the second, and both
+    together must print what the uninterrupted original prints. ``exports`` are weight files that must hold the same
+    names, shapes and values. ``weights`` makes the original run once before, with the arguments in the first place,
+    and puts the file it wrote at the second place into every run as ``pretrained.pt``. ``stages`` leaves out the ZeRO
+    stages at which DeepSpeed itself cannot do the same.
+    """
+
+    name: str
+    script: str
+    argv: tuple[str, ...] = ()
+    precision: Precision = "fp32"
+    halves: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    exports: tuple[str, ...] = ()
+    weights: tuple[tuple[str, ...], str] | None = None
+    launch: Launch = "torchrun"
+    stages: tuple[int, ...] = (0, 1, 2, 3)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the example is a folder of modules rather than one file."""
+        return "/" in self.script
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        "imagenet_resnet",
+        "imagenet_resnet.py",
+        argv=("--epochs", "6"),
+        halves=(("--epochs", "3"), ("--epochs", "6", "--resume", "checkpoint.pth.tar")),
+    ),
+    Case("bert_mlm_bf16", "bert_mlm_bf16.py", argv=("--max_grad_norm", "0.63"), precision="bf16"),
+    Case(
+        "vit_fp16_scaler",
+        "vit_fp16_scaler.py",
+        halves=(("--stop-epoch", "1"), ("--resume", "output/checkpoint.pth")),
+    ),
+    Case(
+        "vit_fp16_scaler-amp",
+        "vit_fp16_scaler.py",
+        argv=("--amp",),
+        precision="fp16",
+        halves=(("--amp", "--stop-epoch", "1"), ("--amp", "--resume", "output/checkpoint.pth")),
+        stages=CLIPPED_FP16_STAGES,
+    ),
+    Case(
+        "vit_fp16_scaler-amp-unclipped",
+        "vit_fp16_scaler.py",
+        argv=("--amp", "--clip-grad", "0", "--lr", "0.02"),
+        precision="fp16",
+    ),
+    Case("segmentation_accum", "segmentation_accum.py"),
+    Case(
+        "nanogpt",
+        "nanogpt.py",
+        argv=("--grad_clip=0.57",),
+        halves=(("--grad_clip=0.57", "--max_iters=8"), ("--grad_clip=0.57", "--init_from=resume")),
+    ),
+    Case("nanogpt-bf16", "nanogpt.py", argv=("--grad_clip=0.57", "--dtype=bfloat16"), precision="bf16"),
+    Case("cifar_schedules-multistep", "cifar_schedules.py", exports=("vggish.pth",)),
+    Case("cifar_schedules-cosine", "cifar_schedules.py", argv=("--sched", "cosine", "--optim", "adam", "--mixup", "0")),
+    Case(
+        "spawn_regression", "spawn_regression.py", argv=("--nprocs", "2"), launch="spawn", exports=("tabular.pt",)
+    ),
+    Case("trainer_class", "trainer_class.py", argv=("4", "1"), halves=(("2", "1"), ("4", "1"))),
+    Case(
+        "warmup_resume",
+        "warmup_resume.py",
+        halves=(("--epochs", "2"), ("--resume", "checkpoints/last.pt")),
+    ),
+    Case("helper_tuple", "helper_tuple.py"),
+    Case("param_groups_adamw", "param_groups_adamw.py", argv=("--output_dir", "."), exports=()),
+    Case(
+        "launch_local_rank",
+        "launch_local_rank.py",
+        argv=("--local_rank={rank}",),
+        exports=("model_0002.model",),
+    ),
+    Case("no_sync_accum", "no_sync_accum.py", exports=("towers.pt",)),
+    Case(
+        "ema_unwrap",
+        "ema_unwrap.py",
+        halves=(("--epochs", "2"), ("--ckpt", "results/0000012.pt")),
+        exports=("results/model.pt", "results/ema.pt"),
+    ),
+    Case(
+        "ema_unwrap-pretrained",
+        "ema_unwrap.py",
+        argv=("--epochs", "2", "--pretrained", "pretrained.pt"),
+        weights=(("--epochs", "1"), "results/model.pt"),
+    ),
+    Case("gradnorm_log", "gradnorm_log.py"),
+    Case("train_func_scaler", "train_func_scaler.py", argv=("--save-model",), exports=("keywords.pt",)),
+    Case("train_func_scaler-fp16", "train_func_scaler.py", argv=("--fp16",), precision="fp16"),
+    Case(
+        "train_func_scaler-fp16-clipped",
+        "train_func_scaler.py",
+        argv=("--fp16", "--max-norm", "0.5"),
+        precision="fp16",
+        stages=CLIPPED_FP16_STAGES,
+    ),
+    Case("slurm_env-torchrun", "slurm_env.py"),
+    Case("slurm_env-slurm", "slurm_env.py", launch="slurm"),
+    Case("autocast_ctx-bf16", "autocast_ctx.py", precision="bf16"),
+    Case("autocast_ctx-fp32", "autocast_ctx.py", argv=("--precision", "fp32")),
+    Case("frozen_backbone-adagrad", "frozen_backbone.py", exports=("finetuned.pt",)),
+    Case("frozen_backbone-rmsprop", "frozen_backbone.py", argv=("--optimizer", "rmsprop", "--unfreeze-last")),
+    Case(
+        "mae_pretrain",
+        "mae_pretrain/main_pretrain.py",
+        precision="bf16",
+        halves=(("--stop_epoch", "2"), ("--resume", "output_dir/checkpoint-1.pth")),
+    ),
+)
+
+
+def case_named(name: str) -> Case:
+    """The case of that name; KeyError when there is none."""
+    return {case.name: case for case in CASES}[name]

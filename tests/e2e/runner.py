@@ -1,0 +1,168 @@
+"""Runs many small distributed jobs without paying for ``import torch, deepspeed`` each time.
+
+The process imports the libraries once, starts no thread and no process group, and then reads one JSON object per
+line from stdin: ``{"script", "argv": [[...] per rank], "env": [{...} per rank], "unset": [names], "cwd", "output",
+"timeout"}``. For each it forks one child per rank, which becomes the leader of its own session, takes over the
+environment, the folder and the arguments, sends everything it prints to ``output/rank<N>.txt`` and executes the
+script as ``__main__``. A line ``{"returncodes", "timed_out", "seconds"}`` on stdout answers each job.
+
+A child leaves with ``os._exit`` as soon as the script has ended and never takes the process group down, because
+gloo now and then aborts or hangs there, also under plain DDP. On a timeout every rank writes the stack of its threads
+before it is killed.
+
+Usage: ``python runner.py torch|deepspeed``. Kept free of imports from this package: the interpreter that has torch
+need not have anything else that the tests use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+import traceback
+from typing import Any
+
+IMPORTED_BY_INITIALIZE = ("deepspeed.runtime.zero.muon.muon_optimizer", "deepspeed.runtime.zero.stage3")
+"""What ``deepspeed.initialize`` imports on its first call; the first pulls in most of torch's compiler, in a second."""
+
+GRACE_SECONDS = 3.0
+"""How long the other ranks may go on after one has failed; torchrun ends them as well."""
+
+
+def import_libraries(flavour: str) -> None:
+    """Import what the scripts will import lazily too, and check that forking afterwards is safe."""
+    import torch
+    import torch._dynamo
+    import torch.distributed
+    import torch.nn.parallel
+    import torch.utils.data
+
+    torch.set_num_threads(1)
+    if flavour == "deepspeed":
+        import deepspeed
+        from deepspeed.accelerator import get_accelerator
+
+        assert deepspeed.ops.__compatible_ops__  # looking for compilers takes a moment, and is done once
+        for module in IMPORTED_BY_INITIALIZE:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
+        builder = get_accelerator().create_op_builder("ShareMemCommBuilder")
+        if builder is not None:
+            builder.load()  # compiled on the first run of all, then taken from TORCH_EXTENSIONS_DIR
+    threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+    if threads != 1:
+        raise RuntimeError(f"importing the libraries started {threads - 1} threads: forking is not safe")
+
+
+def keep_process_group() -> None:
+    """Make ``destroy_process_group`` check that there is a group, and leave it alone."""
+    import torch.distributed as dist
+
+    destroy = dist.destroy_process_group
+
+    def destroy_process_group(group: Any = None) -> None:
+        if not dist.is_initialized():
+            destroy(group)
+
+    dist.destroy_process_group = dist.distributed_c10d.destroy_process_group = destroy_process_group
+
+
+def run_rank(job: dict[str, Any], rank: int) -> None:
+    """The life of one forked child. Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        output = os.open(os.path.join(job["output"], f"rank{rank}.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdin = open(0)
+        sys.stdout = open(1, "w", buffering=1)
+        sys.stderr = open(2, "w", buffering=1)
+        faulthandler.enable()
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        os.environ.update(job["env"][rank])
+        for name in job["unset"]:
+            os.environ.pop(name, None)
+        os.chdir(job["cwd"])
+        sys.argv = [job["script"], *job["argv"][rank]]
+        keep_process_group()
+        sys.path[0] = os.path.dirname(job["script"])
+        runpy.run_path(job["script"], run_name="__main__")
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def kill(pids: list[int], sig: int) -> None:
+    """Send a signal to the process group of each child; a child that is gone is no error."""
+    for pid in pids:
+        try:
+            os.killpg(pid, sig)
+        except ProcessLookupError:
+            pass
+
+
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Fork the ranks of one job and wait for them."""
+    start = time.monotonic()
+    deadline = start + job["timeout"]
+    pids: list[int] = []
+    for rank in range(len(job["argv"])):
+        pid = os.fork()
+        if pid == 0:
+            run_rank(job, rank)
+        pids.append(pid)
+    codes: dict[int, int] = {}
+    timed_out = False
+    while len(codes) < len(pids):
+        for pid in pids:
+            if pid not in codes:
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    codes[pid] = os.waitstatus_to_exitcode(status)
+                    if codes[pid] != 0:
+                        deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+        if len(codes) < len(pids) and time.monotonic() > deadline:
+            timed_out = not any(codes.values())
+            waiting = [pid for pid in pids if pid not in codes]
+            kill(waiting, signal.SIGUSR1)
+            time.sleep(0.3)
+            kill(waiting, signal.SIGKILL)
+            for pid in waiting:
+                codes[pid] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            break
+        time.sleep(0.004)
+    return {
+        "returncodes": [codes[pid] for pid in pids],
+        "timed_out": timed_out,
+        "seconds": time.monotonic() - start,
+    }
+
+
+def main() -> None:
+    """Serve jobs until stdin closes."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # whatever the libraries print must not be taken for an answer
+    import_libraries(sys.argv[1])
+    print(json.dumps({"ready": True}), file=answers)
+    while line := sys.stdin.readline():
+        print(json.dumps(run_job(json.loads(line))), file=answers)
+
+
+if __name__ == "__main__":
+    main()

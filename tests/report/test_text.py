@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from dsmigrate.report.text import show
+from dsmigrate.report.view import Entry, Report
+from tests.report.samples import BROKEN, CONVERTED, REFUSED, UNCHANGED, entry
+
+
+def shown(report: Report, **console: object) -> str:
+    out = io.StringIO()
+    show(report, Console(file=out, width=40, highlight=False, markup=False, **console))  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def test_a_refused_script_says_where_and_why() -> None:
+    assert shown(Report((entry(REFUSED),))) == (
+        "gan.py: refused, left as it is\n"
+        "  Refused\n"
+        "    gan.py:77  MG901  two models are trained  (one engine trains one model)\n"
+        "\n"
+    )
+
+
+def test_an_unchanged_script_says_so() -> None:
+    assert shown(Report((entry(UNCHANGED),))) == (
+        "utils.py: unchanged\n  nothing of DistributedDataParallel to convert in it\n\n"
+    )
+
+
+def test_a_converted_script_lists_every_decision_by_kind_and_line() -> None:
+    report = Report((entry(CONVERTED),), write_command="dsmigrate src/train.py --write")
+    assert shown(report) == (
+        "src/train.py: converted, with work left for you\n"
+        "  Left for you, marked # TODO(dsmigrate) in the script\n"
+        "    src/train.py:200  MG601  the checkpoint is written by a helper of another module  (not seen here)\n"
+        "  Converted\n"
+        "    src/train.py:41   MG101  the DDP wrap becomes deepspeed.initialize\n"
+        "    src/train.py:120  MG301  GradScaler gives way to the engine  (fp16 scales in the engine)\n"
+        "  Kept as it is\n"
+        "    src/train.py:9  MG202  dist.barrier stays  (collectives work as before)\n"
+        "  Behaves differently under DeepSpeed\n"
+        "    src/train.py:41  MG801  buffers are broadcast once  (DDP does so at every forward)\n"
+        "\n"
+        "Nothing is written yet. Next:\n"
+        "    dsmigrate src/train.py --write\n"
+        "Then train:\n"
+        "    torchrun --nproc_per_node=2 src/train.py\n"
+        "    deepspeed src/train.py\n"
+    )
+
+
+def test_a_config_in_the_way_is_said_before_writing_is_proposed() -> None:
+    report = Report((entry(CONVERTED, in_the_way=True),), write_command="dsmigrate src/train.py --write")
+    assert (
+        "src/ds_config.json is there and differs: --force replaces it, --config-name NAME leaves it\n"
+        "Nothing is written yet." in shown(report)
+    )
+
+
+def test_after_writing_the_paths_stand_in_place_of_the_proposal() -> None:
+    text = shown(Report((entry(CONVERTED),), ("src/train.py", "src/ds_config.json"), "dsmigrate src/train.py --write"))
+    assert "wrote src/train.py\nwrote src/ds_config.json\nThen train:\n" in text
+    assert "Nothing is written" not in text
+
+
+def test_of_several_files_those_without_a_decision_are_only_counted() -> None:
+    text = shown(Report(tuple(map(entry, (UNCHANGED, CONVERTED, REFUSED, BROKEN)))))
+    assert "utils.py" not in text
+    assert "  Launch  torchrun --nproc_per_node=2 src/train.py\n" in text
+    assert "old.py: not readable as a training script\n" in text
+    assert text.endswith("4 files: 1 converted with todos, 1 unchanged, 1 refused, 1 error\n")
+
+
+def test_long_lines_are_not_wrapped_and_markup_is_only_text() -> None:
+    result = CONVERTED.__class__(
+        "x.py",
+        REFUSED.status,
+        (REFUSED.changes[0].__class__("MG901", REFUSED.changes[0].kind, 1, 1, "a [bold]list[0][/bold] " * 8, ""),),
+    )
+    assert "a [bold]list[0][/bold] " * 7 in shown(Report((Entry(result),)))
+
+
+def test_colour_is_only_colour() -> None:
+    plain = shown(Report((entry(CONVERTED),)))
+    coloured = shown(Report((entry(CONVERTED),)), force_terminal=True, color_system="standard")
+    assert "\x1b[" in coloured
+    assert "\x1b[" not in plain
+
+
+@pytest.mark.parametrize(
+    ("results", "code"),
+    [
+        ((), 0),
+        ((UNCHANGED,), 0),
+        ((CONVERTED,), 1),
+        ((UNCHANGED, REFUSED), 1),
+        ((CONVERTED, REFUSED, BROKEN), 2),
+    ],
+)
+def test_the_exit_code_tells_what_is_left(results: tuple[object, ...], code: int) -> None:
+    assert Report(tuple(map(entry, results))).exit_code == code  # type: ignore[arg-type]

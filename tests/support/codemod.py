@@ -1,0 +1,80 @@
+"""A codemod of a few lines, so that the tests of the ground do not depend on the real one.
+
+A script says in its comments what is to become of it: ``# stub: convert``, ``todo``, ``refuse``, ``crash``, ``die``.
+``# batch: N`` sets a value of its config.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from dsmigrate.codemod.model import Change, FileResult, Idea, Kind, Options, Status
+from dsmigrate.files.diff import unified
+from dsmigrate.files.syntax import parse
+from dsmigrate.files.text import SourceError, decode, encode
+
+IDEAS = (
+    Idea(
+        code="MG101",
+        title="the wrap becomes deepspeed.initialize",
+        summary="The DDP wrap is replaced.",
+        why="The engine stands in for the wrapped model.",
+        source="a fact",
+        kind=Kind.CONVERTED,
+        before="model = DDP(model)\n",
+        after="model, *_ = deepspeed.initialize(model=model)\n",
+    ),
+    Idea("MG901", "two models are trained", "Refused.", "One engine trains one model.", "a fact", Kind.REFUSED, "x\n"),
+)
+
+
+def ideas() -> tuple[Idea, ...]:
+    return IDEAS
+
+
+def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
+    found = decode(source)
+    try:
+        parse(found.text)
+    except SourceError as error:
+        change = Change("MG900", Kind.REFUSED, error.line, error.line, error.message, "the file is left as it is")
+        return FileResult(path, Status.ERROR, (change,))
+    asked = re.search(r"# stub: (\w+)", found.text)
+    line = found.text.count("\n", 0, asked.start()) + 1 if asked else 1
+    match asked[1] if asked else "":
+        case "convert":
+            return _converted(source, path, options, line=line, status=Status.CONVERTED)
+        case "todo":
+            return _converted(source, path, options, line=line, status=Status.CONVERTED_WITH_TODOS)
+        case "refuse":
+            change = Change("MG901", Kind.REFUSED, line, line, "two models are trained", "one engine trains one model")
+            return FileResult(path, Status.REFUSED, (change,))
+        case "crash":
+            raise RuntimeError("planted")
+        case "die":
+            os._exit(3)
+        case _:
+            return FileResult(path, Status.UNCHANGED)
+
+
+def _converted(source: bytes, path: str, options: Options, *, line: int, status: Status) -> FileResult:
+    text = decode(source).text
+    new = re.sub(r"# stub: \w+", f"# done {options.config_name} {options.zero_stage}", text)
+    batch = re.search(r"# batch: (\d+)", text)
+    changes = [
+        Change("MG101", Kind.CONVERTED, line, line, "the wrap becomes deepspeed.initialize", "it is the engine"),
+        Change("MG301", Kind.KEPT, line, line, "the barrier stays", ""),
+    ]
+    if status is Status.CONVERTED_WITH_TODOS:
+        changes.append(Change("MG501", Kind.TODO, line, line, "read this again", "it could not be proven"))
+    return FileResult(
+        path,
+        status,
+        tuple(changes),
+        diff=unified(text, new, path),
+        new_source=encode(new, decode(source)),
+        config={"train_micro_batch_size_per_gpu": int(batch[1]) if batch else 8, "zero_optimization": {"stage": 2}},
+        launch=(f"torchrun --nproc_per_node=2 {path}", f"deepspeed {path}"),
+        notes=(Change("MG801", Kind.KEPT, line, line, "buffers are not broadcast", "DDP does so at every forward"),),
+    )
