@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
-from dsmigrate.codemod.migrate import migrate_source
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedLocal, UndefinedName
 
+from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 from tests.benchmarks.leftovers import has_backward, has_wrap, leftovers
 

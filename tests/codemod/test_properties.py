@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.py"))
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
+EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").rglob("*.py") if path.stat().st_size)
 OPTIONS = st.builds(
     Options,
     zero_stage=st.sampled_from([None, 0, 1, 2, 3]),

@@ -6,12 +6,14 @@ exits with 1 in that case. The relative difference is taken over all weights of 
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import Any
 
-import torch
+torch: Any = importlib.import_module("torch")
 
 
-def problem_or_distance(expected: dict[str, torch.Tensor], actual: object) -> str | float:
+def problem_or_distance(expected: dict[str, Any], actual: object) -> str | float:
     """The distance of two state dicts, or in words why there is none."""
     if not isinstance(actual, dict):
         return f"a {type(actual).__name__} instead of a dict"
@@ -22,8 +24,8 @@ def problem_or_distance(expected: dict[str, torch.Tensor], actual: object) -> st
         other = actual[name]
         if weight.shape != other.shape or weight.dtype != other.dtype:
             return f"{name}: {tuple(weight.shape)} {weight.dtype} became {tuple(other.shape)} {other.dtype}"
-        weight, other = weight.double(), other.double()
-        squares += torch.stack([(weight - other).square().sum(), weight.square().sum()])
+        change = weight.double() - other.double()
+        squares += torch.stack([change.square().sum(), weight.double().square().sum()])
     return float((squares[0] / squares[1]).sqrt())
 
 

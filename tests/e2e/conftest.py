@@ -11,6 +11,25 @@ from .harness import Lab
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deepspeed: trains with the real DeepSpeed; needs torch and deepspeed")
+    config.addinivalue_line("markers", "e2e: trains on two CPU processes under the real DeepSpeed")
+
+
+FAULT_TABLE: list[str] = []
+"""What the test of the planted faults has to show, whether it passes or not."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show which example noticed which planted fault, and by how much."""
+    if FAULT_TABLE:
+        terminalreporter.section("planted faults: largest relative change of a loss, per example and ZeRO stage")
+        for line in sorted(FAULT_TABLE):
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def fault_table() -> list[str]:
+    """Lines to show at the end of the session."""
+    return FAULT_TABLE
 
 
 @pytest.fixture(scope="session")

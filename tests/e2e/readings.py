@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _FLOAT = r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?|nan|inf"
-_NAMED = re.compile(rf"\b(?P<name>[a-z_]*(?:loss|norm|lr)(?:_[a-z]+)?)\b[\"']?\s*[:=]?\s*(?P<value>{_FLOAT})\b", re.I)
+_NAMED = re.compile(
+    rf"\b(?P<name>[a-z_]*(?:loss|norm|lr)(?:_[a-z]+)?)\b[\"']?\s*[:=]?\s*(?P<value>{_FLOAT})\b", re.IGNORECASE
+)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d |\d\d:\d\d:\d\d(?:[,.]\d+)?")
 _DECIMAL = re.compile(r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|\b\d+[eE][-+]?\d+|\bnan\b|\binf\b")
 _DEEPSPEED_LOG = re.compile(r"^\[[-\d]+ [\d:,]+\] \[[A-Z]+\]")

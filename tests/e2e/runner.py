@@ -1,7 +1,7 @@
 """Runs many small distributed jobs without paying for ``import torch, deepspeed`` each time.
 
 The process imports the libraries once, starts no thread and no process group, and then reads one JSON object per
-line from stdin: ``{"script", "argv": [[...] per rank], "env": [{...} per rank], "unset": [names], "cwd", "output",
+line from stdin: ``{"script", "argv": [[...] per rank], "env": [{...} per rank], "cwd", "output",
 "timeout"}``. For each it forks one child per rank, which becomes the leader of its own session, takes over the
 environment, the folder and the arguments, sends everything it prints to ``output/rank<N>.txt`` and executes the
 script as ``__main__``. A line ``{"returncodes", "timed_out", "seconds"}`` on stdout answers each job.
@@ -26,6 +26,7 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 IMPORTED_BY_INITIALIZE = ("deepspeed.runtime.zero.muon.muon_optimizer", "deepspeed.runtime.zero.stage3")
@@ -37,33 +38,28 @@ GRACE_SECONDS = 3.0
 
 def import_libraries(flavour: str) -> None:
     """Import what the scripts will import lazily too, and check that forking afterwards is safe."""
-    import torch
-    import torch._dynamo
-    import torch.distributed
-    import torch.nn.parallel
-    import torch.utils.data
-
-    torch.set_num_threads(1)
+    for module in ("torch._dynamo", "torch.distributed", "torch.nn.parallel", "torch.utils.data"):
+        importlib.import_module(module)
+    importlib.import_module("torch").set_num_threads(1)
     if flavour == "deepspeed":
-        import deepspeed
-        from deepspeed.accelerator import get_accelerator
-
+        deepspeed = importlib.import_module("deepspeed")
         assert deepspeed.ops.__compatible_ops__  # looking for compilers takes a moment, and is done once
         for module in IMPORTED_BY_INITIALIZE:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        builder = get_accelerator().create_op_builder("ShareMemCommBuilder")
+        accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
+        builder = accelerator.create_op_builder("ShareMemCommBuilder")
         if builder is not None:
             builder.load()  # compiled on the first run of all, then taken from TORCH_EXTENSIONS_DIR
-    threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+    tasks = Path("/proc/self/task")
+    threads = len(list(tasks.iterdir())) if tasks.is_dir() else 1
     if threads != 1:
         raise RuntimeError(f"importing the libraries started {threads - 1} threads: forking is not safe")
 
 
 def keep_process_group() -> None:
     """Make ``destroy_process_group`` check that there is a group, and leave it alone."""
-    import torch.distributed as dist
-
+    dist: Any = importlib.import_module("torch.distributed")
     destroy = dist.destroy_process_group
 
     def destroy_process_group(group: Any = None) -> None:
@@ -73,34 +69,37 @@ def keep_process_group() -> None:
     dist.destroy_process_group = dist.distributed_c10d.destroy_process_group = destroy_process_group
 
 
+def take_over_output(path: Path) -> None:
+    """Let the standard streams of this process be an empty input and the file at ``path``."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdin = os.fdopen(0)
+    sys.stdout = os.fdopen(1, "w", buffering=1)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+
+
 def run_rank(job: dict[str, Any], rank: int) -> None:
     """The life of one forked child. Never returns."""
     code = 1
     try:
         os.setsid()
-        output = os.open(os.path.join(job["output"], f"rank{rank}.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        sys.stdin = open(0)
-        sys.stdout = open(1, "w", buffering=1)
-        sys.stderr = open(2, "w", buffering=1)
-        faulthandler.enable()
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        take_over_output(Path(job["output"], f"rank{rank}.txt"))
         os.environ.update(job["env"][rank])
-        for name in job["unset"]:
-            os.environ.pop(name, None)
         os.chdir(job["cwd"])
         sys.argv = [job["script"], *job["argv"][rank]]
+        sys.path[0] = str(Path(job["script"]).parent)
         keep_process_group()
-        sys.path[0] = os.path.dirname(job["script"])
         runpy.run_path(job["script"], run_name="__main__")
         code = 0
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         if isinstance(stop.code, str):
             print(stop.code, file=sys.stderr)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - what the script raised is what the test is about
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -111,10 +110,8 @@ def run_rank(job: dict[str, Any], rank: int) -> None:
 def kill(pids: list[int], sig: int) -> None:
     """Send a signal to the process group of each child; a child that is gone is no error."""
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, sig)
-        except ProcessLookupError:
-            pass
 
 
 def run_job(job: dict[str, Any]) -> dict[str, Any]:

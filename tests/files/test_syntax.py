@@ -61,6 +61,8 @@ def test_long_flat_code_is_not_nesting() -> None:
         ("exec 'x'\n", 1, "this is Python 2, not Python 3"),
         ("def f(:\n    pass\n", 1, "not valid Python 3."),
         ("if x:\n\ty\n        z\n", 3, "inconsistent use of tabs"),
+        ("x = 1\nreturn x\n", 2, "'return' outside function"),
+        ("def f(a, a):\n    pass\n", 1, "duplicate argument 'a'"),
         ("x = '\ud800'\n", 1, "surrogates not allowed"),
     ],
 )

@@ -196,7 +196,16 @@ class Plan:
         statement = self.tree.statement(node)
         if statement.function is site.function:
             return statement.order <= site.order
-        return statement.function in self.upstream
+        return statement.function in self.upstream or self._runs_before(statement.function)
+
+    def _runs_before(self, function: Function) -> bool:
+        """Whether every call of a function happens before the engine exists."""
+        known: dict[Function, bool] = self.facts.setdefault("runs_before", {})
+        if function not in known:
+            known[function] = False  # recursion: not provably before
+            callers = self.flow.callers.get(function, ())
+            known[function] = bool(callers) and all(self.is_before_engine(call) for call in callers)
+        return known[function]
 
     @property
     def upstream(self) -> set[Function]:

@@ -112,6 +112,8 @@ class Roles:
     data_parallel: list[cst.Call] = field(default_factory=list)
     scalers: list[cst.Call] = field(default_factory=list)
     used_as_optimizer: set[str] | None = None
+    # Places whose raw-model tag came backwards from a wrap; only these pass it further back.
+    came_back: dict[Place, set[str]] = field(default_factory=dict)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -387,17 +389,15 @@ def _propagate(roles: Roles) -> bool:
             known |= tags
             changed = True
         # The raw model flows backwards: what ends up inside DDP was the raw model before.
-        raw = {tag for tag in known if tag[0] == "R"}
+        raw = roles.came_back.get(binding.place, set())
         if raw and binding.index is None and binding.kind != "for":
-            for tag in raw:
+            for tag in sorted(raw):
                 changed |= _mark_raw(roles, binding.value, binding.function, tag)
         elif raw and binding.index is not None and isinstance(binding.value, cst.Call):
             function = flow.callee(binding.value)
             if function is not None:
-                place = flow.returned(function, binding.index)
-                if not raw <= roles.env.setdefault(place, set()):
-                    roles.env[place] |= raw
-                    changed = True
+                for tag in raw:
+                    changed |= _tag_back(roles, flow.returned(function, binding.index), tag)
     return changed
 
 
@@ -418,16 +418,15 @@ def _mark_raw(roles: Roles, node: Node, function: Function, tag: str) -> bool:
     if isinstance(node, cst.Call):
         callee = roles.flow.callee(node)
         if callee is not None and callee.name != "__init__":
-            place = roles.flow.returned(callee)
-            known = roles.env.setdefault(place, set())
-            if tag not in known:
-                known.add(tag)
-                return True
+            return _tag_back(roles, roles.flow.returned(callee), tag)
         return False
     place = roles.flow.place(node, function)
-    if place is None:
-        return False
-    known = roles.env.setdefault(place, set())
+    return place is not None and _tag_back(roles, place, tag)
+
+
+def _tag_back(roles: Roles, place: Place, tag: str) -> bool:
+    roles.env.setdefault(place, set()).add(tag)
+    known = roles.came_back.setdefault(place, set())
     if tag in known:
         return False
     known.add(tag)

@@ -35,6 +35,7 @@ def parse(text: str) -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
+            compile(tree, "<script>", "exec", dont_inherit=True)  # finds what the grammar allows: a stray return
     except SyntaxError as error:
         raise SourceError(_syntax_message(error), error.lineno or 1) from None
     except (RecursionError, MemoryError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,4 +65,6 @@ def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> Fi
 def _migrate(source: bytes, job: Job) -> FileResult:
     from dsmigrate.codemod.migrate import migrate_source  # noqa: PLC0415 - LibCST takes 0.2 s to import
 
-    return migrate_source(source, path=job.name, options=job.options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
+        return migrate_source(source, path=job.name, options=job.options)

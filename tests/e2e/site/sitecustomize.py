@@ -11,11 +11,10 @@ DeepSpeed and gives it a ``torch`` whose ``is_autocast_enabled()`` answers for D
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -61,7 +60,7 @@ class AutocastFinder(MetaPathFinder):
         if fullname != TARGET:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None:
             return None
         spec.loader = PatchingLoader(spec.loader)

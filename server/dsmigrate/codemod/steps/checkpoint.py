@@ -124,20 +124,19 @@ def save_requested_checkpoints(engine):
 _LOAD_HELPERS = '''_resume_requests = []
 
 
-def read_checkpoint(path, resume=True):
+def read_checkpoint(path):
     """What the script itself put into a DeepSpeed checkpoint; the engine's part is loaded by resume_engine."""
     files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(path)), "*mp_rank_00_model_states.pt")))
     if not files:
         raise FileNotFoundError(f"{path} is no DeepSpeed checkpoint (a file of the DDP script cannot be resumed)")
-    if resume:
-        _resume_requests.append(os.fspath(path))
+    _resume_requests.append(os.fspath(path))
     return torch.load(files[0], map_location="cpu", weights_only=False)["script"]
 
 
 def resume_engine(engine):
     """Load weights and optimizer state of the checkpoint that was read last, if any, on all ranks."""
     if _resume_requests:
-        path = _resume_requests.pop()
+        path = _resume_requests[-1]
         _resume_requests.clear()
         engine.load_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path))
 '''

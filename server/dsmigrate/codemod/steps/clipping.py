@@ -295,32 +295,69 @@ def _drop(plan: Plan, call: cst.Call) -> None:
 
 def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
     """The returned norm is used: take it at ZeRO 0 before the step, and from the engine after the step elsewhere."""
+    from dsmigrate.codemod.steps.loop import _path, scaler_of  # noqa: PLC0415
+
     node = statement.node
-    step = next(
-        (
-            plan.tree.statement(c)
-            for c in find_steps(plan)
-            if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
-        ),
-        None,
-    )
+    steps = [
+        c for c in find_steps(plan) if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
+    ]
     plan.need("torch")
     measured = f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))'
     target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
-    if target is None or step is None or not _is_unused_between(plan, target, statement, step):
-        plan.todo(
-            "MG422",
-            statement,
-            f"use {engine}.get_global_grad_norm() after {engine}.step() (None at ZeRO stage 0 in fp32)",
-            "the norm is known after the step only",
-        )
-        plan.edits.replace(call, measured)
+    step = plan.tree.statement(steps[0]) if steps else None
+    if target is None or step is None:
+        _norm_by_hand(plan, call, statement, engine, measured)
         return
-    plan.edits.replace(call, f"None if {engine}.zero_optimization() else {measured}")
-    last = step.line_node
-    plan.edits.insert_after(last, f"if {target} is None:", f"    {target} = {engine}.get_global_grad_norm()")
+    scaler = scaler_of(plan, steps[0])
+    if scaler is not None:
+        measured += f" / {plan.code(scaler)}.get_scale()"
+    before = f"{target} = None if {engine}.zero_optimization() else {measured}"
+    after = [f"if {target} is None:", f"    {target} = {engine}.get_global_grad_norm()"]
+    if _is_unused_between(plan, target, statement, step) and not _is_gated(plan, statement, step):
+        plan.edits.substitute(node, before)
+        plan.edits.insert_after(step.line_node, *after)
+    elif _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step):
+        # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
+        text = f"{plan.code(scaler)}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
+        plan.edits.substitute(node, before, text, *after)
+        plan.edits.remove(step.node)
+    else:
+        _norm_by_hand(plan, call, statement, engine, measured)
+        return
     plan.converted("MG422", statement, f"{target} is taken from the engine after the step (before it at ZeRO 0)",
                    "get_global_grad_norm() is valid after step() and None at ZeRO 0 in fp32")  # fmt: skip
+
+
+def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str, measured: str) -> None:
+    plan.edits.replace(call, measured)
+    plan.needs_full_gradients(
+        "MG422",
+        statement,
+        f"the gradient norm is used before the step; {engine}.get_global_grad_norm() knows it after {engine}.step()",
+        "p.grad is whole between backward and step at ZeRO 0 only",
+    )
+
+
+def _is_gated(plan: Plan, clip: Statement, step: Statement) -> bool:
+    """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
+    from dsmigrate.codemod.steps.loop import _path  # noqa: PLC0415
+
+    return _path(step)[: len(_path(clip))] == _path(clip) and len(_path(step)) > len(_path(clip))
+
+
+def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:
+    """Whether nothing between two statements touches the model, the optimizer or gradients, or leaves the block."""
+    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
+
+    for statement in plan.statements_between(first, last):
+        if plan.edits.is_removed(statement.node):
+            continue
+        if isinstance(statement.node, cst.Continue | cst.Break | cst.Return | cst.Raise):
+            return False
+        for sub in descendants(statement.node):
+            if isinstance(sub, cst.Name | cst.Attribute) and any(t[0] in "EROG" for t in plan.tags(sub)):
+                return False
+    return True
 
 
 def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statement) -> bool:

@@ -152,6 +152,12 @@ def run(plan: Plan) -> None:
     if not managed:
         _unmanaged(plan, sites)
     _gradient_access(plan)
+    plan.facts["sites"] = sites
+
+
+def check_gradient_helpers(plan: Plan) -> None:
+    """Look for hidden gradient work between backward and step; runs after clipping has taken its own calls away."""
+    _gradient_helpers(plan, plan.facts["sites"])
 
 
 def _retained(plan: Plan, call: cst.Call, sites: _Sites) -> None:
@@ -566,6 +572,45 @@ def _gradient_access(plan: Plan) -> None:
                     "MG409", statement, "p.grad is read or changed here", "p.grad is None after backward at ZeRO 1-3"
                 )
                 break
+
+
+def _gradient_helpers(plan: Plan, sites: _Sites) -> None:
+    """Calls between backward and step that are named for gradients, or are methods of the model: they may touch p.grad."""
+    spans: list[tuple[Function, int, int]] = []
+    for call in sites.steps:
+        step = plan.tree.statement(call)
+        before = [
+            plan.tree.statement(c).order
+            for c in sites.backward
+            if plan.function_of(c) is step.function and plan.tree.statement(c).order < step.order
+        ]
+        if before:
+            spans.append((step.function, max(before), step.order))
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if call in plan.handled or plan.edits.is_removed(statement.node) or statement.node in plan.edits.statements:
+            continue
+        if not any(f is statement.function and a < statement.order < b for f, a, b in spans):
+            continue
+        func = call.func
+        last = (dotted(func) or "").rpartition(".")[2]
+        is_method = isinstance(func, cst.Attribute) and plan.is_ours(func.value)
+        named = "grad" in last.lower() and last not in ("zero_grad", "no_grad", "set_grad_enabled", "enable_grad", "is_grad_enabled")
+        if plan.flow.callee(call) is not None and named:
+            continue  # the helper is in this file: its own statements are looked at
+        if named or (is_method and last not in _HARMLESS):
+            plan.needs_full_gradients(
+                "MG409",
+                statement,
+                f"{_short(dotted(func) or last)} runs between backward and step and may work on gradients",
+                "p.grad is None after backward at ZeRO 1-3",
+            )
+
+
+_HARMLESS = frozenset({
+    "train", "eval", "parameters", "named_parameters", "modules", "named_modules", "children", "state_dict", "item",
+    "zero_grad", "module", "size", "log", "log_dict", "buffers", "backward", "step",
+})  # fmt: skip
 
 
 def _in_optimizer_class(plan: Plan, function: Function) -> bool:

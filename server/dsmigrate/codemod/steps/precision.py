@@ -160,6 +160,8 @@ def _autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]
+    if first is not None and first.probe is None:
+        first = _under_conditions(plan, first, training)
     if first is None:
         plan.todo("MG307", statement, "set torch_autocast in the config: this region is known only here",
                   "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
@@ -189,6 +191,50 @@ def _autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         plan.todo("MG301", statement, f"torch_autocast does not exist in DeepSpeed {plan.options.target_version}",
                   "it is new in 0.17.2")  # fmt: skip
     _evaluation(plan)
+
+
+def _under_conditions(plan: Plan, region: _Region, training: list[tuple[Node, Statement]]) -> _Region | None:
+    """A region that stands in one branch only is on under that branch's condition; None if that cannot be carried."""
+    statement = training[0][1]
+    outside = [
+        plan.tree.statement(call)
+        for call in plan.tree.calls
+        if _calls_engine(plan, call)
+        and plan.function_of(call) is statement.function
+        and not any(w.order < plan.tree.statement(call).order <= w.last_order for _, w in training)
+        and not _under_no_grad(plan, plan.tree.statement(call))
+    ]
+    conditions: list[str] = []
+    branch = statement.branch
+    for outer in statement.enclosing():
+        node = outer.node
+        if isinstance(node, cst.If) and outside:
+            if len({_branch_within(s, outer) for s in (*[w for _, w in training], *outside)}) > 1:
+                text = carry(plan, node.test, statement.function)
+                if text is None:
+                    return None
+                conditions.append(text if branch == "body" else f"not ({text})")
+        branch = outer.branch
+    if not conditions:
+        return region
+    enabled = " and ".join(f"({c})" if " and " in c or " or " in c else c for c in reversed(conditions))
+    if isinstance(region.enabled, str):
+        enabled = f"{enabled} and ({region.enabled})"
+    elif not region.enabled:
+        return region
+    return _Region(enabled, region.dtype, region.dtype_is_text)
+
+
+def _branch_within(statement: Statement, outer: Statement) -> str | None:
+    """By which branch of a compound statement another one is reached; None if it stands outside."""
+    if not outer.order < statement.order <= outer.last_order:
+        return None
+    branch = statement.branch
+    for enclosing in statement.enclosing():
+        if enclosing is outer:
+            return branch
+        branch = enclosing.branch
+    return None
 
 
 def _probe_lines(context: str) -> list[str]:

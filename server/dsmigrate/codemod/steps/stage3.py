@@ -1,0 +1,96 @@
+"""MG705 and MG707: what ZeRO stage 3 adds. Parameters are partitioned, and read whole only while they are gathered."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.loop import find_backward
+from dsmigrate.codemod.tree import Node, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG707",
+        "Parameters are gathered around an averaged copy",
+        "At ZeRO 3 the update of an EMA model reads the parameters, so all ranks gather them around it.",
+        "Outside forward and backward the module holds empty tensors at ZeRO 3.",
+        "engine-semantics 16",
+        Kind.CONVERTED,
+    ),
+)
+
+_EMA = re.compile(r"(?:^|[._])ema|moving_average|momentum_update|update_average|swa|polyak", re.IGNORECASE)
+_READS = frozenset({"parameters", "named_parameters", "state_dict"})
+_RANKISH = re.compile(r"rank|is_main|master", re.IGNORECASE)
+
+
+def run(plan: Plan) -> None:
+    """Gather parameters where stage 3 needs it; nothing to do at the other stages."""
+    if plan.zero_stage != 3:
+        return
+    done: set[Node] = set()
+    for call in plan.tree.calls:
+        if _updates_average(plan, call):
+            _gather(plan, plan.tree.statement(call), done)
+        elif _copies(plan, call):
+            plan.todo("MG705", call, "deepcopy of the module fails at ZeRO stage 3: copy it before deepspeed.initialize",
+                      "its parameters are partitioned")  # fmt: skip
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.For) and statement.function in training and _reads_weights(plan, node.iter):
+            if not plan.edits.is_removed(node) and not _only_gradients(plan, node):
+                _gather(plan, statement, done)
+
+
+def _updates_average(plan: Plan, call: cst.Call) -> bool:
+    if plan.is_before_engine(call) or not isinstance(plan.tree.statement(call).node, cst.Expr | cst.Assign):
+        return False
+    name = dotted(call.func) or ""
+    base = call.func.value if isinstance(call.func, cst.Attribute) else None
+    averaged = bool(_EMA.search(name)) or (base is not None and "N" in plan.tags(base))
+    return averaged and any(
+        plan.is_ours(sub)
+        for arg in call.args
+        for sub in descendants(arg.value)
+        if isinstance(sub, cst.Name | cst.Attribute)
+    )
+
+
+def _copies(plan: Plan, call: cst.Call) -> bool:
+    if not (dotted(call.func) or "").endswith("deepcopy") or plan.is_before_engine(call):
+        return False
+    return any(plan.is_ours(arg.value) for arg in call.args)
+
+
+def _reads_weights(plan: Plan, node: Node) -> bool:
+    for sub in descendants(node):
+        if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Attribute) and sub.func.attr.value in _READS:
+            if plan.is_ours(sub.func.value) and not plan.is_before_engine(sub):
+                return True
+    return False
+
+
+def _only_gradients(plan: Plan, node: cst.For) -> bool:
+    text = plan.code(node.body)
+    return ".grad" in text or "requires_grad" in text
+
+
+def _gather(plan: Plan, statement: Statement, done: set[Node]) -> None:
+    engine = plan.engine_name(statement.function, statement)
+    line = statement.line_node
+    guarded = any(isinstance(o.node, cst.If) and _RANKISH.search(plan.code(o.node.test)) for o in statement.enclosing())
+    if engine is None or guarded:
+        plan.todo("MG705", statement, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
+                  "the module holds empty tensors at ZeRO stage 3")  # fmt: skip
+        return
+    if line in done or any(o.line_node in done for o in statement.enclosing()):
+        return
+    done.add(line)
+    plan.need("deepspeed")
+    plan.edits.surround(line, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
+    plan.converted("MG707", statement, "the parameters are gathered around this", "the module holds empty tensors at ZeRO 3")

@@ -1,0 +1,54 @@
+"""The comparison notices what it is there to notice: every planted fault, in two examples at least."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from .cases import CASES, Case
+from .faults import FAULTS, Fault
+from .harness import ConversionError, Lab, Verdict
+from .planting import NotApplicable
+
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.slow]
+
+ENOUGH = 2
+
+
+def candidates(fault: Fault) -> list[Case]:
+    """The cases that a fault names, in its order."""
+    return list(dict.fromkeys(case for start in fault.cases for case in CASES if case.name.startswith(start)))
+
+
+def run_with(fault: Fault, lab: Lab, case: Case, stage: int) -> Verdict | None:
+    """Train with the fault. None where it cannot be planted, or where the conversion is wrong without it."""
+    try:
+        if not lab.verdict(case, stage).agrees:
+            return None
+        return lab.converted(case, stage, edit=partial(_plant, fault, case), timeout=fault.timeout)
+    except (NotApplicable, ConversionError):
+        return None
+
+
+def _plant(fault: Fault, case: Case, folder: Path) -> None:
+    fault.plant(folder, case)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.name))
+def test_a_planted_fault_is_noticed(lab: Lab, fault: Fault, fault_table: list[str]) -> None:
+    noticed: dict[str, str] = {}
+    passed: dict[str, str] = {}
+    for case in candidates(fault):
+        verdicts = {stage: verdict for stage in fault.stages if (verdict := run_with(fault, lab, case, stage))}
+        if not verdicts:
+            continue
+        cells = ", ".join(f"{verdict.summary} (ZeRO {stage})" for stage, verdict in verdicts.items())
+        seen = any(not verdict.agrees for verdict in verdicts.values())
+        (noticed if seen else passed)[case.name] = cells
+        if len(noticed) >= ENOUGH:
+            break
+    fault_table.append(f"{fault.name:40} noticed {noticed or 'nowhere'}{f', not {passed}' if passed else ''}")
+    wanted = min(ENOUGH, len(candidates(fault)))
+    assert len(noticed) >= wanted, f"{fault.name} ({fault.trap}): noticed in {noticed}, not in {passed}"
