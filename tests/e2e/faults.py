@@ -37,7 +37,7 @@ SGD = ("imagenet", "segmentation", "cifar", "spawn", "trainer", "launch", "no_sy
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. ``plant`` edits the files of a converted example and raises NotApplicable where it has no place.
+    """One fault. ``plant`` edits the files of a converted example and raises NotApplicableError where it has no place.
 
     ``cases`` are the beginnings of the names of the cases to try, in this order; ``stages`` the ZeRO stages at which
     the fault makes a difference, one of which has to notice it. A run of a faulty script that takes longer than
@@ -179,8 +179,8 @@ _add(
         lambda text: re.sub(
             r"^( +)\w+\.engine_step\(([\w.]+)\)$",
             r"\1\2.step()",
-            re.sub(r"^( +)\w+\.engine_backward\(([\w.]+), ([^\n]+)\)$", r"\1\2.backward(\3)", text, flags=re.M),
-            flags=re.M,
+            re.sub(r"^( +)\w+\.engine_backward\(([\w.]+), ([^\n]+)\)$", r"\1\2.backward(\3)", text, flags=re.MULTILINE),
+            flags=re.MULTILINE,
         )
     ),
     ("train_func_scaler-fp16-clipped", "vit_fp16_scaler-amp"),

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import Case
-from .readings import Comparison, Reading, compare, joined, read
+from .readings import Comparison, Reading, Tolerance, compare, joined, read
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -38,9 +38,15 @@ CONFIG_NAME = "ds_config.json"
 TIMEOUT_SECONDS = 90.0
 ABORTED = -signal.SIGABRT
 
-LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-3, "fp16": 2e-3}
-NORM_TOLERANCE = {"fp32": 1e-4, "bf16": 5e-2, "fp16": 5e-2}
-LR_TOLERANCE = 1e-7
+TOLERANCE = {
+    "fp32": Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7),
+    "bf16": Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7),
+    "fp16": Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7),
+}
+"""Sums over ranks are taken in another order, which rounding in half precision makes visible after some steps."""
+
+WEIGHTS_TOLERANCE = 10.0
+"""How much farther apart weights may be than losses."""
 
 STARTS_ITS_OWN_PROCESSES = re.compile(r"\bmp\.spawn\(")
 """Such a script is run by itself; a conversion is free to leave that to the launcher."""
@@ -330,9 +336,7 @@ class Lab:
         result = compare(
             reference.readings,
             readings,
-            loss=LOSS_TOLERANCE[case.precision],
-            norm=NORM_TOLERANCE[case.precision],
-            lr=LR_TOLERANCE,
+            TOLERANCE[case.precision],
         )
         return Verdict(result, self._compare_exports(case, reference.folder, folder), outcomes[-1])
 
@@ -361,7 +365,7 @@ class Lab:
         text = (output / "rank0.txt").read_text()
         if answer["returncodes"] != [0]:
             return (text,)
-        tolerance = 10 * LOSS_TOLERANCE[case.precision]
+        tolerance = WEIGHTS_TOLERANCE * TOLERANCE[case.precision].loss
         distances = [value for reading in read(text) for _, value in reading.values]
         return tuple(
             f"{name}: weights differ by {distance:.1e}"
@@ -387,9 +391,9 @@ class Verdict:
         """A few words for a table."""
         if self.comparison is None:
             return "hangs" if self.outcome.timed_out else "fails"
-        if not self.comparison.same:
-            return f"{self.comparison.worst:.0e}" if self.comparison.worst else "other lines"
-        return "weights" if self.exports else "-"
+        if not self.comparison.same_lines:
+            return "other lines"
+        return f"{self.comparison.worst:.0e}{' and the export' if self.exports else ''}"
 
     def explain(self) -> str:
         """Why it does not agree, with the end of the output."""

@@ -1,7 +1,7 @@
 """Tools for planting a fault in a converted script: find the engine's calls, edit the text around them.
 
 Faults are planted by pattern, not by line, so that they still find their place when the tool writes its output
-differently. What is not there raises `NotApplicable`.
+differently. What is not there raises `NotApplicableError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BACKWARD = re.compile(
 PLAIN_STEP = re.compile(r"^(?P<indent> *)(?P<owner>[\w.]+)\.step\(\)$", re.MULTILINE)
 
 
-class NotApplicable(Exception):
+class NotApplicableError(Exception):
     """The script has nothing that this fault could be planted in."""
 
 
@@ -48,7 +48,7 @@ def edit_sources(folder: Path, change: Callable[[str], str]) -> None:
             path.write_text(after)
             changed = True
     if not changed:
-        raise NotApplicable
+        raise NotApplicableError
 
 
 def replace(pattern: str, replacement: str) -> Callable[[Path], None]:
@@ -66,7 +66,7 @@ def _statements(tree: ast.AST) -> Iterator[tuple[ast.stmt, int]]:
                 yield from ((statement, id(inner)) for statement in inner if isinstance(statement, ast.stmt))
 
 
-def _initializations(text: str, tree: ast.Module) -> Iterator[Initialize]:
+def _initializations(tree: ast.Module) -> Iterator[Initialize]:
     for statement, scope in _statements(tree):
         if not isinstance(statement, ast.Assign):
             continue
@@ -96,7 +96,7 @@ def before_initialize(statement: str) -> Callable[[Path], None]:
     """A fault that is one statement before the engine is made; ``{config}`` stands for the settings."""
 
     def change(text: str) -> str:
-        call = next(_initializations(text, ast.parse(text)), None)
+        call = next(_initializations(ast.parse(text)), None)
         if call is None:
             return text
         return _insert(text, call.first_line - 1, call.indent + statement.format(config=call.config))
@@ -106,7 +106,7 @@ def before_initialize(statement: str) -> Callable[[Path], None]:
 
 def load_weights_late(text: str) -> str:
     """Make the engine from other weights than the script's, and load the script's weights into its module."""
-    call = next(_initializations(text, ast.parse(text)), None)
+    call = next(_initializations(ast.parse(text)), None)
     if call is None:
         return text
     late = f"{call.engine}.module.load_state_dict(late_weights)"
@@ -120,7 +120,7 @@ def load_weights_late(text: str) -> str:
 def hand_over_scheduler(text: str) -> str:
     """Give the engine the script's scheduler, so that it steps it as well."""
     tree = ast.parse(text)
-    call = next(_initializations(text, tree), None)
+    call = next(_initializations(tree), None)
     if call is None:
         return text
     for statement, scope in _statements(tree):
@@ -154,5 +154,5 @@ def optimizer_of(original: str, converted: str) -> str:
     names = {match["owner"] for match in PLAIN_STEP.finditer(original)}
     gone = names - {match["owner"] for match in PLAIN_STEP.finditer(converted)}
     if len(gone) != 1:
-        raise NotApplicable
+        raise NotApplicableError
     return gone.pop()

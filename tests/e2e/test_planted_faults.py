@@ -10,7 +10,7 @@ import pytest
 from .cases import CASES, Case
 from .faults import FAULTS, Fault
 from .harness import ConversionError, Lab, Verdict
-from .planting import NotApplicable
+from .planting import NotApplicableError
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.slow]
 
@@ -28,7 +28,7 @@ def run_with(fault: Fault, lab: Lab, case: Case, stage: int) -> Verdict | None:
         if not lab.verdict(case, stage).agrees:
             return None
         return lab.converted(case, stage, edit=partial(_plant, fault, case), timeout=fault.timeout)
-    except (NotApplicable, ConversionError):
+    except (NotApplicableError, ConversionError):
         return None
 
 

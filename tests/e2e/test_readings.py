@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .readings import compare, joined, read
+from .readings import Tolerance, compare, joined, read
 
 
 @pytest.mark.parametrize(
@@ -39,19 +39,20 @@ def test_a_line_without_a_loss_of_the_script_is_passed_over(line: str) -> None:
 
 
 def _differences(before: str, after: str) -> tuple[str, ...]:
-    return compare(read(before), read(after), loss=1e-5, norm=1e-4, lr=1e-7).differences
+    return compare(read(before), read(after), Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7)).differences
 
 
 def test_equal_runs_agree_whatever_the_clock_says() -> None:
-    before = "12:00:00,123 step 1 loss 1.5 time 3.25ms\nstep 2 loss nan"
-    after = "13:01:02,456 step 1 loss 1.500001 time 4.75ms\nstep 2 loss nan"
+    before = "12:00:00,123 step 1 loss 1.5 time 3.25ms\nstep 2 loss nan\nstep 3 loss 1.000005"
+    after = "13:01:02,456 step 1 loss 1.5000001 time 4.75ms\nstep 2 loss nan\nstep 3 loss 1.00001"
     assert _differences(before, after) == ()
 
 
 @pytest.mark.parametrize(
     ("before", "after", "word"),
     [
-        ("step 1 loss 1.5", "step 1 loss 1.5001", "1.5001"),
+        ("step 1 loss 1.5", "step 1 loss 1.500003", "1.500003"),
+        ("step 1 loss 1.5\nstep 2 loss 1.5", "step 1 loss 1.5\nstep 2 loss 1.5001", "1.5001"),
         ("step 1 loss 1.5", "step 1 loss nan", "nan"),
         ("step 1 loss 1.5 lr 0.1", "step 1 loss 1.5 lr 0.2", "lr"),
         ("step 1 loss 1.5", "step 2 loss 1.5", "step 2"),
@@ -66,3 +67,8 @@ def test_a_difference_is_named(before: str, after: str, word: str) -> None:
 def test_a_line_that_the_continuation_repeats_counts_once() -> None:
     first, second = read("step 1 loss 3.5\neval 1 loss 2.5"), read("eval 1 loss 2.25\nstep 2 loss 1.5")
     assert joined(first, second) == read("step 1 loss 3.5\neval 1 loss 2.25\nstep 2 loss 1.5")
+
+
+def test_a_continuation_that_starts_from_scratch_is_not_taken_for_one() -> None:
+    first = read("step 1 loss 3.5\nstep 2 loss 2.5")
+    assert len(joined(first, read("step 1 loss 3.5\nstep 2 loss 2.5\nstep 3 loss 1.5"))) == 5

@@ -6,14 +6,14 @@ import pytest
 
 from .cases import CASES, Case, case_named
 from .harness import Lab, launch_cold, stages, torch_python
-from .readings import compare
+from .readings import EXACT, compare
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.halves], ids=lambda case: str(case.name))
 def test_an_original_resumes_where_it_stopped(lab: Lab, case: Case) -> None:
-    result = compare(lab.original(case).readings, lab.original_in_halves(case), loss=1e-7, norm=1e-7, lr=1e-7)
+    result = compare(lab.original(case).readings, lab.original_in_halves(case), EXACT)
     assert result.same, "\n".join(result.differences)
 
 
@@ -34,5 +34,5 @@ def test_a_warm_start_trains_like_torchrun(lab: Lab) -> None:
         changed = lab.conversion(case, 2) if flavour == "deepspeed" else None
         folder = lab.place(case, f"{case.name}-torchrun-{flavour}", changed)
         cold = launch_cold([*torchrun, str(folder / case.script)], folder)
-        result = compare(reference.readings, cold.readings, loss=0.0, norm=0.0, lr=0.0)
+        result = compare(reference.readings, cold.readings, EXACT)
         assert result.same, "\n".join([*result.differences, cold.excerpt()])

@@ -17,7 +17,9 @@ from dsmigrate.codemod.steps import (
     batch,
     checkpoint,
     clipping,
+    config_optimizer,
     engine,
+    existing,
     loop,
     optimizer,
     precision,
@@ -111,9 +113,12 @@ def _decide(plan: Plan) -> None:
     loop.check_gradient_helpers(plan)
     unwrap.run(plan)
     optimizer.run(plan)
+    loop.choose_accumulation(plan)
     checkpoint.run(plan)
     stage3.run(plan)
     batch.run(plan)
+    config_optimizer.run(plan)
+    existing.run(plan)
     engine.run(plan)
     imports_edit.add_needed(plan)
 

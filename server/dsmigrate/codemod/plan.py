@@ -100,6 +100,11 @@ class Plan:
 
     def needs_full_gradients(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
         """Something works at ZeRO 0 only: choose that stage where it is open, else mark the place for the person."""
+        self.facts["full_gradients"] = True
+        self.needs_stage_zero(code, where, message, reason)
+
+    def needs_stage_zero(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
+        """As ``needs_full_gradients``, for what only the partitioning disturbs."""
         if self.options.zero_stage in (None, 0):
             self.facts["stage_zero"] = True
             if self.options.zero_stage is None:

@@ -95,11 +95,36 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
+    partial = [call for call in ours if _clips_partial_sums(plan, call)]
+    for call in partial:
+        plan.todo("MG424", call, "this clips at every micro-batch, not once per optimizer step; the engine clips once, before the step",
+                  "clipping a partial sum is not the same as clipping the sum")  # fmt: skip
     if ours and not any(call not in ours for call in norms):
         _to_config(plan, ours)
     elif ours:
         for call in ours:
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+
+
+def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
+    """Whether a clip stands outside the gate of an accumulating loop's step."""
+    from dsmigrate.codemod.steps.loop import _path  # noqa: PLC0415
+
+    if plan.facts.get("managed"):
+        return False
+    statement = plan.tree.statement(call)
+    own = _path(statement)
+    steps = [plan.tree.statement(c) for c in find_steps(plan) if plan.function_of(c) is statement.function]
+    later = [s for s in steps if s.order > statement.order and _path(s)[: len(own)] == own]
+    if not later:
+        return False
+    step = min(later, key=lambda s: s.order)
+    extra = _path(step)[len(own) :]
+    return any(isinstance(node, cst.If) and _counts(plan, node) for node, _ in extra)
+
+
+def _counts(plan: Plan, node: cst.If) -> bool:
+    return "%" in plan.code(node.test)
 
 
 def _unscale(plan: Plan) -> None:
@@ -294,7 +319,7 @@ def _drop(plan: Plan, call: cst.Call) -> None:
 
 
 def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
-    """The returned norm is used: take it at ZeRO 0 before the step, and from the engine after the step elsewhere."""
+    """The returned norm is used: the engine knows it after the step, at every stage once it is asked to keep it."""
     from dsmigrate.codemod.steps.loop import _path, scaler_of  # noqa: PLC0415
 
     node = statement.node
@@ -302,34 +327,54 @@ def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) ->
         c for c in find_steps(plan) if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
     ]
     plan.need("torch")
-    measured = f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))'
     target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
     step = plan.tree.statement(steps[0]) if steps else None
     if target is None or step is None:
-        _norm_by_hand(plan, call, statement, engine, measured)
+        _norm_by_hand(plan, call, statement, engine)
         return
-    scaler = scaler_of(plan, steps[0])
-    if scaler is not None:
-        measured += f" / {plan.code(scaler)}.get_scale()"
-    before = f"{target} = None if {engine}.zero_optimization() else {measured}"
-    after = [f"if {target} is None:", f"    {target} = {engine}.get_global_grad_norm()"]
+    scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
+    after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
     if _is_unused_between(plan, target, statement, step) and not _is_gated(plan, statement, step):
-        plan.edits.substitute(node, before)
-        plan.edits.insert_after(step.line_node, *after)
+        plan.edits.remove(node)
+        plan.edits.insert_after(step.line_node, after)
     elif _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step):
         # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
         text = f"{plan.code(scaler)}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
-        plan.edits.substitute(node, before, text, *after)
+        plan.edits.substitute(node, text, after)
         plan.edits.remove(step.node)
     else:
-        _norm_by_hand(plan, call, statement, engine, measured)
+        _norm_by_hand(plan, call, statement, engine)
         return
-    plan.converted("MG422", statement, f"{target} is taken from the engine after the step (before it at ZeRO 0)",
-                   "get_global_grad_norm() is valid after step() and None at ZeRO 0 in fp32")  # fmt: skip
+    _keep_known(plan)
+    plan.converted("MG422", statement, f"{target} is the engine's gradient norm, known after the step",
+                   "get_global_grad_norm() is valid after step() only")  # fmt: skip
 
 
-def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str, measured: str) -> None:
-    plan.edits.replace(call, measured)
+_NORM_HELPER = '''def keep_grad_norm(engine, optimizer):
+    """Let engine.get_global_grad_norm() know the norm at ZeRO stage 0 too; at stages 1-3 it does by itself."""
+    if engine.zero_optimization():
+        return
+
+    def measure(*_):
+        limit = engine.gradient_clipping() or float("inf")
+        engine._global_grad_norm = torch.nn.utils.clip_grad_norm_(engine.module.parameters(), limit)
+
+    if engine.gradient_clipping() > 0:
+        engine.clip_fp32_gradients = measure
+    else:
+        optimizer.register_step_pre_hook(measure)
+'''
+
+
+def _keep_known(plan: Plan) -> None:
+    assert plan.site is not None
+    if _NORM_HELPER not in plan.helpers:
+        plan.helpers.append(_NORM_HELPER)
+        plan.facts["keep_norm"] = True
+
+
+def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
+    plan.edits.replace(call, f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))')
     plan.needs_full_gradients(
         "MG422",
         statement,

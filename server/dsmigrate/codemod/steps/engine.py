@@ -30,14 +30,21 @@ def run(plan: Plan) -> None:
         config = "ds_config"
     else:
         config = path
-    call = f"{site.target} = deepspeed.initialize(model={site.model}, optimizer={site.optimizer}, config={config})[0]"
+    moved = plan.facts.get("config_optimizer")
+    given = f"model_parameters={site.optimizer}" if moved else f"optimizer={site.optimizer}"
+    targets, end = site.target, "[0]"
+    call = f"{targets} = deepspeed.initialize(model={site.model}, {given}, config={config}){end}"
     if len(call) > 110:
         call = (
-            f"{site.target} = deepspeed.initialize(\n    model={site.model},\n    optimizer={site.optimizer},\n"
-            f"    config={config},\n)[0]"
+            f"{targets} = deepspeed.initialize(\n    model={site.model},\n    {given},\n    config={config},\n){end}"
         )
     lines.append(call)
+    if moved:
+        # The client's own object: schedulers and learning-rate writes work on it at every ZeRO stage.
+        lines.append(f"{site.optimizer} = {site.target}.basic_optimizer")
     lines.extend(f"{name} = {site.target}" for name in _stale_aliases(plan))
+    if plan.facts.get("keep_norm"):
+        lines.append(f"keep_grad_norm({site.target}, {site.optimizer})")
     lines.extend(plan.after_engine)
     if site.replaces is not None:
         plan.edits.substitute(site.anchor.node, *lines)

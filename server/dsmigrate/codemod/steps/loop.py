@@ -64,11 +64,12 @@ IDEAS = (
     ),
     Idea(
         "MG406",
-        "Accumulation boundary set by hand for an older DeepSpeed",
-        "Before 0.19.4 the engine is told by set_gradient_accumulation_boundary which backward ends a window.",
-        "managed_gradient_accumulation is new in 0.19.4.",
+        "The end of a window is marked by hand",
+        "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
+        "managed_gradient_accumulation is new in 0.19.4; and without management gradients are averaged inside step(), too "
+        "late for code that looks at p.grad before it.",
         "engine-semantics 3",
-        Kind.TODO,
+        Kind.CONVERTED,
     ),
     Idea(
         "MG407",
@@ -209,7 +210,7 @@ def _backward(plan: Plan, call: cst.Call) -> None:
             "the engine has to run it",
         )  # fmt: skip
     loss = _loss_of(plan, call)
-    scaler = scaler_of(plan, call)
+    scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
     extra = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
     is_optimizer_backward = plan.roles.is_optimizer(call.func.value)  # type: ignore[attr-defined]
     retain = f", retain_graph={plan.code(extra[0].value)}" if extra and dotted(extra[0].value) != "False" else ""
@@ -276,7 +277,7 @@ def _step(plan: Plan, call: cst.Call) -> None:
             "MG913", call, "the optimizer is stepped where neither the model nor its holder can be named",
             "the engine has to step",
         )  # fmt: skip
-    scaler = scaler_of(plan, call)
+    scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
     text = f"{plan.code(scaler)}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
     if not isinstance(statement.node, cst.Expr):
         plan.todo("MG402", statement, "the value of the optimizer's step is used; engine.step() returns None",
@@ -442,9 +443,19 @@ def _zero_grads(plan: Plan, sites: _Sites, managed: bool) -> None:
             plan.edits.remove(statement.node)
             plan.converted("MG403", statement, f"{_short(plan.code(statement.node))} removed", "there is no gradient yet")
             continue
-        plan.edits.substitute(statement.node, f"{engine}.optimizer.zero_grad()")
-        plan.converted("MG408", statement, f"{_short(plan.code(statement.node))} → {engine}.optimizer.zero_grad()",
+        plan.edits.substitute(statement.node, f"drop_gradients({engine})")
+        if _DROP_HELPER not in plan.helpers:
+            plan.helpers.append(_DROP_HELPER)
+        plan.converted("MG408", statement, f"{_short(plan.code(statement.node))} → drop_gradients({engine})",
                        "gradients live in the engine's optimizer")  # fmt: skip
+
+
+_DROP_HELPER = '''def drop_gradients(engine):
+    """What optimizer.zero_grad() did for gradients that were not stepped yet, at every ZeRO stage."""
+    engine.optimizer.zero_grad()
+    if engine.zero_optimization_stage() == 2:
+        engine.optimizer.all_grad_tensors.clear()
+'''
 
 
 def _clears_nothing(plan: Plan, zero: Statement, sites: _Sites) -> bool:
@@ -536,7 +547,20 @@ def _plain_branch(node: Node) -> Node:
 
 def _unmanaged(plan: Plan, sites: _Sites) -> None:
     where = plan.tree.statement(sites.steps[0])
-    if Version(plan.options.target_version) >= Version("0.19.4"):
+    plan.facts["unmanaged_at"] = where
+
+
+def choose_accumulation(plan: Plan) -> None:
+    """Unmanaged accumulation, or windows marked by hand where that is not there or whole gradients are needed.
+
+    Without management the engine averages inside step(), so that at ZeRO 0 p.grad is still this rank's own between
+    backward and step; with a marked boundary the averaging happens in the last backward of the window, as in DDP.
+    """
+    where: Statement | None = plan.facts.get("unmanaged_at")
+    if where is None:
+        return
+    exists = Version(plan.options.target_version) >= Version("0.19.4")
+    if exists and not plan.facts.get("full_gradients"):
         plan.config["managed_gradient_accumulation"] = False
         plan.kept(
             "MG404",
@@ -545,12 +569,49 @@ def _unmanaged(plan: Plan, sites: _Sites) -> None:
             "the engine steps where the script steps; exact at ZeRO 0-3, partial windows included",
         )
         return
+    sites: _Sites = plan.facts["sites"]
+    marks = [_boundary(plan, call, sites) for call in sites.backward]
+    if all(mark is not None for mark in marks):
+        for call, mark in zip(sites.backward, marks, strict=True):
+            engine = plan.engine_in(call)
+            statement = plan.tree.statement(call)
+            plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
+            plan.converted("MG406", statement, f"the window ends where {mark}",
+                           "the engine averages gradients in the last backward of a window")  # fmt: skip
+        return
+    if exists:
+        plan.config["managed_gradient_accumulation"] = False
     plan.todo(
         "MG406",
         where,
-        f"DeepSpeed {plan.options.target_version} needs set_gradient_accumulation_boundary before each forward",
-        "managed_gradient_accumulation is new in 0.19.4",
+        "call set_gradient_accumulation_boundary(True or False) on the engine before each backward",
+        "managed_gradient_accumulation is new in 0.19.4"
+        if not exists
+        else "without it gradients are averaged inside step(), too late for code that looks at them",
     )
+
+
+def _boundary(plan: Plan, call: cst.Call, sites: _Sites) -> str | None:
+    """The condition under which a backward is the last of its window, as source text; None if it cannot be told."""
+    statement = plan.tree.statement(call)
+    path = _path(statement)
+    for step_call in sites.steps:
+        step = plan.tree.statement(step_call)
+        if step.function is not statement.function or step.order < statement.order:
+            continue
+        other = _path(step)
+        common = 0
+        while common < min(len(path), len(other)) and path[common] == other[common]:
+            common += 1
+        mine, its = path[common:], other[common:]
+        if all(isinstance(n, cst.If) and b == "body" for n, b in its) and all(isinstance(n, cst.If) for n, _ in mine):
+            tests = [plan.code(n.test) for n, _ in its if isinstance(n, cst.If)]
+            return " and ".join(f"({t})" if " or " in t else t for t in tests) or "True"
+        if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
+            loop = mine[0][0]
+            if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
+                return f"{plan.code(loop.target)} == {plan.code(loop.iter.args[0].value)} - 1"
+    return None
 
 
 # -- gradients -----------------------------------------------------------------------------------------------------

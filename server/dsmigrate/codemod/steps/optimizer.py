@@ -127,7 +127,7 @@ def _from_torch(plan: Plan, site: OptimizerSite) -> bool:
 
 
 def _layerwise(plan: Plan, site: OptimizerSite, name: str) -> None:
-    plan.needs_full_gradients(
+    plan.needs_stage_zero(
         "MG602", site.statement, f"{name} works layer by layer", "ZeRO 1-3 hand it flat pieces of the parameters"
     )
 

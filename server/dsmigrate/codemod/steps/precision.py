@@ -105,7 +105,9 @@ def run(plan: Plan) -> None:
     _apex(plan)
     _half_model(plan)
     regions = _regions_around_engine(plan)
-    if regions:
+    if plan.options.precision != "keep":
+        _half_as_asked(plan, regions)
+    elif regions:
         _autocast(plan, regions)
     _scalers(plan, bool(regions))
 
@@ -149,13 +151,6 @@ def _calls_engine(plan: Plan, call: cst.Call) -> bool:
 
 
 def _autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
-    if plan.options.precision != "keep":
-        kind = plan.options.precision
-        plan.config[kind] = {"enabled": True}
-        for node, statement in regions:
-            plan.todo("MG308", statement, f"parameters are {kind} now: cast the inputs of the model and compute the loss in fp32",
-                      "the autocast region is kept for the loss")  # fmt: skip
-        return
     training = [item for item in regions if _trains(plan, item[1].function)] or regions
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
@@ -191,6 +186,25 @@ def _autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         plan.todo("MG301", statement, f"torch_autocast does not exist in DeepSpeed {plan.options.target_version}",
                   "it is new in 0.17.2")  # fmt: skip
     _evaluation(plan)
+
+
+def _half_as_asked(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
+    """``--precision fp16`` and ``bf16``: half-precision parameters with fp32 master weights instead of autocast."""
+    kind = plan.options.precision
+    section: dict[str, object] = {"enabled": True}
+    if kind == "fp16":
+        section["auto_cast"] = True
+    plan.config[kind] = section
+    where = regions[0][1] if regions else plan.wraps[0].statement
+    for _, statement in regions:
+        plan.kept("MG308", statement, "this autocast region still covers the loss; the engine switches it off for the model",
+                  "the parameters are half precision now")  # fmt: skip
+    message = f"the parameters are {kind} now: " + (
+        "cast the model's inputs to bfloat16, and compute the loss in float32"
+        if kind == "bf16"
+        else "inputs are cast by the engine; compute the loss in float32"
+    )
+    plan.todo("MG308", where, message, "asked for by --precision; not the numerics of the original")
 
 
 def _under_conditions(plan: Plan, region: _Region, training: list[tuple[Node, Statement]]) -> _Region | None:
@@ -434,7 +448,7 @@ def _scalers(plan: Plan, has_regions: bool) -> None:
                 "the gradient scaler is made in another module", "it has to become an EngineGradScaler there",
             )  # fmt: skip
         return
-    if not plan.facts.get("scaler_used"):
+    if not plan.facts.get("scaler_used") or plan.options.precision != "keep":
         return
     names = sorted(
         name for call in plan.roles.scalers for name in plan.imports.names(call.func) if name.startswith("torch.")

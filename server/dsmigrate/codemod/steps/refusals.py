@@ -220,6 +220,11 @@ def _backward_forms(plan: Plan, call: cst.Call, statement: Statement) -> None:
     names = plan.imports.names(func)
     if "torch.autograd.backward" in names:
         raise plan.refuse("MG905", statement, "torch.autograd.backward is called directly", "the engine has no such call")
+    if "torch.autograd.grad" in names and _has_true_keyword(call, "create_graph"):
+        raise plan.refuse(
+            "MG905", statement, "gradients of gradients are taken (torch.autograd.grad with create_graph=True)",
+            "the engine's hooks do not support it",
+        )  # fmt: skip
     if not isinstance(func, cst.Attribute):
         return
     if func.attr.value == "backward" and _has_true_keyword(call, "create_graph"):

@@ -14,6 +14,14 @@ from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
     Idea(
+        "MG708",
+        "The model is compiled in place",
+        "torch.compile's wrapper fails at ZeRO 3; model.compile() compiles the module itself.",
+        "The engine hooks the modules that it was given; a wrapper around them breaks the hooks at stage 3.",
+        "measured against DeepSpeed 0.19.8, torch 2.13",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG707",
         "Parameters are gathered around an averaged copy",
         "At ZeRO 3 the update of an EMA model reads the parameters, so all ranks gather them around it.",
@@ -33,6 +41,7 @@ def run(plan: Plan) -> None:
     if plan.zero_stage != 3:
         return
     done: set[Node] = set()
+    _compiled(plan)
     for call in plan.tree.calls:
         if _updates_average(plan, call):
             _gather(plan, plan.tree.statement(call), done)
@@ -45,6 +54,26 @@ def run(plan: Plan) -> None:
         if isinstance(node, cst.For) and statement.function in training and _reads_weights(plan, node.iter):
             if not plan.edits.is_removed(node) and not _only_gradients(plan, node):
                 _gather(plan, statement, done)
+
+
+def _compiled(plan: Plan) -> None:
+    """``model = torch.compile(model)`` before the engine fails at stage 3; compiling in place does not."""
+    for call in plan.tree.calls:
+        if "torch.compile" not in plan.imports.names(call.func) or not call.args or not plan.is_ours(call.args[0].value):
+            continue
+        statement = plan.tree.statement(call)
+        node = statement.node
+        model = plan.code(call.args[0].value)
+        if isinstance(node, cst.Assign) and node.value is call and len(node.targets) == 1:
+            target = plan.code(node.targets[0].target)
+            rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
+            lines = [f"{model}.compile({rest})"] + ([] if target == model else [f"{target} = {model}"])
+            plan.edits.substitute(node, *lines)
+            plan.converted("MG708", statement, f"torch.compile({model}) → {model}.compile(), in place",
+                           "a compiled wrapper fails in its first forward at ZeRO 3")  # fmt: skip
+        else:
+            plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
+                      "a compiled wrapper fails in its first forward")  # fmt: skip
 
 
 def _updates_average(plan: Plan, call: cst.Call) -> bool:

@@ -36,6 +36,14 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG505",
+        "Modes and private switches of the wrapper",
+        "engine.train() and engine.eval() return nothing, engine.training is always True, DDP's private methods are gone.",
+        "`model = model.eval()` would leave None in the variable.",
+        "engine-semantics 11",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG504",
         ".module of a value that may or may not be wrapped",
         "getattr(model, 'module', model) works for the engine and for the plain module.",
@@ -48,6 +56,7 @@ IDEAS = (
 
 def run(plan: Plan) -> None:
     """Make every look through the wrapper right for the engine."""
+    _modes(plan)
     for statement in plan.tree.statements:
         node = statement.node
         for head in _heads(node):
@@ -60,6 +69,31 @@ def run(plan: Plan) -> None:
                     _module(plan, sub, statement)
                 elif isinstance(sub, cst.Comparison):
                     _type_test(plan, sub, statement)
+
+
+def _modes(plan: Plan) -> None:
+    """``x = model.eval()`` would be None; ``model.training`` is always True; DDP's private switches are gone."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            func = node.value.func
+            if func.attr.value in ("train", "eval") and plan.is_engine(func.value) and len(node.targets) == 1:
+                target, base = plan.code(node.targets[0].target), plan.code(func.value)
+                lines = [plan.code(node.value)] + ([] if target == base else [f"{target} = {base}"])
+                plan.edits.substitute(node, *lines)
+                plan.converted("MG505", statement, f"{func.attr.value}() of the engine returns nothing", "it returned the model")
+        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            func = node.value.func
+            if func.attr.value in ("_set_static_graph", "_sync_params", "_rebuild_buckets") and plan.is_ours(func.value):
+                plan.edits.remove(node)
+                plan.converted("MG505", statement, f"{func.attr.value} removed", "it belongs to DDP's reducer")
+        if isinstance(node, cst.BaseCompoundStatement):
+            continue
+        for sub in descendants(node):
+            if isinstance(sub, cst.Attribute) and sub.attr.value == "training" and plan.is_engine(sub.value):
+                base = plan.code(sub.value)
+                plan.edits.replace(sub, f"{base}.module.training")
+                plan.converted("MG505", statement, f"{base}.training → {base}.module.training", "engine.training is always True")
 
 
 def _heads(node: Node) -> list[Node]:

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there,
+# and everything, real DeepSpeed included, on one. A second call reuses the environments.
+#
+#   bash tests/run.sh              all of it
+#   bash tests/run.sh --setup      only set up
+#   PYTHON=python3.12 bash tests/run.sh
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_QUIET=2
+
+TORCH=2.13.0
+DEEPSPEED=0.19.8
+SUPPORTED=(3.10 3.11 3.12 3.13)
+export TORCH_EXTENSIONS_DIR="${TORCH_EXTENSIONS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/dsmigrate/torch_extensions}"
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 2; }
+
+apt_install() {
+    command -v apt-get >/dev/null || die "$1 is missing, and there is no apt-get to install it with"
+    local sudo=()
+    [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+    say "installing $1"
+    "${sudo[@]}" apt-get install -y -qq "$1" >/dev/null 2>&1 && return
+    "${sudo[@]}" apt-get update -qq && "${sudo[@]}" apt-get install -y -qq "$1" || die "$1 could not be installed"
+}
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+# The interpreter of a version: on PATH, or among pyenv's.
+find_python() {
+    local candidate
+    for candidate in "python$1" python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python; do
+        if [ "$(version_of "$candidate")" = "$1" ]; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+main_python() {
+    local version
+    if [ -n "${PYTHON:-}" ]; then
+        printf '%s\n' "$PYTHON"
+        return
+    fi
+    for version in "$(version_of python3)" 3.11 3.12 3.10 3.13; do
+        if [[ " ${SUPPORTED[*]} " == *" $version "* ]] && find_python "$version"; then
+            return
+        fi
+    done
+    return 1
+}
+
+make_venv() {  # interpreter, folder
+    [ -x "$2/bin/python" ] && [ "$(version_of "$2/bin/python")" = "$(version_of "$1")" ] && return
+    rm -rf "$2"
+    "$1" -m venv "$2" >/dev/null 2>&1 && return
+    apt_install "python$(version_of "$1")-venv"
+    "$1" -m venv "$2" || die "$1 cannot make a virtual environment"
+}
+
+# Runs the installation once for each state of what it depends on: install VENV COMMANDS…
+once() {
+    local venv=$1 state
+    shift
+    state="$(cat pyproject.toml "${BASH_SOURCE[0]}" | cksum) $PWD $*"
+    [ "$(cat "$venv/.state" 2>/dev/null)" = "$state" ] && return
+    "$@" "$venv/bin/python" || die "the packages for $venv could not be installed"
+    printf '%s' "$state" >"$venv/.state"
+}
+
+install_unit() { "$1" -m pip install -e '.[test]'; }
+
+# torch comes first and alone, so that DeepSpeed finds it, and takes the build that the package index offers.
+install_all() {
+    "$1" -m pip install "torch==$TORCH" &&
+        "$1" -m pip install ninja setuptools wheel numpy &&
+        DS_BUILD_OPS=0 "$1" -m pip install --no-build-isolation "deepspeed==$DEEPSPEED" &&
+        install_unit "$1"
+}
+
+compiler() {  # DeepSpeed compiles its CPU operators when it first needs them
+    command -v g++ >/dev/null || apt_install g++
+    "$1" -c 'import pathlib, sysconfig, sys; sys.exit(not (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h").exists())' ||
+        apt_install "python$(version_of "$1")-dev"
+}
+
+failed=()
+step() {
+    say "$1"
+    shift
+    "$@" || failed+=("$*")
+}
+
+python=$(main_python) || die "no Python of ${SUPPORTED[*]} is installed"
+say "setting up .venv-test with $python ($(version_of "$python"))"
+compiler "$python"
+make_venv "$python" .venv-test
+once .venv-test install_all
+bin=.venv-test/bin
+[ "${1:-}" = --setup ] && exit 0
+
+step "ruff" "$bin/ruff" check .
+step "ruff format" "$bin/ruff" format --check .
+step "mypy --strict" "$bin/mypy"
+
+missing=()
+for version in "${SUPPORTED[@]}"; do
+    [ "$version" = "$(version_of "$bin/python")" ] && continue
+    if ! other=$(find_python "$version"); then
+        missing+=("$version")
+        continue
+    fi
+    make_venv "$other" ".venv-test-$version"
+    once ".venv-test-$version" install_unit
+    step "unit suite on Python $version" \
+        ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow" -q -n 2 -p no:cacheprovider
+done
+[ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
+[ ${#failed[@]} -eq 0 ] || printf '\nFAILED so far:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
+
+say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
+"$bin/python" -m pytest --cov --cov-report=term || failed+=(pytest)
+[ ${#failed[@]} -eq 0 ]
