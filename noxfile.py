@@ -1,4 +1,4 @@
-"""Sessions: ``nox`` runs lint, types, docs and the unit suite; ``nox -s e2e`` and ``nox -s bench -- FOLDER`` the rest."""
+"""``nox`` runs lint, types, docs and the unit suite; ``nox -s e2e`` and ``nox -s bench -- FOLDER`` the rest."""
 
 from __future__ import annotations
 

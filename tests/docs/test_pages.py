@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.docs.__main__ import FOLDER, main, stale
+from dsmigrate.docs.__main__ import FOLDER, generated, main, stale
 from dsmigrate.docs.pages import MARK, page, pages
+from dsmigrate.docs.readme import PATCH, refreshed
 from dsmigrate.migration.catalogue import every_idea
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +15,7 @@ IDEA = Idea("MG101", "A title", "A summary.", "A why.", "A source", Kind.CONVERT
 
 
 def test_the_generated_pages_of_this_checkout_are_fresh() -> None:
-    assert stale(ROOT / FOLDER) == [], "run python -m dsmigrate.docs"
+    assert stale(ROOT, generated(ROOT)) == [], "run python -m dsmigrate.docs"
 
 
 def test_every_page_says_in_its_first_line_that_it_is_generated() -> None:
@@ -52,10 +53,27 @@ def test_a_refusal_shows_what_it_refuses() -> None:
 def test_the_command_writes_what_is_missing_and_removes_what_is_left_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "MG000.md").write_text("of a code that is gone\n")
-    assert main([str(tmp_path), "--check"]) == 1
-    assert "MG000.md is stale: run python -m dsmigrate.docs\n" in capsys.readouterr().out
-    assert main([str(tmp_path)]) == 0
-    assert not (tmp_path / "MG000.md").exists()
-    assert main([str(tmp_path), "--check"]) == 0
-    assert f"removed {tmp_path / 'MG000.md'}\n" in capsys.readouterr().out
+    gone = tmp_path / FOLDER / "MG000.md"
+    gone.parent.mkdir(parents=True)
+    gone.write_text("of a code that is gone\n")
+    assert main(["--check"], tmp_path) == 1
+    assert f"{gone} is stale: run python -m dsmigrate.docs\n" in capsys.readouterr().out
+    assert main([], tmp_path) == 0
+    assert not gone.exists()
+    assert main(["--check"], tmp_path) == 0
+    assert f"removed {gone}\n" in capsys.readouterr().out
+
+
+def test_the_patch_of_the_readme_is_made_from_its_script(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme.write_text(PATCH.sub("```diff\n+old\n```", text, count=1), encoding="utf-8")
+    assert main([], tmp_path) == 0
+    assert readme.read_text(encoding="utf-8") == refreshed(text)
+    assert "+    deepspeed.init_distributed(" in readme.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["no blocks", "```python\nx = 1\n```\n```diff\n```\n"])
+def test_a_readme_without_a_script_to_convert_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="README"):
+        refreshed(text)

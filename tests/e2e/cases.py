@@ -33,6 +33,11 @@ class Case:
     launch: Launch = "torchrun"
 
     @property
+    def example(self) -> str:
+        """The name of the example: the folder, or the file without its ending."""
+        return self.script.split("/")[0].removesuffix(".py")
+
+    @property
     def is_folder(self) -> bool:
         """Whether the example is a folder of modules rather than one file."""
         return "/" in self.script

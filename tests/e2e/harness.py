@@ -7,8 +7,8 @@ Settings come from the environment:
 ``DSMIGRATE_E2E_STAGES``
     the ZeRO stages to try, ``0,1,2,3`` by default.
 ``DSMIGRATE_E2E_CONVERTED``
-    a folder with finished conversions, laid out like ``examples/`` with one sub-folder per script stem, which are
-    tested instead of what the tool makes.
+    a folder with finished conversions, one sub-folder per example with the changed files and ``ds_config.json``, which
+    are tested instead of what the tool makes.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ CONFIG_NAME = "ds_config.json"
 TIMEOUT_SECONDS = 90.0
 ABORTED = -signal.SIGABRT
 
-TOLERANCE = {
-    "fp32": Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7),
-    "bf16": Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7),
-    "fp16": Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7),
-}
+FULL = Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7)
+HALF = Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7)
 """Sums over ranks are taken in another order, which rounding in half precision makes visible after some steps."""
 
-WEIGHTS_TOLERANCE = 10.0
+HALF_AT_ZERO_3 = Tolerance(first=2e-3, loss=5e-3, norm=2e-2, lr=1e-7)
+"""``memory_efficient_linear``, on by default at ZeRO 3, rounds a product before it adds the bias. With the key set to
+false the first loss is exact there too (DeepSpeed 0.19.8)."""
+
+WEIGHTS_FACTOR = 10.0
 """How much farther apart weights may be than losses."""
 
 STARTS_ITS_OWN_PROCESSES = re.compile(r"\bmp\.spawn\(")
@@ -89,6 +90,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def tolerance(case: Case, stage: int) -> Tolerance:
+    """What a conversion may differ by at a ZeRO stage."""
+    if case.precision == "fp32":
+        return FULL
+    return HALF_AT_ZERO_3 if stage == 3 else HALF
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +309,10 @@ class Lab:
         """A folder with the files that the tool changed for a ZeRO stage, its config made fit for small models."""
         key = (case.script, stage)
         if key not in self._conversions:
-            folder = self._new_folder(f"{Path(case.script).stem}-zero{stage}")
+            folder = self._new_folder(f"{case.example}-zero{stage}")
             finished = os.environ.get("DSMIGRATE_E2E_CONVERTED")
             if finished:
-                shutil.copytree(Path(finished) / Path(case.script).stem, folder)
+                shutil.copytree(Path(finished) / case.example, folder)
                 adapt_config(folder / CONFIG_NAME, stage, choose_stage=True)
             else:
                 convert(EXAMPLES / case.script, stage, folder)
@@ -333,14 +341,13 @@ class Lab:
         readings = outcomes[0].readings
         if case.halves:
             readings = joined(readings, outcomes[1].readings)
-        result = compare(
-            reference.readings,
-            readings,
-            TOLERANCE[case.precision],
+        allowed = tolerance(case, stage)
+        result = compare(reference.readings, readings, allowed)
+        return Verdict(
+            result, self._compare_exports(case, reference.folder, folder, WEIGHTS_FACTOR * allowed.loss), outcomes[-1]
         )
-        return Verdict(result, self._compare_exports(case, reference.folder, folder), outcomes[-1])
 
-    def _compare_exports(self, case: Case, before: Path, after: Path) -> tuple[str, ...]:
+    def _compare_exports(self, case: Case, before: Path, after: Path, limit: float) -> tuple[str, ...]:
         if not case.exports:
             return ()
         missing = [name for name in case.exports if not (after / name).is_file()]
@@ -365,12 +372,11 @@ class Lab:
         text = (output / "rank0.txt").read_text()
         if answer["returncodes"] != [0]:
             return (text,)
-        tolerance = WEIGHTS_TOLERANCE * TOLERANCE[case.precision].loss
         distances = [value for reading in read(text) for _, value in reading.values]
         return tuple(
             f"{name}: weights differ by {distance:.1e}"
             for name, distance in zip(case.exports, distances, strict=True)
-            if not distance <= tolerance
+            if not distance <= limit
         )
 
 

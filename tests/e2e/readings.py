@@ -49,7 +49,7 @@ def read(text: str) -> tuple[Reading, ...]:
             continue
         values = tuple((match["name"].lower(), float(match["value"])) for match in _NAMED.finditer(line))
         if any("loss" in name for name, _ in values):
-            readings.append(Reading(_DECIMAL.sub("#", _TIME.sub("", line)).strip(), values))
+            readings.append(Reading(" ".join(_DECIMAL.sub("#", _TIME.sub("", line)).split()), values))
     return tuple(readings)
 
 

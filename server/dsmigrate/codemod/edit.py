@@ -15,6 +15,7 @@ import libcst as cst
 from dsmigrate.codemod.tree import Node, Tree, descendants
 
 _MARK = "__dsmigrate_removed__"
+_BLANK = cst.EmptyLine(indent=False)
 _Block = TypeVar("_Block", cst.Module, cst.IndentedBlock)
 
 ExpressionEdit = Callable[[Node], Node]
@@ -151,9 +152,23 @@ def _is_emptied(body: Node) -> bool:
     return isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], _EmptiedPass)
 
 
+# Calls that only ask: leaving them out changes nothing.
+_QUESTIONS = frozenset({
+    "device_count", "is_available", "is_initialized", "len", "hasattr", "getattr", "isinstance", "int", "bool", "get",
+    "get_rank", "get_world_size", "is_bf16_supported", "min", "max", "is_distributed", "is_dist_avail_and_initialized",
+})  # fmt: skip
+
+
 def _is_pure(node: Node) -> bool:
-    """Whether evaluating an expression can be left out: no call, no await, no walrus."""
-    return not any(isinstance(sub, cst.Call | cst.Await | cst.NamedExpr | cst.Yield) for sub in descendants(node))
+    """Whether evaluating an expression can be left out: no call but a question, no await, no walrus."""
+    for sub in descendants(node):
+        if isinstance(sub, cst.Await | cst.NamedExpr | cst.Yield):
+            return False
+        if isinstance(sub, cst.Call):
+            name = sub.func.attr.value if isinstance(sub.func, cst.Attribute) else getattr(sub.func, "value", "")
+            if name not in _QUESTIONS:
+                return False
+    return True
 
 
 def _comments(lines: Sequence[cst.EmptyLine]) -> bool:
@@ -254,7 +269,11 @@ class _Rewriter(cst.CSTTransformer):
             blanks = []
             while leading and leading[0].comment is None:
                 blanks.append(leading.pop(0))
+            if isinstance(before[-1], cst.FunctionDef | cst.ClassDef):
+                leading = [_BLANK, _BLANK, *leading]
             lines[0] = head.with_changes(leading_lines=leading)
+            if before[0].leading_lines and before[0].leading_lines[0].comment is None:
+                blanks = []
             before[0] = before[0].with_changes(leading_lines=[*blanks, *before[0].leading_lines])
         context = self.edits.surrounded.get(original)
         if context is not None:
@@ -365,9 +384,7 @@ def _close_gaps(block: _Block) -> _Block:
     for item in block.body:
         if _is_placeholder(item):
             leading = item.leading_lines  # type: ignore[union-attr]
-            if _comments(leading):
-                carried.extend(leading)
-            elif not carried and leading and any(line.comment is None for line in leading):
+            if _comments(leading) or (not carried and leading and any(line.comment is None for line in leading)):
                 carried.extend(leading)
             continue
         if carried:

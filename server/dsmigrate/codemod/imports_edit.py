@@ -2,37 +2,78 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import libcst as cst
 
-from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Statement
 
+_GAP = 6
+"""Lines between two imports that still belong to one block."""
+
 
 def add_needed(plan: Plan) -> None:
-    """Insert missing imports and helper definitions after the last import at the top of the module."""
-    lines = [
-        statement for module, statement in sorted(plan.needed_imports.items()) if not _is_imported(plan.imports, plan, module)
+    """Insert missing imports, each into its own group, and helper definitions behind the imports."""
+    missing = [
+        (module, text) for module, text in sorted(plan.needed_imports.items()) if not _is_imported(plan, module)
     ]
-    anchor = _anchor(plan)
-    helpers: list[str] = []
-    for helper in plan.helpers:
-        helpers.extend(["", "", *helper.rstrip("\n").split("\n")])
-    if anchor is None:
-        first = plan.tree.top.statements[0] if plan.tree.top.statements else None
-        if first is not None and (lines or helpers):
-            plan.edits.insert_before(first.line_node, *lines, *helpers)
-        return
-    if lines:
-        plan.edits.insert_after(anchor.line_node, *lines)
+    run = _first_run(plan)
+    first = plan.tree.top.statements[0] if plan.tree.top.statements else None
+    for module, text in missing:
+        if not run:
+            if first is not None:
+                plan.edits.insert_before(first.line_node, text)
+            continue
+        _insert(plan, run, module, text)
+    helpers = [line for helper in plan.helpers for line in ("", "", *helper.rstrip("\n").split("\n"))]
     if helpers:
-        last = _last_import(plan) or anchor
-        plan.edits.insert_after(last.line_node, *helpers)
+        target = _first_after_imports(plan)
+        if target is not None:
+            plan.edits.insert_before(target.line_node, *helpers)
 
 
-def _is_imported(imports: Imports, plan: Plan, module: str) -> bool:
+def _insert(plan: Plan, run: list[Statement], module: str, text: str) -> None:
+    """Put one import where isort would: standard library in its block, others before ``import torch``."""
+    standard = module in sys.stdlib_module_names
+    group = [s for s in run if _is_standard(s) == standard and not _is_future(s)]
+    plain = [s for s in group if isinstance(s.node, cst.Import)]
+    earlier = [s for s in plain if _module_of(s) < module]
+    if earlier:
+        plan.edits.insert_after(earlier[-1].line_node, text)
+    elif plain or group:
+        plan.edits.insert_before((plain or group)[0].line_node, text)
+    elif standard:
+        after = [s for s in run if _is_future(s)]
+        if after:
+            plan.edits.insert_after(after[-1].line_node, text)
+        else:
+            plan.edits.insert_before(run[0].line_node, text)
+    else:
+        plan.edits.insert_after(run[-1].line_node, text)
+
+
+def _module_of(statement: Statement) -> str:
+    node = statement.node
+    if isinstance(node, cst.Import):
+        return dotted(node.names[0].name) or ""
+    return (dotted(node.module) or "") if isinstance(node, cst.ImportFrom) else ""
+
+
+def _is_standard(statement: Statement) -> bool:
+    node = statement.node
+    if isinstance(node, cst.ImportFrom) and node.relative:
+        return False
+    return _module_of(statement).partition(".")[0] in sys.stdlib_module_names
+
+
+def _is_future(statement: Statement) -> bool:
+    return _module_of(statement) == "__future__"
+
+
+def _is_imported(plan: Plan, module: str) -> bool:
     """Whether a plain module name is bound at the top level of the file, for all functions to see."""
     for statement in plan.tree.top.statements:
         node = statement.node
@@ -44,32 +85,27 @@ def _is_imported(imports: Imports, plan: Plan, module: str) -> bool:
 
 
 def _top_imports(plan: Plan) -> list[Statement]:
-    return [
-        s for s in plan.tree.top.statements if s.up is None and isinstance(s.node, cst.Import | cst.ImportFrom)
-    ]
+    return [s for s in plan.tree.top.statements if s.up is None and isinstance(s.node, cst.Import | cst.ImportFrom)]
 
 
-def _anchor(plan: Plan) -> Statement | None:
-    """The import after which new ones go: the last ``import x`` of the first run of imports, torch's if there is one."""
+def _first_run(plan: Plan) -> list[Statement]:
+    """The imports at the top of the file, up to the first other statement behind torch's import."""
     found = _top_imports(plan)
-    if not found:
-        return None
-    run = [found[0]]
-    for statement in found[1:]:
-        if statement.line - run[-1].end_line > 6:
-            break
+    run: list[Statement] = []
+    for statement in found:
+        if run and statement.line - run[-1].end_line > _GAP:
+            if any(_module_of(s).partition(".")[0] == "torch" for s in run):
+                break
         run.append(statement)
-    for statement in run:
-        node = statement.node
-        if isinstance(node, cst.Import) and any((dotted(a.name) or "") == "torch" for a in node.names):
-            return statement
-    plain = [s for s in run if not (isinstance(s.node, cst.ImportFrom) and dotted(s.node.module) == "__future__")]
-    return plain[-1] if plain else run[-1]
+    return run
 
 
-def _last_import(plan: Plan) -> Statement | None:
+def _first_after_imports(plan: Plan) -> Statement | None:
+    """The first top-level statement behind the last import that stands at the top level."""
     found = _top_imports(plan)
-    return found[-1] if found else None
+    last = found[-1].order if found else -1
+    behind = [s for s in plan.tree.top.statements if s.up is None and s.order > last]
+    return behind[0] if behind else None
 
 
 class _DropNames(cst.CSTTransformer):

@@ -107,10 +107,12 @@ def _decide(plan: Plan) -> None:
     site.choose(plan)
     process_group.run(plan)
     wrap.run(plan)
+    precision.detect_apex(plan)
     loop.run(plan)
     precision.run(plan)
     clipping.run(plan)
     loop.check_gradient_helpers(plan)
+    clipping.unscale(plan)
     unwrap.run(plan)
     optimizer.run(plan)
     loop.choose_accumulation(plan)
@@ -191,10 +193,17 @@ def _audit(before: ast.Module, code: str) -> str | None:
 def _covering(before: str, after: str, changes: list[Change]) -> list[Change]:
     """Widen the report so that every line that is gone is covered by the change it went with."""
     for line in audit.uncovered_lines(before, after, changes):
-        near = min(changes, key=lambda c: min(abs(c.line - line), abs(c.end_line - line)))
-        extra = replace(near, line=line, end_line=line)
-        if extra not in changes:
-            changes.append(extra)
+        near = min(
+            range(len(changes)),
+            key=lambda k: (min(abs(changes[k].line - line), abs(changes[k].end_line - line)), changes[k].kind is not Kind.CONVERTED),
+        )
+        change = changes[near]
+        if change.end_line + 1 == line:
+            changes[near] = replace(change, end_line=line)
+        elif change.line - 1 == line:
+            changes[near] = replace(change, line=line)
+        elif change.end_line < line or line < change.line:
+            changes.append(replace(change, line=line, end_line=line))
     return sorted(changes, key=lambda c: (c.line, c.code))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,9 @@ from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
 from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
+
+
+_COMMENT_WIDTH = 100
 
 
 class RefusedError(Exception):
@@ -147,7 +151,8 @@ class Plan:
             while _is_elif(self.tree, target):
                 target = self.tree.parent[target]
         if not isinstance(target, cst.BaseSmallStatement):
-            self.edits.comment(target, f"TODO(dsmigrate {code}): {message}")
+            for line in textwrap.wrap(f"TODO(dsmigrate {code}): {message}", _COMMENT_WIDTH, subsequent_indent="  "):
+                self.edits.comment(target, line)
 
     def refuse(self, code: str, where: Node | Statement, message: str, reason: str) -> RefusedError:
         """The refusal to raise, at the line of a node or statement."""

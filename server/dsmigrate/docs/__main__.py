@@ -1,4 +1,7 @@
-"""``python -m dsmigrate.docs [--check] [FOLDER]``: write the generated pages, or say which are stale."""
+"""``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
+
+It runs at the root of a checkout: the pages of the codes are in docs/codes, and README.md shows a patch.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,48 @@ import sys
 from pathlib import Path
 
 from dsmigrate.docs.pages import pages
+from dsmigrate.docs.readme import refreshed
 from dsmigrate.migration.catalogue import every_idea
 
 FOLDER = Path("docs") / "codes"
+README = Path("README.md")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write or check the pages; returns 1 when ``--check`` finds a stale one."""
-    parser = argparse.ArgumentParser(prog="python -m dsmigrate.docs", description="Generate the pages of the MG codes.")
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help=f"default: {FOLDER}")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if a page is stale")
-    options = parser.parse_args(arguments)
-    wrong = stale(options.folder)
-    if options.check:
-        for name in wrong:
-            print(f"{options.folder / name} is stale: run python -m dsmigrate.docs")
-        return 1 if wrong else 0
-    options.folder.mkdir(parents=True, exist_ok=True)
-    fresh = pages(every_idea())
-    for name in wrong:
-        if name in fresh:
-            (options.folder / name).write_text(fresh[name], encoding="utf-8", newline="\n")
+def main(arguments: list[str] | None = None, root: Path = Path()) -> int:
+    """Write or check the pages of the checkout at ``root``; returns 1 when ``--check`` finds a stale one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dsmigrate.docs", description="Generate what docs show of the code."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if something is stale")
+    check = parser.parse_args(arguments).check
+    wanted = generated(root)
+    wrong = stale(root, wanted)
+    for path in wrong:
+        if check:
+            print(f"{path} is stale: run python -m dsmigrate.docs")
+        elif path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path], encoding="utf-8", newline="\n")
+            print(f"wrote {path}")
         else:
-            (options.folder / name).unlink()
-        print(f"{'wrote' if name in fresh else 'removed'} {options.folder / name}")
-    return 0
+            path.unlink()
+            print(f"removed {path}")
+    return 1 if check and wrong else 0
 
 
-def stale(folder: Path) -> list[str]:
-    """Return the names of the pages in ``folder`` that are missing, differ, or belong to no code any more."""
-    fresh = pages(every_idea())
-    present = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    return sorted(name for name in fresh.keys() | present.keys() if fresh.get(name) != present.get(name))
+def generated(root: Path) -> dict[Path, str]:
+    """Return the text of every file that is generated, wholly or in part, by its path."""
+    readme = root / README
+    found = {root / FOLDER / name: text for name, text in pages(every_idea()).items()}
+    return found | ({readme: refreshed(readme.read_text(encoding="utf-8"))} if readme.is_file() else {})
+
+
+def stale(root: Path, wanted: dict[Path, str]) -> list[Path]:
+    """Return the files that are missing, differ from what is wanted, or belong to no code any more."""
+    present = {
+        path: path.read_text(encoding="utf-8") for path in (*(root / FOLDER).glob("*.md"), *wanted) if path.is_file()
+    }
+    return sorted(path for path in wanted.keys() | present.keys() if wanted.get(path) != present.get(path))
 
 
 if __name__ == "__main__":

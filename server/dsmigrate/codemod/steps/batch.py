@@ -176,3 +176,53 @@ def _zero(plan: Plan) -> None:
         plan.note("MG604", Kind.CONVERTED, plan.wraps[0].statement, "zero_force_ds_cpu_optimizer: false",
                   "the script's own optimizer steps on the CPU")  # fmt: skip
     plan.config["zero_optimization"] = section
+    if plan.site is not None:
+        plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}",
+                       "stages 0 to 3 give the same losses; they differ in memory and communication")  # fmt: skip
+    _frozen_groups(plan)
+
+
+_PARTITIONED = {
+    0: "nothing is partitioned, as under DDP",
+    1: "the optimizer state is partitioned over the ranks",
+    2: "optimizer state and gradients are partitioned over the ranks",
+    3: "optimizer state, gradients and parameters are partitioned over the ranks",
+}
+
+
+def _frozen_groups(plan: Plan) -> None:
+    """Parameters that are frozen as a whole and still form a group of the optimizer."""
+    frozen = _frozen(plan)
+    if not frozen or plan.zero_stage not in (1, 2):
+        return
+    for site in plan.roles.optimizers:
+        if site.call is None or not site.call.args:
+            continue
+        groups = site.call.args[0].value
+        if not isinstance(groups, cst.List):
+            continue
+        for element in groups.elements:
+            text = plan.code(element.value)
+            hit = next((name for name in frozen if re.search(rf"\b{re.escape(name)}\.parameters\(\)\s*[,}}]", text)), None)
+            if hit is not None and "requires_grad" not in text:
+                plan.todo("MG706", site.statement, f"the group of {hit} is frozen as a whole: leave it out of the optimizer",
+                          "a group without a trainable parameter is an IndexError at ZeRO 1 and 2")  # fmt: skip
+
+
+def _frozen(plan: Plan) -> set[str]:
+    found: set[str] = set()
+    for call in plan.tree.calls:
+        func = call.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "requires_grad_" and call.args:
+            if dotted(call.args[0].value) == "False":
+                found.add(plan.code(func.value))
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
+            if node.targets[0].target.attr.value == "requires_grad" and dotted(node.value) == "False":
+                loop = next((o.node for o in statement.enclosing() if isinstance(o.node, cst.For)), None)
+                if loop is not None and statement.up is not None and statement.up.node is loop:
+                    iterated = loop.iter
+                    if isinstance(iterated, cst.Call) and isinstance(iterated.func, cst.Attribute):
+                        found.add(plan.code(iterated.func.value))
+    return found

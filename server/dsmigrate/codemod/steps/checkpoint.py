@@ -96,7 +96,7 @@ _RANKISH = re.compile(
     re.IGNORECASE,
 )
 _COUNTER = re.compile(
-    r"^(?:\w*(?:epoch|step|iter|idx|index|batch_i|it|num|count|ep|update)s?\w*|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
+    r"^(?:__name__|\w*(?:epoch|step|iter|idx|index|batch_i|it|num|count|ep|update)s?\w*|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
     r"hparams|params|FLAGS|len|True|False|None|int|math|\w*(?:interval|freq|every|total|max|last|loader|dataloader)\w*)$",
     re.IGNORECASE,
 )
@@ -380,8 +380,6 @@ def _file_tests(plan: Plan, path: Node, function: Function) -> None:
                 plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
         elif isinstance(func, cst.Attribute) and func.attr.value == "is_file":
             tested = func.value
-            while isinstance(tested, cst.Call) and getattr(tested, "lpar", ()) and False:
-                tested = tested.func
             if plan.code(tested).strip("()") == text.strip("()") or plan.place_of(tested) == place is not None:
                 plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
                 plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
@@ -494,16 +492,14 @@ def _is_saver(function: Function) -> bool:
 def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     """The outermost enclosing ``if`` that may go another way on another rank."""
     doubt = None
-    inner = statement
+    site = plan.site
     for outer in statement.enclosing():
-        if isinstance(outer.node, cst.For | cst.While) and _iterates_ranks_alike(outer):
+        if isinstance(outer.node, cst.For | cst.While):
+            break
+        if site is not None and outer.function is site.function and outer.order < site.anchor.order <= outer.last_order:
             break
         if isinstance(outer.node, cst.If) and not _is_uniform(plan, outer.node.test):
             doubt = outer
-        elif isinstance(outer.node, cst.Try | cst.With) and doubt is None:
-            pass
-        inner = outer
-    del inner
     while (
         doubt is not None
         and doubt.up is not None
@@ -512,10 +508,6 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     ):
         doubt = doubt.up
     return doubt
-
-
-def _iterates_ranks_alike(outer: Statement) -> bool:
-    return True
 
 
 def _is_uniform(plan: Plan, test: Node) -> bool:

@@ -59,10 +59,18 @@ IDEAS = (
     Idea(
         "MG424",
         "A clipping limit that the config cannot follow",
-        "The limit changes during training or is known only inside the loop.",
+        "The limit changes during training or is known only inside the loop; the script's own clip stays, at ZeRO 0.",
         "gradient_clipping is read once, when the engine is made.",
         "deepspeed/runtime/engine.py, gradient_clipping",
-        Kind.TODO,
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG426",
+        "unscale_ stays where gradients are looked at",
+        "Code between backward and step that reads or edits p.grad finds unscaled gradients, as before.",
+        "At ZeRO stage 0, without the engine's clipping, the script's own unscale_ is the only one.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.KEPT,
     ),
     Idea(
         "MG425",
@@ -78,17 +86,18 @@ IDEAS = (
 def run(plan: Plan) -> None:
     """Convert every clip; ``gradient_clipping`` ends up in the config in any case."""
     plan.config.setdefault("gradient_clipping", 0.0)
-    _unscale(plan)
     norms = [call for call in plan.tree.calls if qualifies(plan.imports, call.func, CLIP_NORM)]
     methods = [call for call in plan.tree.calls if _is_method(plan, call)]
     ours = [call for call in norms if _covers_model(plan, call)]
     for call in plan.tree.calls:
         if qualifies(plan.imports, call.func, CLIP_VALUE):
+            plan.handled.add(call)
             plan.needs_full_gradients(
                 "MG423", call, "gradients are clipped by value", "the engine clips by the global norm only"
             )
     for call in norms:
         if call not in ours:
+            plan.handled.add(call)
             plan.needs_full_gradients(
                 "MG423", call, "only some parameters are clipped here", "the engine clips all parameters together"
             )
@@ -103,6 +112,7 @@ def run(plan: Plan) -> None:
         _to_config(plan, ours)
     elif ours:
         for call in ours:
+            plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
 
 
@@ -127,18 +137,29 @@ def _counts(plan: Plan, node: cst.If) -> bool:
     return "%" in plan.code(node.test)
 
 
-def _unscale(plan: Plan) -> None:
+def unscale(plan: Plan) -> None:
+    """``unscale_`` goes, unless code that looks at whole gradients before the step needs it (ZeRO 0, no engine clipping)."""
+    from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
+
+    clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
     for call in plan.tree.calls:
         func = call.func
-        if isinstance(func, cst.Attribute) and func.attr.value == "unscale_" and _is_scaler(plan, func.value):
-            statement = plan.tree.statement(call)
-            if isinstance(statement.node, cst.Expr):
-                plan.edits.remove(statement.node)
-                plan.handled.add(call)
-                plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
-                from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
-
-                _mark_twins(plan, statement)
+        if not isinstance(func, cst.Attribute) or func.attr.value != "unscale_" or not _is_scaler(plan, func.value):
+            continue
+        statement = plan.tree.statement(call)
+        if not isinstance(statement.node, cst.Expr):
+            continue
+        if plan.facts.get("full_gradients") and plan.options.precision == "keep":
+            if not clips:
+                plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
+                          "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
+                continue
+            plan.todo("MG426", statement, "gradients are looked at before the engine unscales them in its step",
+                      "the engine unscales and clips inside step()")  # fmt: skip
+        plan.edits.remove(statement.node)
+        plan.handled.add(call)
+        _mark_twins(plan, statement)
+        plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
 
 
 def _is_scaler(plan: Plan, node: Node) -> bool:
@@ -207,13 +228,14 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
         value = resolve(plan, limit, plan.function_of(call))
         guard, fine = _guard(plan, call, limit)
         if not fine or (not value.known and value.expression is None):
-            plan.todo(
-                "MG424",
-                call,
-                f"set gradient_clipping in the config: the limit {plan.code(limit)} is known only here",
-                "the engine reads gradient_clipping once",
-            )
-            _drop(plan, call)
+            for each in calls:
+                plan.handled.add(each)
+                plan.needs_full_gradients(
+                    "MG424",
+                    each,
+                    f"the clipping limit {plan.code(limit)} is known only here, so the script's own clip stays",
+                    "the engine reads gradient_clipping once, when it is made",
+                )
             return
         values.append((value, guard))
     texts = {(v.static, v.expression) for v, _ in values}
@@ -320,7 +342,7 @@ def _drop(plan: Plan, call: cst.Call) -> None:
 
 def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
     """The returned norm is used: the engine knows it after the step, at every stage once it is asked to keep it."""
-    from dsmigrate.codemod.steps.loop import _path, scaler_of  # noqa: PLC0415
+    from dsmigrate.codemod.steps.loop import _path, scaler_of, step_text  # noqa: PLC0415
 
     node = statement.node
     steps = [
@@ -339,7 +361,7 @@ def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) ->
         plan.edits.insert_after(step.line_node, after)
     elif _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step):
         # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
-        text = f"{plan.code(scaler)}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
+        text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
         plan.edits.substitute(node, text, after)
         plan.edits.remove(step.node)
     else:

@@ -30,6 +30,11 @@ def run(plan: Plan) -> None:
         config = "ds_config"
     else:
         config = path
+    context = plan.facts.get("autocast_forward")
+    if context is not None:
+        plan.need("functools")
+        plan.helpers.append(_FORWARD_HELPER)
+        lines.append(f"enter_in_forward({site.model}, {context})")
     moved = plan.facts.get("config_optimizer")
     given = f"model_parameters={site.optimizer}" if moved else f"optimizer={site.optimizer}"
     targets, end = site.target, "[0]"
@@ -50,6 +55,19 @@ def run(plan: Plan) -> None:
         plan.edits.substitute(site.anchor.node, *lines)
     else:
         plan.edits.insert_after(_line(plan, site.anchor), *lines)
+
+
+_FORWARD_HELPER = '''def enter_in_forward(model, context):
+    """Run the model's forward inside a context: the engine switches a region around its own forward off."""
+    forward = model.forward
+
+    @functools.wraps(forward)
+    def entered(*args, **kwargs):
+        with context:
+            return forward(*args, **kwargs)
+
+    model.forward = entered
+'''
 
 
 def _line(plan: Plan, anchor: Statement) -> cst.CSTNode:

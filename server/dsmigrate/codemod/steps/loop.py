@@ -88,6 +88,14 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG410",
+        "Gradients are read after the step",
+        "engine.step() has zeroed the gradients by then; under DDP they were still there.",
+        "engine.get_global_grad_norm() gives the norm after the step; anything else has to be read before it, at ZeRO 0.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.TODO,
+    ),
+    Idea(
         "MG409",
         "Gradients are read or edited",
         "p.grad between backward and step holds the averaged gradient only at ZeRO 0.",
@@ -211,6 +219,7 @@ def _backward(plan: Plan, call: cst.Call) -> None:
         )  # fmt: skip
     loss = _loss_of(plan, call)
     scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
+    own_scaler = f"{engine}.amp_scaler" if scaler is None and plan.facts.get("amp_scaler") else None
     extra = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
     is_optimizer_backward = plan.roles.is_optimizer(call.func.value)  # type: ignore[attr-defined]
     retain = f", retain_graph={plan.code(extra[0].value)}" if extra and dotted(extra[0].value) != "False" else ""
@@ -238,6 +247,9 @@ def _backward(plan: Plan, call: cst.Call) -> None:
             assert isinstance(base.func, cst.Attribute)
             arguments.insert(0, cst.Arg(cst.parse_expression(engine)))
             return cst.Call(cst.Attribute(base.func.value, cst.Name("engine_backward")), arguments)
+        if own_scaler is not None:
+            arguments.insert(0, cst.Arg(cst.parse_expression(engine)))
+            return cst.Call(cst.parse_expression(f"{own_scaler}.engine_backward"), arguments)
         return cst.Call(cst.Attribute(cst.parse_expression(engine), cst.Name("backward")), arguments)
 
     plan.edits.replace(call, edit)
@@ -245,9 +257,9 @@ def _backward(plan: Plan, call: cst.Call) -> None:
     if scaler is not None:
         plan.facts["scaler_used"] = True
     _mark_twins(plan, statement)
-    plan.converted(
-        "MG401", statement, f"{_short(plan.code(call))} → {engine}.backward(…)", "the engine averages the gradients"
-    )
+    shown = plan.code(scaler) if scaler is not None else own_scaler
+    target = f"{shown}.engine_backward({engine}, …)" if shown is not None else f"{engine}.backward(…)"
+    plan.converted("MG401", statement, f"{_short(plan.code(call))} → {target}", "the engine averages the gradients")
 
 
 def _bare_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -278,7 +290,7 @@ def _step(plan: Plan, call: cst.Call) -> None:
             "the engine has to step",
         )  # fmt: skip
     scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
-    text = f"{plan.code(scaler)}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
+    text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
     if not isinstance(statement.node, cst.Expr):
         plan.todo("MG402", statement, "the value of the optimizer's step is used; engine.step() returns None",
                   "the engine's step has no result")  # fmt: skip
@@ -286,6 +298,13 @@ def _step(plan: Plan, call: cst.Call) -> None:
     plan.handled.add(call)
     _mark_twins(plan, statement)
     plan.converted("MG402", statement, f"{_short(plan.code(call))} → {text}", "the engine clips, steps and zeroes")
+
+
+def step_text(plan: Plan, scaler: str | None, engine: str) -> str:
+    """The call that steps the engine, through the script's scaler or the one that replaces apex amp."""
+    if scaler is None and plan.facts.get("amp_scaler"):
+        scaler = f"{engine}.amp_scaler"
+    return f"{scaler}.engine_step({engine})" if scaler is not None else f"{engine}.step()"
 
 
 # -- how often -----------------------------------------------------------------------------------------------------
@@ -438,7 +457,9 @@ def _zero_grads(plan: Plan, sites: _Sites, managed: bool) -> None:
                            "engine.step() zeroes the gradients")  # fmt: skip
             continue
         engine = plan.engine_name(statement.function, statement)
-        before = plan.site is not None and statement.function is plan.site.function and statement.order <= plan.site.order
+        before = plan.site is not None and statement.function is plan.site.function and (
+            statement.order <= plan.site.order or _innermost_loop(statement) is None
+        )
         if before or engine is None:
             plan.edits.remove(statement.node)
             plan.converted("MG403", statement, f"{_short(plan.code(statement.node))} removed", "there is no gradient yet")
@@ -629,10 +650,22 @@ def _gradient_access(plan: Plan) -> None:
             continue
         for sub in descendants(node):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(plan, sub):
-                plan.needs_full_gradients(
-                    "MG409", statement, "p.grad is read or changed here", "p.grad is None after backward at ZeRO 1-3"
-                )
+                if _after_step(plan, statement):
+                    plan.todo("MG410", statement, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
+                              "engine.step() zeroes the gradients")  # fmt: skip
+                else:
+                    plan.needs_full_gradients(
+                        "MG409", statement, "p.grad is read or changed here", "p.grad is None after backward at ZeRO 1-3"
+                    )
                 break
+
+
+def _after_step(plan: Plan, statement: Statement) -> bool:
+    """Whether the last thing that happened to the gradients before a statement of the loop was a step."""
+    marks = [(plan.tree.statement(call).order, "b", call) for call in find_backward(plan)]
+    marks += [(plan.tree.statement(call).order, "s", call) for call in find_steps(plan)]
+    before = [m for m in marks if m[0] < statement.order and plan.function_of(m[2]) is statement.function]
+    return bool(before) and max(before, key=lambda m: m[0])[1] == "s"
 
 
 def _gradient_helpers(plan: Plan, sites: _Sites) -> None:

@@ -10,7 +10,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import TORCH_OPTIMIZERS, OptimizerSite
-from dsmigrate.codemod.tree import Class, descendants
+from dsmigrate.codemod.tree import Class, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
 TESTED = frozenset({
@@ -69,6 +69,22 @@ IDEAS = (
         Kind.TODO,
     ),
     Idea(
+        "MG607",
+        "Parameters are frozen or thawed during training",
+        "requires_grad switched after deepspeed.initialize is not noticed at ZeRO 1-3.",
+        "Thawed parameters would never train, frozen ones would keep moving by momentum and weight decay.",
+        "measured against DeepSpeed 0.19.8",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG608",
+        "The optimizer owns parameters outside the model",
+        "ZeRO 1-3 partition the parameters of the engine's module and fail on others.",
+        "deepspeed.initialize raises a KeyError on rank 0 and the other ranks wait.",
+        "measured against DeepSpeed 0.19.8",
+        Kind.KEPT,
+    ),
+    Idea(
         "MG606",
         "The optimizer moves into the config",
         "--optimizer config: the type and parameters of the script's optimizer are written to the config.",
@@ -114,6 +130,72 @@ def run(plan: Plan) -> None:
             plan.converted("MG601", site.statement, "zero_allow_untested_optimizer: true",
                            "ZeRO's list of tested optimizers is short")  # fmt: skip
     _added_groups(plan)
+    _thawed(plan)
+    _foreign_parameters(plan, sites)
+
+
+def _thawed(plan: Plan) -> None:
+    """requires_grad switched on parameters of the model after the engine exists."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
+            target = node.targets[0].target
+            if target.attr.value != "requires_grad" or not _belongs(plan, target.value, statement):
+                continue
+        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            if node.value.func.attr.value != "requires_grad_" or not _belongs(plan, node.value.func.value, statement):
+                continue
+        else:
+            continue
+        if not plan.is_before_engine(node) and _after_engine_for_sure(plan, statement):
+            plan.needs_stage_zero("MG607", statement, "requires_grad is switched after the engine is made",
+                                  "ZeRO 1-3 partition the trainable parameters once")  # fmt: skip
+
+
+def _after_engine_for_sure(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement runs after the engine exists: in its function behind it, or in a function of the loop."""
+    site = plan.site
+    if site is None:
+        return False
+    if statement.function is site.function:
+        return statement.order > site.order
+    callers = plan.flow.callers.get(statement.function, ())
+    return bool(callers) and not all(plan.is_before_engine(call) for call in callers)
+
+
+def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement) -> bool:
+    """Whether an expression is the trained model, a part of it, or a loop variable over its parameters."""
+    root = node
+    while isinstance(root, cst.Attribute | cst.Subscript | cst.Call):
+        if isinstance(root, cst.Attribute) and plan.is_ours(root):
+            return True
+        root = root.func if isinstance(root, cst.Call) else root.value
+    if plan.is_ours(root):
+        return True
+    for outer in statement.enclosing():
+        if isinstance(outer.node, cst.For) and isinstance(root, cst.Name):
+            names = {sub.value for sub in descendants(outer.node.target) if isinstance(sub, cst.Name)}
+            if root.value in names:
+                return any(
+                    isinstance(sub, cst.Name | cst.Attribute) and plan.is_ours(sub) for sub in descendants(outer.node.iter)
+                )
+    return False
+
+
+def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
+    """An optimizer that also owns parameters of something else than the model (a loss with weights)."""
+    for site in sites:
+        if site.call is None or not site.call.args:
+            continue
+        for sub in descendants(site.call.args[0].value):
+            if not isinstance(sub, cst.Call) or not isinstance(sub.func, cst.Attribute) or sub.func.attr.value != "parameters":
+                continue
+            owner = sub.func.value
+            if isinstance(owner, cst.Name | cst.Attribute) and not _belongs(plan, owner, site.statement):
+                name = (dotted(owner) or "").lower()
+                if any(word in name for word in ("criterion", "loss", "head", "discriminator", "center")) and "." not in name:
+                    plan.needs_stage_zero("MG608", site.statement, f"the optimizer owns parameters of {dotted(owner)} too",
+                                          "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
 
 
 def _is_used(plan: Plan, site: OptimizerSite) -> bool:

@@ -183,9 +183,33 @@ def _autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         plan.converted("MG301", where, "the region stays; the engine runs the model under torch_autocast",
                        "the engine would otherwise switch the region off")  # fmt: skip
     if Version(plan.options.target_version) < Version("0.17.2"):
-        plan.todo("MG301", statement, f"torch_autocast does not exist in DeepSpeed {plan.options.target_version}",
-                  "it is new in 0.17.2")  # fmt: skip
-    _evaluation(plan)
+        _inside_forward(plan, training[0][0], statement, first)
+    else:
+        _evaluation(plan)
+
+
+def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Region) -> None:
+    """Before torch_autocast existed (0.17.2): the region is entered inside the module's own forward."""
+    plan.config.pop("torch_autocast", None)
+    plan.before_engine.clear()
+    plan.runtime = [value for value in plan.runtime if value.path[0] != "torch_autocast"]
+    version = plan.options.target_version
+    context = first.probe or carry(plan, region, statement.function)
+    if context is None and isinstance(region, cst.Call):
+        device = argument(region, 0, "device_type")
+        kind = "torch.float16" if first.dtype == "float16" else "torch.bfloat16"
+        plan.need("torch")
+        where = plan.code(device) if device is not None and not first.dtype_is_text else '"cuda"'
+        enabled = first.enabled if isinstance(first.enabled, str) else str(first.enabled)
+        context = f"torch.autocast({where}, dtype={kind}, enabled={enabled})" if not first.dtype_is_text else None
+    if context is None or plan.facts.get("scaler_used"):
+        plan.todo("MG301", statement, f"DeepSpeed {version} has no torch_autocast (new in 0.17.2): enter the region in the model's forward",
+                  "the engine switches a surrounding region off")  # fmt: skip
+        return
+    assert plan.site is not None
+    plan.facts["autocast_forward"] = context
+    plan.converted("MG301", statement, "the model's own forward enters the region",
+                   f"DeepSpeed {version} has no torch_autocast; the engine switches a surrounding region off")  # fmt: skip
 
 
 def _half_as_asked(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
@@ -384,7 +408,7 @@ def _evaluation(plan: Plan) -> None:
             and any("C" in plan.tags(i.item) or _may_be_autocast(plan, i.item) for i in outer.node.items)
             for outer in (statement, *statement.enclosing())
         )
-        if covered or statement.function in training and not _under_no_grad(plan, statement):
+        if covered or (statement.function in training and not _under_no_grad(plan, statement)):
             continue
         if not _under_no_grad(plan, statement) and statement.function in training:
             continue
@@ -467,7 +491,7 @@ def _scalers(plan: Plan, has_regions: bool) -> None:
 
 def _scaler_class(base: str) -> str:
     return f'''class {SCALER_CLASS}({base}):
-    """The script's gradient scaler, lending its scale to a DeepSpeed engine: same scale and same skipped steps at ZeRO 0-3."""
+    """A gradient scaler that lends its scale to a DeepSpeed engine: the same steps are skipped at ZeRO 0-3."""
 
     def engine_backward(self, engine, loss, **kwargs):
         if engine.zero_optimization():
@@ -497,10 +521,21 @@ def _scaler_class(base: str) -> str:
 # -- apex and half -------------------------------------------------------------------------------------------------
 
 
+def detect_apex(plan: Plan) -> None:
+    """Find apex amp before the loop is converted: with it the loss needs a scaler that the script does not have."""
+    calls = [c for c in plan.tree.calls if any(n.endswith("amp.initialize") for n in plan.imports.names(c.func))]
+    if not calls:
+        return
+    level = argument(calls[0], None, "opt_level")
+    literal = level.evaluated_value if isinstance(level, cst.SimpleString) else None
+    plan.facts["apex"] = calls
+    plan.facts["apex_level"] = str(literal) if literal is not None else (None if level is not None else "O1")
+    if plan.options.precision == "keep" and plan.facts["apex_level"] in (None, "O1"):
+        plan.facts["amp_scaler"] = True
+
+
 def _apex(plan: Plan) -> None:
-    initialised = [
-        call for call in plan.tree.calls if any(n.endswith("amp.initialize") for n in plan.imports.names(call.func))
-    ]
+    initialised: list[cst.Call] = plan.facts.get("apex", [])
     scaled = [
         statement
         for statement in plan.tree.withs
@@ -513,28 +548,67 @@ def _apex(plan: Plan) -> None:
     for statement in scaled:
         _dissolve_scale_loss(plan, statement)
     for call in initialised:
-        statement = plan.tree.statement(call)
-        conditions = [
-            carry(plan, outer.node.test, statement.function)
-            for outer in statement.enclosing()
-            if isinstance(outer.node, cst.If)
-        ]
-        if isinstance(statement.node, cst.Assign | cst.Expr):
-            plan.edits.remove(statement.node)
-        level = argument(call, None, "opt_level")
-        shown = plan.code(level) if level is not None else '"O1"'
-        plan.config["torch_autocast"] = {"enabled": True, "dtype": "float16", "lower_precision_safe_modules": []}
-        texts = [text for text in conditions if text is not None]
-        if texts:
-            plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({' and '.join(texts)})", statement)
-        plan.todo(
-            "MG304",
-            scaled[0] if scaled else statement,
-            f"apex amp ({shown}) became torch_autocast: compute the loss inside torch.autocast too",
-            "apex amp patched every torch function; the engine autocasts the model's forward only",
-        )
-        plan.converted("MG304", statement, "amp.initialize removed", "DeepSpeed has no apex amp since 0.19.7")
-        plan.dead_names.add("amp")
+        _apex_initialize(plan, call, scaled)
+    if initialised:
+        _drop_import_attempts(plan)
+
+
+def _drop_import_attempts(plan: Plan) -> None:
+    """``try: from apex import amp`` with nothing else in it goes as a whole."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if not isinstance(node, cst.Try) or node.orelse is not None or node.finalbody is not None:
+            continue
+        inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
+        tried = [s for s in inner if s.branch == "body" and s.up is statement]
+        if len(tried) != 1 or not isinstance(tried[0].node, cst.ImportFrom) or dotted(tried[0].node.module) != "apex":
+            continue
+        others = [s.node for s in inner if s is not tried[0]]
+        if all(isinstance(o, cst.Raise | cst.Pass) or (isinstance(o, cst.Expr) and isinstance(o.value, cst.Call)) for o in others):
+            plan.edits.remove(node)
+            plan.converted("MG304", statement, "the attempt to import apex removed", "apex amp is not used any more")
+            for part in inner:
+                plan.converted("MG304", part, "the attempt to import apex removed", "apex amp is not used any more")
+
+
+def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> None:
+    statement = plan.tree.statement(call)
+    texts = [
+        text
+        for outer in statement.enclosing()
+        if isinstance(outer.node, cst.If) and (text := carry(plan, outer.node.test, statement.function)) is not None
+    ]
+    condition = f"bool({' and '.join(texts)})" if texts else None
+    if isinstance(statement.node, cst.Assign | cst.Expr):
+        plan.edits.remove(statement.node)
+    plan.converted("MG304", statement, "amp.initialize removed", "DeepSpeed has no apex amp since 0.19.7")
+    level = plan.facts["apex_level"]
+    if level == "O0" or plan.options.precision != "keep":
+        return
+    node = argument(call, None, "opt_level")
+    shown = plan.code(node) if node is not None else '"O1"'
+    where = scaled[0] if scaled else statement
+    if level in ("O2", "O3"):
+        plan.config["fp16"] = {"enabled": True, "auto_cast": True}
+        if condition is not None:
+            plan.set_at_run_time(("fp16", "enabled"), condition, statement)
+        plan.todo("MG304", where, f"apex amp {shown} became DeepSpeed's fp16 section: compute the loss in float32",
+                  "both keep fp32 master weights; their loss scales start and grow differently")  # fmt: skip
+        return
+    plan.config["torch_autocast"] = {"enabled": True, "dtype": "float16", "lower_precision_safe_modules": []}
+    if condition is not None:
+        plan.set_at_run_time(("torch_autocast", "enabled"), condition, statement)
+    plan.need("torch")
+    plan.helpers.append(_scaler_class("torch.amp.GradScaler"))
+    assert plan.site is not None
+    enabled = f", enabled={condition}" if condition is not None else ""
+    plan.after_engine.append(f'{plan.site.target}.amp_scaler = {SCALER_CLASS}("cuda"{enabled})')
+    plan.todo(
+        "MG304",
+        where,
+        f"apex amp ({shown}) became torch_autocast: compute the loss inside torch.autocast too",
+        "apex amp patched every torch function; the engine autocasts the model's forward only",
+    )
 
 
 def _dissolve_scale_loss(plan: Plan, statement: Statement) -> None:

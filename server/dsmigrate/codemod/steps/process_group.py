@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
@@ -87,6 +89,9 @@ def run(plan: Plan) -> None:
             _spawn(plan, call)
     _environment(plan)
     _options(plan)
+    if not plan.facts.get("initialised"):
+        plan.kept("MG205", plan.wraps[0].statement, "this file sets up no process group: deepspeed.initialize does where nothing did",
+                  "under a launcher it calls init_distributed itself")  # fmt: skip
 
 
 def _init(plan: Plan, call: cst.Call) -> None:
@@ -107,6 +112,15 @@ def _init(plan: Plan, call: cst.Call) -> None:
     from_slurm = _mentions_slurm(plan)
     pieces: list[str] = []
     dropped: list[str] = []
+    own_address = arguments.get("init_method")
+    if from_slurm and own_address is not None and plan.code(own_address).strip("\"'") != "env://":
+        plan.need("os")
+        pieces.append(f'init_method=None if "MASTER_ADDR" in os.environ else {plan.code(own_address)}')
+        for name in ("rank", "world_size"):
+            if name in arguments:
+                pieces.append(f"{name}={plan.code(arguments[name])}")
+        pieces.append("auto_mpi_discovery=False")
+        del arguments["init_method"]
     for name in ("backend", "init_method", "timeout", "rank", "world_size"):
         value = arguments.get(name)
         if value is None:
@@ -123,7 +137,8 @@ def _init(plan: Plan, call: cst.Call) -> None:
     plan.need("deepspeed")
     plan.edits.replace(call, replacement)
     plan.handled.add(call)
-    said = f"; {', '.join(dropped)} come from the launcher" if dropped else ""
+    verb = "comes" if len(dropped) == 1 else "come"
+    said = f"; {', '.join(dropped)} {verb} from the launcher" if dropped else ""
     plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
     _ranks_after(plan, statement, arguments, from_slurm)
@@ -153,7 +168,7 @@ def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], f
         for variable, value in (("RANK", rank), ("WORLD_SIZE", size)):
             text = plan.code(value) if value is not None else f'os.environ["SLURM_{_SLURM[variable]}"]'
             before.append(f'os.environ.setdefault("{variable}", str({text}))')
-        before.append(f'os.environ.setdefault("LOCAL_RANK", str({local}))')
+        before.append(f'os.environ.setdefault("LOCAL_RANK", {local})')
         plan.need("os")
         plan.edits.insert_before(statement.line_node, *before)
         plan.converted("MG206", statement, "RANK, WORLD_SIZE and LOCAL_RANK are set from SLURM's numbers",
@@ -166,7 +181,19 @@ _SLURM = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS"}
 
 
 def _slurm_local(plan: Plan, statement: Statement) -> str:
-    return 'os.environ.get("SLURM_LOCALID", 0)'
+    """The device index that the script itself chose, as text; SLURM's local id where it chose none by then."""
+    for call in plan.tree.calls:
+        where = plan.tree.statement(call)
+        if "torch.cuda.set_device" not in plan.imports.names(call.func) or not call.args:
+            continue
+        chosen = call.args[0].value
+        if where.function is not statement.function or not isinstance(chosen, cst.Name | cst.Attribute):
+            continue
+        place = plan.flow.place(chosen, statement.function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        if where.order < statement.order or any(b.statement.order < statement.order for b in bindings):
+            return f"str({plan.code(chosen)})"
+    return 'os.environ.get("SLURM_LOCALID", "0")'
 
 
 def _from_launcher(plan: Plan, value: Node, statement: Statement, depth: int = 4) -> bool:
@@ -227,6 +254,8 @@ def _spawn(plan: Plan, call: cst.Call) -> None:
             'os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "1"))',
         ) if size in texts else None
     plan.handled.add(call)
+    if processes is not None:
+        _forget_count(plan, processes, call)
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
                    "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     plan.facts["spawned"] = True
@@ -282,22 +311,72 @@ def _options(plan: Plan) -> None:
         default = argument(call, None, "default")
         if default is not None and "LOCAL_RANK" in plan.code(default) and "--local_rank" in names:
             continue
-        positional = [f'"{name}"' if name not in ("--local_rank", "--local-rank") else None for name in names]
-        kept = [p for p in positional if p is not None]
-        flags = ['"--local_rank"', '"--local-rank"', *kept]
-        rest = []
-        for arg in call.args:
-            if arg.keyword is None or arg.keyword.value in ("default", "required"):
-                continue
-            rest.append(f"{arg.keyword.value}={plan.code(arg.value)}")
         fallback = plan.code(default) if default is not None and dotted(default) != "None" else "0"
-        if default is not None and "LOCAL_RANK" in plan.code(default):
-            rest.append(f"default={plan.code(default)}")
-        else:
-            plan.need("os")
-            rest.append(f'default=int(os.environ.get("LOCAL_RANK", {fallback}))')
-        if not any(piece.startswith("type=") for piece in rest):
-            rest.insert(0, "type=int")
-        plan.edits.replace(call, f"{plan.code(call.func)}({', '.join([*flags, *rest])})")
+        plan.need("os")
+        plan.edits.replace(call, partial(_local_rank_option, fallback=fallback))
         plan.converted("MG204", statement, "--local_rank takes its default from LOCAL_RANK, both spellings accepted",
                        "torchrun sets the variable, the deepspeed launcher passes the option")  # fmt: skip
+
+
+def _local_rank_option(call: Node, *, fallback: str) -> Node:
+    """``add_argument`` with both spellings and a default from the environment; its other arguments stay as they are."""
+    assert isinstance(call, cst.Call)
+    space = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    flags = [arg for arg in call.args if arg.keyword is None]
+    spelled = {str(arg.value.evaluated_value) for arg in flags if isinstance(arg.value, cst.SimpleString)}
+    new = [
+        cst.Arg(cst.SimpleString(f'"{name}"'), comma=space) for name in ("--local_rank", "--local-rank") if name not in spelled
+    ]
+    kept: list[cst.Arg] = []
+    has_default = has_type = False
+    for arg in call.args:
+        name = arg.keyword.value if arg.keyword is not None else None
+        if name == "required":
+            continue
+        if name == "default":
+            has_default = True
+            if "LOCAL_RANK" not in cst.Module([]).code_for_node(arg.value):
+                arg = arg.with_changes(value=cst.parse_expression(f'int(os.environ.get("LOCAL_RANK", {fallback}))'))
+        has_type = has_type or name == "type"
+        kept.append(arg)
+    head = [arg for arg in kept if arg.keyword is None]
+    if new and not isinstance(head[-1].comma, cst.Comma):
+        head[-1] = head[-1].with_changes(comma=space)
+    arguments = [*head, *new, *[arg for arg in kept if arg.keyword is not None]]
+    no_space = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    extra = []
+    if not has_type:
+        extra.append(cst.Arg(cst.Name("int"), keyword=cst.Name("type"), equal=no_space, comma=space))
+    if not has_default:
+        value = cst.parse_expression(f'int(os.environ.get("LOCAL_RANK", {fallback}))')
+        extra.append(cst.Arg(value, keyword=cst.Name("default"), equal=no_space))
+    if extra and not isinstance(arguments[-1].comma, cst.Comma):
+        arguments[-1] = arguments[-1].with_changes(comma=space)
+    arguments.extend(extra)
+    if not call.args[-1].comma or not isinstance(call.args[-1].comma, cst.Comma):
+        arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=arguments)
+
+
+def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
+    """Remove ``world_size = torch.cuda.device_count()`` where only the spawn read it."""
+    if not isinstance(count, cst.Name):
+        return
+    function = plan.function_of(call)
+    place = plan.flow.variable(count.value, function)
+    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
+    if len(bindings) != 1 or bindings[0].function is not function:
+        return
+    made = bindings[0].value
+    if not isinstance(made, cst.Call) or not (dotted(made.func) or "").endswith("device_count"):
+        return
+    inside = set(descendants(call))
+    for statement in function.statements:
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+            continue
+        for sub in descendants(statement.node):
+            if isinstance(sub, cst.Name) and sub.value == count.value and sub not in inside and statement is not bindings[0].statement:
+                if not isinstance(statement.node, cst.BaseCompoundStatement) or plan.tree.statement_of.get(sub) is statement:
+                    return
+    plan.edits.remove(bindings[0].statement.node)
+    plan.converted("MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides")

@@ -469,9 +469,7 @@ def _speaks_of_model(plan: Plan, statement: Statement, place: object) -> bool:
                 return True
             if any(tag[0] == "O" for tag in tags) and not _only_schedules(plan, statement):
                 return True
-        elif isinstance(sub, cst.Call) and plan.flow.callee(sub) is not None:
-            return True
-        elif isinstance(sub, cst.For | cst.While):
+        elif (isinstance(sub, cst.Call) and plan.flow.callee(sub) is not None) or isinstance(sub, cst.For | cst.While):
             return True
     return False
 

@@ -149,9 +149,14 @@ def _has_batch_norm(plan: Plan) -> bool:
 
 
 def _model_is_here(plan: Plan) -> bool:
-    return any(
-        base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases
-    )
+    """Whether the layers of the model can be seen in this file: a Module subclass, or layers of torch.nn put together."""
+    if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
+        return True
+    for binding in plan.flow.bindings:
+        if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {f"R{k}" for k in plan.group}:
+            if any(name.startswith("torch.nn.") for name in plan.imports.names(binding.value.func)):
+                return True
+    return False
 
 
 def _drop_data_parallel(plan: Plan, call: cst.Call) -> None:
