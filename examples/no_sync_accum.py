@@ -56,7 +56,7 @@ def parse() -> argparse.Namespace:
     ap = argparse.ArgumentParser()
     ap.add_argument("--epochs", type=int, default=3)
     ap.add_argument("--micro-batch", type=int, default=4)
-    ap.add_argument("--grad-accum", type=int, default=2)
+    ap.add_argument("--grad-accum", type=int, default=3)
     ap.add_argument("--lr", type=float, default=0.05)
     ap.add_argument("--max-norm", type=float, default=3.0)
     ap.add_argument("--seed", type=int, default=5)
@@ -87,7 +87,8 @@ def main() -> None:
         sampler.set_epoch(epoch)
         for batch_idx, (a, b) in enumerate(loader):
             a, b = a.to(device), b.to(device)
-            is_accumulating = (batch_idx + 1) % opts.grad_accum != 0
+            # the last window of an epoch may be shorter
+            is_accumulating = (batch_idx + 1) % opts.grad_accum != 0 and batch_idx + 1 < len(loader)
             with ddp.no_sync() if is_accumulating else contextlib.nullcontext():
                 logits = ddp(a, b)
                 target = torch.arange(a.size(0), device=device)

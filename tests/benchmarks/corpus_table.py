@@ -3,9 +3,11 @@
     python -m tests.benchmarks.corpus_table FOLDER [--json] [--jobs N] [--only TEXT]
 
 Columns: status; crash (an exception, a bug); compiles; idem (a second run changes nothing); new undefined names;
-scope (one-file: the wrap and a backward stand in this file); leftover DDP idioms in the output; the refusal or error.
+scope (one-file: the wrap and a backward stand in this file); leftover DDP idioms in the output; gone lines that no
+change of the report covers; the refusal or error.
 The share at the end is over the scripts that are not refused and need no second file.
-Exits with 1 when a script crashed, or an output does not compile, changes again, or has a new undefined name.
+Exits with 1 when a script crashed, or an output does not compile, changes again,
+has a new undefined name, or lacks a line that the report does not speak of.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import sys
 import time
 import traceback
 import warnings
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +33,7 @@ from pyflakes.messages import UndefinedLocal, UndefinedName
 
 from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
+from dsmigrate.files.diff import gone_lines
 from tests.benchmarks.leftovers import has_backward, has_wrap, leftovers
 
 SECONDS_PER_SCRIPT = 120
@@ -48,13 +53,15 @@ class Row:
     undefined: tuple[str, ...] = ()
     scope: str = ""
     leftover: tuple[str, ...] = ()
+    uncovered: tuple[int, ...] = ()
     todos: int = 0
     reason: str = ""
 
     @property
     def sound(self) -> bool:
-        """No crash, and an output that compiles, is stable and adds no undefined name."""
-        return not self.crash and self.compiles is not False and self.idempotent is not False and not self.undefined
+        """No crash, and an output that compiles, is stable, adds no undefined name and is covered by the report."""
+        stable = self.compiles is not False and self.idempotent is not False
+        return stable and not (self.crash or self.undefined or self.uncovered)
 
     @property
     def counts(self) -> bool:
@@ -85,6 +92,7 @@ def examine(script: Path, folder: Path) -> Row:
         scope=_scope(source),
         todos=sum(change.kind is Kind.TODO for change in result.changes),
         reason=_reason(result),
+        uncovered=tuple(_uncovered(result, source)),
     )
     return row if result.new_source is None else _examine_output(row, source, result.new_source, name)
 
@@ -138,6 +146,13 @@ def _undefined(source: bytes) -> set[str]:
     return {str(message.message_args[0]) for message in checker.messages if isinstance(message, kinds)}
 
 
+def _uncovered(result: FileResult, source: bytes) -> Iterator[int]:
+    """Yield the original's lines that the diff takes away and no change of the report speaks of; blank ones aside."""
+    covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
+    lines = source.split(b"\n")
+    yield from (line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip())
+
+
 def _scope(source: bytes) -> str:
     try:
         tree = ast.parse(source)
@@ -181,6 +196,7 @@ def show(rows: list[Row]) -> None:
             ("crash", row.crash),
             ("undefined", ", ".join(row.undefined)),
             ("leftover", ", ".join(row.leftover)),
+            ("not in the report", ", ".join(map(str, row.uncovered))),
             ("because", row.reason),
         ):
             if text:
@@ -204,8 +220,15 @@ def totals(rows: list[Row]) -> dict[str, str | int]:
         "outputs that a second run changes": sum(row.idempotent is False for row in outputs),
         "outputs with new undefined names": sum(bool(row.undefined) for row in outputs),
         "outputs with leftover DDP idioms": sum(bool(row.leftover) for row in outputs),
+        "outputs with a gone line that the report leaves out": sum(bool(row.uncovered) for row in outputs),
+        **_refusals(rows),
         "finished, of those not refused and in need of one file": share,
     }
+
+
+def _refusals(rows: list[Row]) -> dict[str, str | int]:
+    codes = Counter(row.reason[:5] for row in rows if row.status == Status.REFUSED.value)
+    return {f"refused with {code}": count for code, count in sorted(codes.items())}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -68,7 +68,8 @@ def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
     if last == "no_sync":
         return "no_sync"
     if last == "clip_grad_norm_" or (last == "clip_grad_norm" and "utils" in dotted):
-        return last
+        emitted = bool(node.args) and ast.unparse(node.args[0]) == "engine.module.parameters()"
+        return None if emitted else last
     if isinstance(node.func, ast.Attribute):
         receiver = _name_of(node.func.value)
         if last == "backward" and not node.args:

@@ -55,7 +55,8 @@ def test_an_example_is_converted_in_full_by_every_way_out(
     ("source", "says"),
     [
         (b"print 'loss', loss\n", "this is Python 2, not Python 3"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "not valid utf-8"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "NUL byte"),
+        (b"\x89PNG\r\n", "byte 0x89 is not valid utf-8"),
         (b"x = 1\n\x00", "NUL byte"),
         (b"import torch\n" + b"#" * 10 * 1024 * 1024, "the file has 10.0 MiB; files up to 4 MiB are read"),
         (b"loss.backward()\nx = " + b"(" * 5000 + b")" * 5000 + b"\n", "too many nested parentheses"),

@@ -37,11 +37,11 @@ def test_every_code_has_a_page_and_a_line_in_the_index() -> None:
         assert idea.source, idea.code
 
 
-def test_a_page_shows_before_after_and_the_patch() -> None:
+def test_a_page_shows_what_changes_before_and_after() -> None:
     assert page(IDEA) == (
         f"{MARK}\n\n# MG101: A title\n\nA summary.\n\n**Outcome.** Converted.\n\n## Why\n\nA why.\n\n"
-        "## Before\n\n```python\na\nb\n```\n\n## After\n\n```python\na\nc\n```\n\n"
-        "## As a patch\n\n```diff\n a\n-b\n+c\n```\n\n## Source\n\nA source\n"
+        "## What changes\n\n```diff\n a\n-b\n+c\n```\n\n"
+        "## Before\n\n```python\na\nb\n```\n\n## After\n\n```python\na\nc\n```\n\n## Source\n\nA source\n"
     )
 
 

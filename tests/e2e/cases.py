@@ -48,7 +48,7 @@ CASES: tuple[Case, ...] = (
         "imagenet_resnet",
         "imagenet_resnet.py",
         argv=("--epochs", "6"),
-        halves=(("--epochs", "3"), ("--epochs", "6", "--resume", "checkpoint.pth.tar")),
+        halves=(("--epochs", "2"), ("--epochs", "6", "--resume", "checkpoint.pth.tar")),
     ),
     Case("bert_mlm_bf16", "bert_mlm_bf16.py", argv=("--max_grad_norm", "0.63"), precision="bf16"),
     Case(

@@ -1,6 +1,6 @@
 """Faults that a conversion could have, to be planted in conversions that have none.
 
-Each is a trap of `the measured engine semantics`: it trains, or dies late, and nobody notices unless the losses are
+Each is a trap that people fall into: the script trains, or dies late, and nobody notices unless the losses are
 compared. The comparison is worth something only as long as it notices every one of them.
 """
 
@@ -97,8 +97,8 @@ _add(
 _add(
     "tail window dropped",
     "the last window of an epoch may be shorter than the others",
-    _plain(replace(r" or i \+ 1 == len\(\w+\)", "")),
-    ("segmentation",),
+    _plain(replace(r" (?:or|and) \w+ \+ 1 (?:==|<) len\(\w+\)", "")),
+    ("segmentation", "no_sync"),
 )
 _add(
     "backward on the loss",

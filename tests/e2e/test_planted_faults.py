@@ -38,17 +38,20 @@ def _plant(fault: Fault, case: Case, folder: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.name))
 def test_a_planted_fault_is_noticed(lab: Lab, fault: Fault, fault_table: list[str]) -> None:
+    examples: set[str] = set()
     noticed: dict[str, str] = {}
     passed: dict[str, str] = {}
     for case in candidates(fault):
+        if case.example in examples:
+            continue
         verdicts = {stage: verdict for stage in fault.stages if (verdict := run_with(fault, lab, case, stage))}
         if not verdicts:
             continue
         cells = ", ".join(f"{verdict.summary} (ZeRO {stage})" for stage, verdict in verdicts.items())
         seen = any(not verdict.agrees for verdict in verdicts.values())
         (noticed if seen else passed)[case.name] = cells
-        if len(noticed) >= ENOUGH:
+        examples |= {case.example} if seen else set()
+        if len(examples) >= ENOUGH:
             break
     fault_table.append(f"{fault.name:40} noticed {noticed or 'nowhere'}{f', not {passed}' if passed else ''}")
-    wanted = min(ENOUGH, len(candidates(fault)))
-    assert len(noticed) >= wanted, f"{fault.name} ({fault.trap}): noticed in {noticed}, not in {passed}"
+    assert len(examples) >= ENOUGH, f"{fault.name} ({fault.trap}): noticed in {noticed}, not in {passed}"

@@ -17,7 +17,16 @@ def names(root: Path, *paths: Path) -> list[str]:
 
 
 def test_what_is_not_the_persons_code_is_passed_over(tmp_path: Path) -> None:
-    grow(tmp_path, ".git/hook.py", "venv/pyvenv.cfg", "venv/lib/a.py", "node_modules/b.py", "__pycache__/c.py", ".hidden.py", "notes.txt")
+    grow(
+        tmp_path,
+        ".git/hook.py",
+        "venv/pyvenv.cfg",
+        "venv/lib/a.py",
+        "node_modules/b.py",
+        "__pycache__/c.py",
+        ".hidden.py",
+        "notes.txt",
+    )
     grow(tmp_path, "conda/conda-meta/history", "conda/bin/d.py", "lib/site-packages/e.py")
     assert names(tmp_path, tmp_path) == []
 

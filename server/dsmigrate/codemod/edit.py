@@ -120,7 +120,8 @@ def _reindent(line: str, indent: str) -> str:
     return indent * depth + stripped
 
 
-def _placeholder(leading: Sequence[cst.EmptyLine]) -> cst.SimpleStatementLine:
+def placeholder(leading: Sequence[cst.EmptyLine]) -> cst.SimpleStatementLine:
+    """What stands for a removed statement until ``close_gaps`` hands its comments on."""
     return cst.SimpleStatementLine([cst.Expr(cst.Name(_MARK))], leading_lines=leading)
 
 
@@ -200,7 +201,7 @@ class _Rewriter(cst.CSTTransformer):
         if edit is not None:
             return edit(updated_node)
         if isinstance(updated_node, cst.IndentedBlock | cst.Module):
-            return _close_gaps(updated_node)
+            return close_gaps(updated_node)
         if isinstance(updated_node, cst.SimpleStatementSuite):
             return self._leave_suite(cast(cst.SimpleStatementSuite, original_node), updated_node)
         if isinstance(updated_node, cst.SimpleStatementLine):
@@ -242,7 +243,7 @@ class _Rewriter(cst.CSTTransformer):
         if items is None:
             lines: list[Node] = [updated]
         elif not items:
-            lines = [_placeholder(updated.leading_lines)]
+            lines = [placeholder(updated.leading_lines)]
         else:
             lines = []
             for item in items:
@@ -292,7 +293,7 @@ class _Rewriter(cst.CSTTransformer):
             new = [_as_line(item) for item in self.edits.parse(lines)]
             if new:
                 new[0] = new[0].with_changes(leading_lines=[*updated.leading_lines, *new[0].leading_lines])  # type: ignore[attr-defined]
-            return self._with_neighbours(original, new or [_placeholder(updated.leading_lines)])
+            return self._with_neighbours(original, new or [placeholder(updated.leading_lines)])
         if original in self.edits.dissolved:
             return self._with_neighbours(original, _branch(updated, self.edits.dissolved[original]))
         if isinstance(updated, cst.If):
@@ -302,7 +303,7 @@ class _Rewriter(cst.CSTTransformer):
                     return self._with_neighbours(original, [simplified])
                 return self._with_neighbours(original, simplified)
         if isinstance(updated, cst.With) and _is_emptied(updated.body):
-            return self._with_neighbours(original, [_placeholder([*updated.leading_lines, *_carried_from(updated.body)])])
+            return self._with_neighbours(original, [placeholder([*updated.leading_lines, *_carried_from(updated.body)])])
         return self._with_neighbours(original, [updated])
 
     def _simplify_if(self, original: Node, updated: cst.If) -> cst.If | list[Node]:
@@ -320,7 +321,7 @@ class _Rewriter(cst.CSTTransformer):
         if _is_emptied(updated.body) and orelse is None and _is_pure(updated.test):
             if isinstance(self.edits.tree.parent.get(original), cst.If) and _is_elif(self.edits.tree, original):
                 return updated
-            return [_placeholder([*updated.leading_lines, *_carried_from(updated.body)])]
+            return [placeholder([*updated.leading_lines, *_carried_from(updated.body)])]
         if original in self.edits.twins and isinstance(updated.orelse, cst.Else) and _is_pure(updated.test):
             module = self.edits.tree.module
             if module.code_for_node(_bare(updated.body)) == module.code_for_node(_bare(updated.orelse.body)):
@@ -367,15 +368,15 @@ def _branch(compound: Node, branch: str) -> list[Node]:
             header = [cst.EmptyLine(comment=suite.header.comment)]
     leading = [*compound.leading_lines, *header]  # type: ignore[attr-defined]
     if not body or all(isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], _EmptiedPass) for line in body):
-        return [_placeholder(leading)]
+        return [placeholder(leading)]
     first = body[0]
     body[0] = first.with_changes(leading_lines=[*leading, *first.leading_lines])  # type: ignore[attr-defined]
     if footer:
-        body.append(_placeholder(footer))
+        body.append(placeholder(footer))
     return body
 
 
-def _close_gaps(block: _Block) -> _Block:
+def close_gaps(block: _Block) -> _Block:
     """Drop the placeholders of removed statements; their comments go to the next statement or to the footer."""
     if not any(_is_placeholder(item) for item in block.body):
         return block

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from dsmigrate.codemod.edit import close_gaps, placeholder
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Statement
@@ -121,7 +122,7 @@ class _DropNames(cst.CSTTransformer):
 
     def leave_SimpleStatementLine(  # noqa: N802 - LibCST's naming
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+    ) -> cst.SimpleStatementLine:
         if not any(isinstance(item, cst.Import | cst.ImportFrom) for item in updated_node.body):
             return updated_node
         body = []
@@ -132,10 +133,16 @@ class _DropNames(cst.CSTTransformer):
         if len(body) == len(updated_node.body) and all(a is b for a, b in zip(body, updated_node.body, strict=True)):
             return updated_node
         if not body:
-            if any(line.comment for line in updated_node.leading_lines):
-                return updated_node.with_changes(body=[cst.Pass()])
-            return cst.RemovalSentinel.REMOVE
+            return placeholder(updated_node.leading_lines)
         return updated_node.with_changes(body=body)
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:  # noqa: N802
+        return close_gaps(updated_node)
+
+    def leave_IndentedBlock(  # noqa: N802 - LibCST's naming
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        return close_gaps(updated_node)
 
     def _keep(self, item: cst.BaseSmallStatement) -> cst.BaseSmallStatement | None:
         if not isinstance(item, cst.Import | cst.ImportFrom) or isinstance(item.names, cst.ImportStar):

@@ -4,11 +4,86 @@ from __future__ import annotations
 
 import shlex
 
+import libcst as cst
+
+from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node
+from dsmigrate.codemod.values import option_calls, option_name
+
+PROCESSES = 2
 
 
 def commands(plan: Plan, path: str) -> tuple[str, ...]:
-    """One command per launcher, for two processes on one machine; the script's own options follow."""
+    """One command per launcher, for two processes on one machine; the script's own options follow.
+
+    Options that the script needs to know of being distributed (``--multiprocessing-distributed``) are part of it.
+    ``--no_local_rank`` keeps the deepspeed launcher from adding an option that the script may not know.
+    """
     name = shlex.quote(path) if path != "-" else "train.py"
-    flag = "" if plan.facts.get("takes_local_rank") else "--no_local_rank "
-    return (f"torchrun --nproc_per_node 2 {name}", f"deepspeed --num_gpus 2 {flag}{name}")
+    flags = " ".join(plan.facts.get("launch_options", ()))
+    tail = f"{name} {flags}".rstrip()
+    return (f"torchrun --nproc_per_node {PROCESSES} {tail}", f"deepspeed --num_gpus {PROCESSES} --no_local_rank {tail}")
+
+
+def find_options(plan: Plan) -> None:
+    """Note the options that switch distributed training on, or say how many processes there are."""
+    wanted: dict[str, str] = {}
+    starts = [w.statement for w in plan.wraps]
+    for call in plan.tree.calls:
+        names = plan.imports.names(call.func)
+        if names & set(SPAWNERS):
+            starts.append(plan.tree.statement(call))
+            count = argument(call, 2, "nprocs")
+            option = _option_of(plan, count, plan.function_of(call)) if count is not None else None
+            if option is not None:
+                wanted[_spelling(option)] = f"{_spelling(option)} {PROCESSES}"
+    for statement in starts:
+        branch = statement.branch
+        for outer in statement.enclosing():
+            if isinstance(outer.node, cst.If) and branch == "body":
+                option = _option_of(plan, outer.node.test, statement.function)
+                if option is not None and _is_switch(option):
+                    wanted[_spelling(option)] = _spelling(option)
+            branch = outer.branch
+    plan.facts["launch_options"] = tuple(wanted.values())
+
+
+def _option_of(plan: Plan, node: Node, function: Function, depth: int = 3) -> cst.Call | None:
+    """The ``add_argument`` call behind ``args.x``, directly, through a name, or as one side of an ``or``."""
+    if depth == 0:
+        return None
+    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or):
+        return _option_of(plan, node.left, function, depth) or _option_of(plan, node.right, function, depth)
+    if isinstance(node, cst.Attribute):
+        name = node.attr.value
+        for call in option_calls(plan):
+            if option_name(call) == name:
+                return call
+        for binding in plan.flow.bindings:  # args.distributed = args.world_size > 1 or args.multiprocessing_distributed
+            if binding.place[0] == "n" and binding.place[2] == name and binding.index is None:
+                found = _option_of(plan, binding.value, binding.function, depth - 1)
+                if found is not None and _is_switch(found):
+                    return found
+    if isinstance(node, cst.Name):
+        place = plan.flow.variable(node.value, function)
+        for binding in plan.flow.by_place.get(place, ()):
+            if binding.index is None and isinstance(binding.value, cst.Attribute | cst.Name):
+                found = _option_of(plan, binding.value, binding.function, depth - 1)
+                if found is not None:
+                    return found
+    return None
+
+
+def _is_switch(call: cst.Call) -> bool:
+    action = argument(call, None, "action")
+    return isinstance(action, cst.SimpleString) and action.evaluated_value == "store_true"
+
+
+def _spelling(call: cst.Call) -> str:
+    for arg in call.args:
+        if arg.keyword is None and isinstance(arg.value, cst.SimpleString):
+            text = str(arg.value.evaluated_value)
+            if text.startswith("--"):
+                return text
+    return f"--{option_name(call)}"

@@ -20,6 +20,7 @@ from dsmigrate.codemod.steps import (
     config_optimizer,
     engine,
     existing,
+    inputs,
     loop,
     optimizer,
     precision,
@@ -69,7 +70,7 @@ def _migrate(source: SourceText, path: str, options: Options) -> FileResult:
     tree = Tree(module, python)
     imports = Imports(tree)
     roles = recognise(tree, imports)
-    plan = Plan(tree, imports, roles, options, Edits(tree))
+    plan = Plan(tree, imports, roles, _with_stage_of(options), Edits(tree))
     try:
         if not _concerns_us(plan):
             return FileResult(path, Status.UNCHANGED)
@@ -77,6 +78,15 @@ def _migrate(source: SourceText, path: str, options: Options) -> FileResult:
     except RefusedError as refusal:
         return FileResult(path, Status.REFUSED, (refusal.change,))
     return _rewrite(plan, source, path, python)
+
+
+def _with_stage_of(options: Options) -> Options:
+    """A config that is there already has chosen the ZeRO stage, unless the person says another."""
+    section = options.config.get("zero_optimization") if options.config is not None else None
+    stage = section.get("stage") if isinstance(section, dict) else None
+    if options.zero_stage is None and isinstance(stage, int) and not isinstance(stage, bool) and 0 <= stage <= 3:
+        return replace(options, zero_stage=stage)
+    return options
 
 
 def _concerns_us(plan: Plan) -> bool:
@@ -121,6 +131,8 @@ def _decide(plan: Plan) -> None:
     batch.run(plan)
     config_optimizer.run(plan)
     existing.run(plan)
+    inputs.run(plan)
+    launch.find_options(plan)
     engine.run(plan)
     imports_edit.add_needed(plan)
 

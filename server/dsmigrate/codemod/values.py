@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.flow import Place, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
 from dsmigrate.codemod.tree import Function, Node, descendants
@@ -25,12 +25,14 @@ _UNKNOWN = object()
 class Value:
     """``static`` is the value as far as it is known now (a default, perhaps), ``expression`` how to get the real one.
 
-    ``expression`` is None where ``static`` is the whole truth; ``known`` is False where nothing static was found.
+    ``expression`` is None where ``static`` is the whole truth, or, with ``is_default``, where the real value cannot be
+    had where the engine is made; ``known`` is False where nothing static was found.
     """
 
     static: Any = None
     expression: str | None = None
     known: bool = False
+    is_default: bool = False
 
     @property
     def usable(self) -> bool:
@@ -42,16 +44,16 @@ def resolve(plan: Plan, node: Node, function: Function) -> Value:
     """The value of an expression of ``function``, as seen from the place of the engine."""
     literal = _literal(node)
     if literal is not _UNKNOWN:
-        return Value(literal, None, True)
+        return Value(literal, known=True)
     static = _static(plan, node, function, 6)
     if static is not _UNKNOWN and _is_final(plan, node, function):
-        return Value(static, None, True)
+        return Value(static, known=True)
     expression = carry(plan, node, function)
     if static is _UNKNOWN:
         static = _default(plan, node, function)
     if static is _UNKNOWN:
-        return Value(None, expression, False)
-    return Value(static, expression, True)
+        return Value(None, expression)
+    return Value(static, expression, known=True, is_default=expression is None)
 
 
 def _literal(node: Node) -> Any:
@@ -62,6 +64,9 @@ def _literal(node: Node) -> Any:
         return {"True": True, "False": False, "None": None}[node.value]
     if isinstance(node, cst.SimpleString):
         return node.evaluated_value
+    if isinstance(node, cst.Tuple | cst.List) and node.elements:
+        values = [_literal(element.value) for element in node.elements]
+        return _UNKNOWN if any(value is _UNKNOWN for value in values) else values
     return _UNKNOWN
 
 
@@ -241,6 +246,10 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
         seen_from_here = plan.flow.variable(name, function)
         if seen_from_here == seen_from_site and (name in plan.imports.meaning or _bound_in_time(plan, name, function)):
             continue
+        incoming = _parameter_with(plan, seen_from_here)
+        if incoming is not None:
+            replacements[name] = incoming
+            continue
         if name == function.self_name and function.class_seen is not None:
             if site.function.self_name is not None and site.function.class_seen is not None:
                 same = plan.flow.family(site.function.class_seen) == plan.flow.family(function.class_seen)
@@ -259,6 +268,19 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
             return None
         replacements[name] = text
     return _substitute(plan, node, replacements)
+
+
+def _parameter_with(plan: Plan, place: Place) -> str | None:
+    """The parameter of the engine's function that receives the same variable from its callers, if there is one."""
+    site = plan.site
+    assert site is not None
+    for name in site.function.params:
+        bindings = plan.flow.by_place.get(("v", id(site.function), name), ())
+        arguments = [b for b in bindings if b.kind == "argument"]
+        if arguments and len(arguments) == len(bindings):
+            if all(plan.flow.place(b.value, b.function) == place for b in arguments):
+                return name
+    return None
 
 
 def _by_definition(plan: Plan, name: str, function: Function, depth: int) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -14,7 +15,7 @@ _INTRODUCTION = (
     "Each decision in a report carries one of these codes; a code is never reused. "
     "`dsmigrate explain MGxxx` prints the same text."
 )
-_WHOLE_FILE = 10_000
+_HUNK = re.compile(r"^@@ .* @@$", re.MULTILINE)
 _OUTCOME = {
     Kind.CONVERTED: "Converted.",
     Kind.KEPT: "Kept as it is.",
@@ -74,8 +75,16 @@ def _example(idea: Idea) -> list[str]:
         return ["## Example", before, "Nothing is written."]
     if idea.after == idea.before:
         return ["## Example", before, "These lines stay as they are."]
-    change = unified(idea.before, idea.after, "train.py", context=_WHOLE_FILE).split("\n", 3)[3]
-    return ["## Before", before, "## After", _fenced(idea.after, "python"), "## As a patch", _fenced(change, "diff")]
+    change = unified(idea.before, idea.after, "train.py", context=1).split("\n", 2)[2]
+    lines = _HUNK.sub("", change).lstrip("\n")
+    return [
+        "## What changes",
+        _fenced(lines, "diff"),
+        "## Before",
+        before,
+        "## After",
+        _fenced(idea.after, "python"),
+    ]
 
 
 def _fenced(text: str, language: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-NO_NEWLINE = "\\ No newline at end of file\n"
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_NO_NEWLINE = "\\ No newline at end of file\n"
+_MANY_LINES = 5000
+"""Up to here, lines that occur often (blank ones) are aligned too: slower, and closer to what a person would mark."""
 
 
 def unified(old: str | None, new: str, path: str, *, context: int = 3) -> str:
@@ -18,11 +21,45 @@ def unified(old: str | None, new: str, path: str, *, context: int = 3) -> str:
     """
     if old == new:
         return ""
-    before = "/dev/null" if old is None else _named("a", path)
-    lines = difflib.unified_diff(
-        _LINE.findall(old or ""), _LINE.findall(new), before, _named("b", path), n=context, lineterm="\n"
-    )
-    return "".join(_closed(lines))
+    before, after = _LINE.findall(old or ""), _LINE.findall(new)
+    name = "/dev/null" if old is None else _named("a", path)
+    return f"--- {name}\n+++ {_named('b', path)}\n" + "".join(_hunks(before, after, context))
+
+
+def gone_lines(diff: str) -> tuple[int, ...]:
+    """Return the 1-based numbers of the old file's lines that a unified diff of one file takes away."""
+    gone: list[int] = []
+    number = 0
+    for line in diff.split("\n")[2:]:
+        hunk = _HUNK.match(line)
+        if hunk:
+            number = int(hunk[1])
+        elif line.startswith("-"):
+            gone.append(number)
+            number += 1
+        elif line.startswith(" "):
+            number += 1
+    return tuple(gone)
+
+
+def _hunks(before: Sequence[str], after: Sequence[str], context: int) -> Iterator[str]:
+    many = len(before) + len(after) > _MANY_LINES
+    for group in SequenceMatcher(None, before, after, autojunk=many).get_grouped_opcodes(context):
+        first, last = group[0], group[-1]
+        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
+        for tag, old_start, old_end, new_start, new_end in group:
+            if tag == "equal":
+                yield from (_closed(" " + line) for line in before[old_start:old_end])
+            else:
+                yield from (_closed("-" + line) for line in before[old_start:old_end])
+                yield from (_closed("+" + line) for line in after[new_start:new_end])
+
+
+def _range(start: int, end: int) -> str:
+    """Return "first line,count" as the format has it: the count left out for one line, the line before for none."""
+    if end - start == 1:
+        return str(start + 1)
+    return f"{start + 1 if end > start else start},{end - start}"
 
 
 def _named(side: str, path: str) -> str:
@@ -32,6 +69,5 @@ def _named(side: str, path: str) -> str:
     return f"{name}\t" if " " in name else name
 
 
-def _closed(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}"
+def _closed(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"

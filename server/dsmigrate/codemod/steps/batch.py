@@ -89,7 +89,7 @@ def _micro_batch(plan: Plan) -> None:
             plan.config["train_micro_batch_size_per_gpu"] = static
         if value.expression is not None:
             plan.set_at_run_time(("train_micro_batch_size_per_gpu",), value.expression, where)
-        if value.expression is not None or static is not None:
+        if value.expression is not None or (static is not None and not value.is_default):
             shown = value.expression if value.expression is not None else str(static)
             plan.converted("MG701", where, f"train_micro_batch_size_per_gpu = {shown}", "the training loader's batch size")
             return

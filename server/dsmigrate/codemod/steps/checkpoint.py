@@ -10,11 +10,12 @@ DeepSpeed's own.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.flow import Binding, argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -81,6 +82,22 @@ IDEAS = (
         Kind.TODO,
     ),
     Idea(
+        "MG507",
+        "A loader of another module got the wrapped model",
+        "Between the old wrap and the engine a helper receives the plain model, whose keys have no 'module.' prefix.",
+        "A state dict of a DDP model has the prefix, one of the plain model has not; whether the helper copes is not known.",
+        "torch.nn.parallel.DistributedDataParallel, state_dict",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG629",
+        "A checkpoint through an open file or buffer",
+        "torch.save and torch.load work on a handle here; DeepSpeed saves to and loads from directories.",
+        "Uploads to object stores and in-memory buffers have to be done with the directory that engine.save_checkpoint wrote.",
+        "deepspeed/runtime/engine.py, save_checkpoint",
+        Kind.TODO,
+    ),
+    Idea(
         "MG628",
         "Weights are gathered for an export at ZeRO 3",
         "GatheredParameters on all ranks around the rank guard, a no-op below stage 3.",
@@ -127,19 +144,34 @@ _LOAD_HELPERS = '''_resume_requests = []
 def read_checkpoint(path):
     """What the script itself put into a DeepSpeed checkpoint; the engine's part is loaded by resume_engine."""
     files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(path)), "*mp_rank_00_model_states.pt")))
+    if not files and os.path.exists(path):
+        raise RuntimeError(f"{path} is no DeepSpeed checkpoint; a file of the DDP script cannot be resumed")
     if not files:
-        raise FileNotFoundError(f"{path} is no DeepSpeed checkpoint (a file of the DDP script cannot be resumed)")
+        raise FileNotFoundError(path)
     _resume_requests.append(os.fspath(path))
     return torch.load(files[0], map_location="cpu", weights_only=False)["script"]
 
 
 def resume_engine(engine):
-    """Load weights and optimizer state of the checkpoint that was read last, if any, on all ranks."""
-    if _resume_requests:
-        path = _resume_requests[-1]
-        _resume_requests.clear()
-        engine.load_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path))
+    """Load weights and optimizer state of the checkpoint that rank 0 read last, if any. All ranks come here."""
+    path = [_resume_requests[-1] if _resume_requests else None]
+    _resume_requests.clear()
+    torch.distributed.broadcast_object_list(path, src=0)
+    if path[0] is not None:
+        engine.load_checkpoint(os.path.dirname(path[0]) or ".", tag=os.path.basename(path[0]))
 '''
+_FILES_TOO = '''    if os.path.isfile(path):  # weights from elsewhere, or a file of the DDP script
+        return torch.load(path, map_location="cpu", weights_only=False)
+'''
+_REMOVE_HELPER = '''def remove_checkpoint(path):
+    """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+'''
+_PARTITIONED = 3
+_SAVED = '"saved by the engine"'
 
 
 @dataclass(slots=True)
@@ -167,6 +199,7 @@ def run(plan: Plan) -> None:
     _loads(plan, found)
     _saves(plan, found)
     _exports(plan, found)
+    _pretrained(plan)
     _late_weights(plan, found)
     _outside_helpers(plan)
     _stray_state(plan, found)
@@ -290,8 +323,24 @@ def _origins(plan: Plan, call: cst.Call) -> list[cst.Call]:
                 if place is None or place in seen:
                     continue
                 seen.add(place)
-                queue.extend((b.value, b.function, depth - 1) for b in plan.flow.by_place.get(place, ()))
+                bindings = plan.flow.by_place.get(place, ())
+                if function is plan.function_of(call):
+                    bindings = _reaching(bindings, plan.tree.statement(call))
+                queue.extend((b.value, b.function, depth - 1) for b in bindings)
     return found
+
+
+def _reaching(bindings: Sequence[Binding], use: Statement) -> list[Binding]:
+    """The bindings of a variable that may hold at a use: the last one before it, with its twins in other branches."""
+    before = [b for b in bindings if b.function is use.function and b.statement.order < use.order]
+    if not before or len(before) == len(bindings) == 1:
+        return list(bindings)
+    last = max(before, key=lambda b: b.statement.order)
+    around = [o for o in last.statement.enclosing() if not o.order < use.order <= o.last_order]
+    if not around:
+        return [last]
+    outermost = around[-1]
+    return [b for b in before if outermost.order < b.statement.order <= outermost.last_order]
 
 
 # -- loading -------------------------------------------------------------------------------------------------------
@@ -305,53 +354,102 @@ def _loads(plan: Plan, found: _Found) -> None:
             plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
                       "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
         return
+    handles = [load for load in found.loads if _is_handle(plan, argument(load, 0, "f"), load)]
+    if handles:
+        for load in handles:
+            plan.todo("MG629", load, "this resume checkpoint is read from an open file: use engine.load_checkpoint(dir, tag)",
+                      "a DeepSpeed checkpoint is a directory")  # fmt: skip
+        plan.facts["keep_weights"] = True
+        return
+    _convert_loads(plan, found)
+    _restore_optimizer(plan, found)
+    _restore_weights(plan, found)
     _need_helpers(plan, loading=True)
-    keys: set[str] = set()
+
+
+def _is_handle(plan: Plan, node: Node | None, call: cst.Call) -> bool:
+    """Whether an argument is an open file or a buffer rather than a path."""
+    if node is None:
+        return True
+    if isinstance(node, cst.Call):
+        return (dotted(node.func) or "").rpartition(".")[2] in ("open", "BytesIO")
+    place = plan.flow.place(node, plan.function_of(call))
+    for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+        value = binding.value
+        if isinstance(value, cst.Call) and (dotted(value.func) or "").rpartition(".")[2] in ("open", "BytesIO", "fdopen"):
+            return True
+    return False
+
+
+def _convert_loads(plan: Plan, found: _Found) -> None:
     for load in found.loads:
         path = argument(load, 0, "f")
-        assert path is not None
         plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [_bare(call.args[0])]))  # type: ignore[attr-defined]
         plan.handled.add(load)
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
-        _file_tests(plan, path, statement.function)
+        if path is not None:
+            _file_tests(plan, path, statement.function)
+
+
+def _restore_optimizer(plan: Plan, found: _Found) -> None:
     resumed_early = False
     for call in found.optimizer_loads:
         statement = plan.tree.statement(call)
         engine = plan.engine_in(call)
         early = plan.is_before_engine(call) or engine is None
-        if isinstance(statement.node, cst.Expr):
-            if early:
-                plan.edits.remove(statement.node)
-                resumed_early = True
-            else:
-                plan.edits.substitute(statement.node, f"resume_engine({engine})")
+        if not isinstance(statement.node, cst.Expr):
+            plan.todo("MG622", statement, "the value of load_state_dict is used; resume_engine gives none", "it has no result")
+            continue
+        guard = _rank_guard(plan, statement)
+        if early:
+            plan.edits.remove(statement.node)
+            resumed_early = True
+        elif guard is not None:
+            plan.edits.remove(statement.node)
+            plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
+        else:
+            plan.edits.substitute(statement.node, f"resume_engine({engine})")
         plan.handled.add(call)
         plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
                        "the optimizer state is spread over the ranks")  # fmt: skip
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
+
+
+def _rank_guard(plan: Plan, statement: Statement) -> Statement | None:
+    """The outermost ``if`` around a statement that lets only some ranks in."""
+    found = None
+    for outer in statement.enclosing():
+        if isinstance(outer.node, cst.If) and _RANKISH.search(plan.code(outer.node.test)):
+            found = outer
+    return found
+
+
+def _restore_weights(plan: Plan, found: _Found) -> None:
+    """Weights of a resumed checkpoint come from the engine; loads before it exists stay, so that plain files work too."""
+    keys: set[str] = set()
     for call in found.model_loads:
         if not set(_origins(plan, call)) & set(found.loads):
             continue
         statement = plan.tree.statement(call)
-        direct = _key(call.args[0].value) if call.args else None
-        if isinstance(statement.node, cst.Expr | cst.Assign) and direct is not None:
-            keys.add(direct)
-            plan.edits.remove(statement.node)
-            plan.handled.add(call)
-            plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
-                           "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
-        elif not plan.is_before_engine(call) and isinstance(statement.node, cst.Expr | cst.Assign):
-            plan.edits.remove(statement.node)
-            plan.handled.add(call)
+        plan.handled.add(call)
+        if plan.is_before_engine(call) or not isinstance(statement.node, cst.Expr | cst.Assign):
             plan.facts["keep_weights"] = True
-            plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
-                           "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
+            plan.facts["files_too"] = True
+            continue
+        key = _key(call.args[0].value) if call.args else None
+        if key is None:
+            plan.facts["keep_weights"] = True
         else:
-            plan.facts["keep_weights"] = True
-            plan.handled.add(call)
+            keys.add(key)
+        strict = argument(call, 1, "strict")
+        if strict is not None and dotted(strict) == "False":
+            plan.facts["not_strict"] = True
+        plan.edits.remove(statement.node)
+        plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
+                       "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
     plan.facts["weight_keys"] = keys
 
 
@@ -391,6 +489,12 @@ def _need_helpers(plan: Plan, *, loading: bool) -> None:
     text = _LOAD_HELPERS if loading else _HELPERS
     if loading:
         plan.need("glob")
+        if plan.facts.get("not_strict"):
+            loaded = "tag=os.path.basename(path[0]))"
+            text = text.replace(loaded, loaded[:-1] + ", load_module_strict=False)")
+        if plan.facts.get("files_too"):
+            mark = "    files = sorted("
+            text = text.replace(mark, _FILES_TOO + mark).replace("; a file of the DDP script cannot be resumed", "")
     if text not in plan.helpers:
         plan.helpers.append(text)
 
@@ -402,6 +506,14 @@ def _saves(plan: Plan, found: _Found) -> None:
     if not found.saves:
         return
     _need_helpers(plan, loading=False)
+    for save in list(found.saves):
+        if _is_handle(plan, save.path, save.call):
+            found.saves.remove(save)
+            plan.todo("MG629", save.call, "this resume checkpoint is written to an open file: use engine.save_checkpoint on all ranks",
+                      "a DeepSpeed checkpoint is a directory")  # fmt: skip
+    if not found.saves:
+        return
+    _read_back(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
     points: set[Node] = set()
@@ -409,13 +521,53 @@ def _saves(plan: Plan, found: _Found) -> None:
         _hollow(plan, save, keep_weights)
         plan.edits.replace(save.call, _request)
         plan.handled.add(save.call)
-        plan.dead_names.add("")
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
         if not _behind_guard(plan, save.statement, points, 4):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+
+
+def _read_back(plan: Plan, found: _Found) -> None:
+    """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
+    for save in found.saves:
+        _file_tests(plan, save.path, save.statement.function)
+        place = plan.flow.place(save.path, save.statement.function)
+        text = plan.code(save.path)
+        for call in plan.tree.calls:
+            if call is save.call or call in plan.handled or not call.args:
+                continue
+            function = plan.function_of(call)
+            first = call.args[0].value
+            same = (place is not None and plan.flow.place(first, function) == place) or (
+                plan.code(first) == text and function is save.statement.function
+            )
+            if not same or isinstance(first, cst.SimpleString):
+                continue
+            if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
+                _need_helpers(plan, loading=True)
+                plan.facts["keep_weights"] = True
+                plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [_bare(c.args[0])]))  # type: ignore[attr-defined]
+                plan.handled.add(call)
+                plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
+                if not found.loads:
+                    plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
+            elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
+                plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
+                          "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+
+
+_HARMLESS_WITH_PATH = frozenset({
+    "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
+    "makedirs", "mkdir", "remove", "unlink", "copyfile", "copy", "copy2", "format", "Path", "save", "is_file", "fspath",
+    "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write",
+})  # fmt: skip
+
+
+def _is_harmless_with_path(call: cst.Call) -> bool:
+    last = (dotted(call.func) or "").rpartition(".")[2]
+    return last in _HARMLESS_WITH_PATH or "log" in last.lower() or "print" in last.lower()
 
 
 def _request(call: Node) -> Node:
@@ -429,14 +581,14 @@ def _hollow(plan: Plan, save: _Save, keep_weights: bool) -> None:
     """Entries that the engine saves itself become None, so that every key is still there."""
     for source, _ in _sources(plan, save.state, save.statement.function, 6):
         for call, kind in _state_calls(plan, source):
-            if call in plan.edits.expressions or (kind == "M" and keep_weights and plan.zero_stage < 3):
+            if call in plan.edits.expressions:
                 continue
-            if kind == "M" and keep_weights:
+            if kind == "M" and keep_weights and plan.zero_stage < _PARTITIONED:
                 continue
-            plan.edits.replace(call, "None")
+            plan.edits.replace(call, _SAVED)
             plan.handled.add(call)
             what = "optimizer state" if kind == "O" else "weights"
-            plan.converted("MG621", call, f"{plan.code(call)} → None: the engine saves the {what}",
+            plan.converted("MG621", call, f"{plan.code(call)} → a note: the engine saves the {what}",
                            "the engine's checkpoint holds it, spread over the ranks")  # fmt: skip
 
 
@@ -450,10 +602,20 @@ def _copies(plan: Plan, save: _Save) -> None:
                 target = plan.code(call.args[1].value)
                 plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
                 plan.converted("MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory")
+        elif names & {"os.replace", "os.rename", "shutil.move"} and len(call.args) >= 2:
+            statement = plan.tree.statement(call)
+            if plan.code(call.args[0].value) == text and statement.function is save.statement.function:
+                target = plan.code(call.args[1].value)
+                if isinstance(statement.node, cst.Expr):
+                    plan.edits.replace(save.path, target)
+                    plan.edits.remove(statement.node)
+                    plan.converted("MG623", call, "the checkpoint is saved under its final name", "it is written later, by all ranks")
         elif names & {"os.remove", "os.unlink"} and plan.function_of(call) is save.statement.function and call.args:
             plan.need("shutil")
-            plan.edits.replace(call.func, "shutil.rmtree")
-            plan.converted("MG623", call, f"{plan.code(call.func)} → shutil.rmtree", "a DeepSpeed checkpoint is a directory")
+            plan.edits.replace(call.func, "remove_checkpoint")
+            if _REMOVE_HELPER not in plan.helpers:
+                plan.helpers.append(_REMOVE_HELPER)
+            plan.converted("MG623", call, f"{plan.code(call.func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
 
 
 def _behind_guard(plan: Plan, statement: Statement, points: set[Node], depth: int) -> bool:
@@ -463,7 +625,8 @@ def _behind_guard(plan: Plan, statement: Statement, points: set[Node], depth: in
     guard = _outermost_doubt(plan, statement)
     function = statement.function
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
-    if guard is None and callers and _is_saver(function):
+    guarded_call = any(_rank_guard(plan, caller) is not None for caller in callers)
+    if callers and (guarded_call or (guard is None and _is_saver(function))):
         done = [_behind_guard(plan, caller, points, depth - 1) for caller in callers]
         return all(done)
     anchor = guard if guard is not None else statement
@@ -558,6 +721,19 @@ def _exports(plan: Plan, found: _Found) -> None:
                   "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
 
 
+def _pretrained(plan: Plan) -> None:
+    """``model.save_pretrained(…)`` exports the weights as well."""
+    for call in plan.tree.calls:
+        func = call.func
+        if isinstance(func, cst.Attribute) and func.attr.value in ("save_pretrained", "save_weights") and plan.is_ours(func.value):
+            if plan.zero_stage == _PARTITIONED:
+                plan.todo("MG628", call, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
+                          "the module holds empty tensors at ZeRO 3")  # fmt: skip
+            else:
+                plan.kept("MG624", call, "this export of the weights stays; it is whole at ZeRO 0, 1 and 2",
+                          "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
+
+
 def _gather(plan: Plan, save: _Save) -> None:
     guard = _outermost_doubt(plan, save.statement)
     anchor = guard if guard is not None else save.statement
@@ -614,6 +790,17 @@ def _outside_helpers(plan: Plan) -> None:
             continue
         if last in ("load_state_dict", "state_dict") or call in plan.handled:
             continue
+        if "load" in last.lower() or "restore" in last.lower():
+            wrapped_before = [
+                arg for arg in call.args
+                if isinstance(arg.value, cst.Name | cst.Attribute)
+                and any(t[0] == "E" and t[1:] in plan.group for t in plan.tags(arg.value))
+                and plan.is_before_engine(arg.value)
+                and any(w.function is plan.function_of(call) and w.statement.order < plan.tree.statement(call).order for w in plan.wraps)
+            ]  # fmt: skip
+            if wrapped_before:
+                plan.todo("MG507", call, f"{text} gets the plain model here; it was wrapped, with keys that begin with 'module.'",
+                          "the engine is made further down")  # fmt: skip
         if any(plan.roles.is_optimizer(arg.value) for arg in call.args):
             plan.todo("MG626", call, f"{text} handles the optimizer state: it has to use engine.save_checkpoint/load_checkpoint",
                       "the optimizer object holds this rank's partition at ZeRO 1-3; saving is collective")  # fmt: skip
@@ -625,5 +812,5 @@ def _stray_state(plan: Plan, found: _Found) -> None:
         if not isinstance(func, cst.Attribute) or func.attr.value != "state_dict" or call in plan.edits.expressions:
             continue
         if plan.roles.is_optimizer(func.value) and call not in plan.handled:
-            plan.note("MG627", Kind.TODO, call, "optimizer.state_dict() holds this rank's part only at ZeRO 1-3",
+            plan.todo("MG627", call, "optimizer.state_dict() holds this rank's part only at ZeRO 1-3",
                       "use engine.save_checkpoint for state that has to come back")  # fmt: skip

@@ -65,10 +65,20 @@ IDEAS = (
         Kind.KEPT,
     ),
     Idea(
+        "MG427",
+        "Scaled gradients were clipped",
+        "clip_grad_norm_ ran on gradients that still carried the loss scale; the engine clips unscaled ones.",
+        "Without scaler.unscale_ the norm is larger by the loss scale, so nearly every step was clipped, by far more than "
+        "the limit says. That is mostly a bug of the script, but the training changes.",
+        "torch.amp examples, gradient clipping",
+        Kind.TODO,
+    ),
+    Idea(
         "MG426",
         "unscale_ stays where gradients are looked at",
         "Code between backward and step that reads or edits p.grad finds unscaled gradients, as before.",
-        "At ZeRO stage 0, without the engine's clipping, the script's own unscale_ is the only one.",
+        "At ZeRO stage 0 the scaler unscales where the script asks for it; a clipping engine would ask a second time, "
+        "which is then without effect.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.KEPT,
     ),
@@ -123,18 +133,19 @@ def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
     if plan.facts.get("managed"):
         return False
     statement = plan.tree.statement(call)
-    own = _path(statement)
-    steps = [plan.tree.statement(c) for c in find_steps(plan) if plan.function_of(c) is statement.function]
-    later = [s for s in steps if s.order > statement.order and _path(s)[: len(own)] == own]
-    if not later:
-        return False
-    step = min(later, key=lambda s: s.order)
-    extra = _path(step)[len(own) :]
-    return any(isinstance(node, cst.If) and _counts(plan, node) for node, _ in extra)
 
+    def gates(path: tuple[tuple[Node, str], ...]) -> tuple[tuple[Node, str], ...]:
+        return tuple(item for item in path if not isinstance(item[0], cst.If) or "%" in plan.code(item[0].test))
 
-def _counts(plan: Plan, node: cst.If) -> bool:
-    return "%" in plan.code(node.test)
+    own = gates(_path(statement))
+    later = [
+        plan.tree.statement(c)
+        for c in find_steps(plan)
+        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
+    ]
+    behind = [gates(_path(s)) for s in later]
+    behind = [path for path in behind if path[: len(own)] == own]
+    return bool(behind) and len(behind[0]) > len(own)
 
 
 def unscale(plan: Plan) -> None:
@@ -150,16 +161,33 @@ def unscale(plan: Plan) -> None:
         if not isinstance(statement.node, cst.Expr):
             continue
         if plan.facts.get("full_gradients") and plan.options.precision == "keep":
-            if not clips:
-                plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
-                          "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
-                continue
-            plan.todo("MG426", statement, "gradients are looked at before the engine unscales them in its step",
-                      "the engine unscales and clips inside step()")  # fmt: skip
+            plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
+                      "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
+            if clips:
+                _unscale_once(plan)
+            continue
         plan.edits.remove(statement.node)
         plan.handled.add(call)
         _mark_twins(plan, statement)
         plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
+
+
+_ONCE = '''
+    def unscale_(self, optimizer):
+        """Once per step: the script and the clipping engine both ask for it."""
+        try:
+            super().unscale_(optimizer)
+        except RuntimeError as error:
+            if "already been called" not in str(error):
+                raise
+'''
+
+
+def _unscale_once(plan: Plan) -> None:
+    """Let the scaler be asked twice: by the script before it looks at gradients, and by the engine before it clips."""
+    for index, helper in enumerate(plan.helpers):
+        if helper.startswith("class EngineGradScaler") and "def unscale_" not in helper:
+            plan.helpers[index] = helper.rstrip("\n") + "\n" + _ONCE
 
 
 def _is_scaler(plan: Plan, node: Node) -> bool:
@@ -227,7 +255,7 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
         assert limit is not None
         value = resolve(plan, limit, plan.function_of(call))
         guard, fine = _guard(plan, call, limit)
-        if not fine or (not value.known and value.expression is None):
+        if not fine or value.is_default or (not value.known and value.expression is None):
             for each in calls:
                 plan.handled.add(each)
                 plan.needs_full_gradients(
@@ -255,12 +283,19 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
         expression = f"{expression} or 0.0" if _is_simple(expression) else f"({expression}) or 0.0"
     if expression is not None:
         plan.set_at_run_time(("gradient_clipping",), expression, calls[0])
+    if plan.facts.get("scaler_used") and plan.options.precision == "keep" and not _unscales(plan):
+        plan.todo("MG427", calls[0], "the script clipped scaled gradients (no unscale_ before it); the engine clips unscaled ones",
+                  "with a live scaler the limit was in effect smaller by the loss scale")  # fmt: skip
     for call in calls:
         _drop(plan, call)
     shown = value.expression or repr(float(static))
     for call in calls:
         plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}",
                        "the engine clips by the global norm right before the step")  # fmt: skip
+
+
+def _unscales(plan: Plan) -> bool:
+    return any(isinstance(c.func, cst.Attribute) and c.func.attr.value == "unscale_" for c in plan.tree.calls)
 
 
 def _is_simple(text: str) -> bool:

@@ -56,9 +56,8 @@ def run(plan: Plan) -> None:
     if kind not in ("Adam", "AdamW", "Adagrad"):
         plan.config["zero_allow_untested_optimizer"] = True
     parameters = plan.code(call.args[0].value)
-    name = plan.site.optimizer
-    plan.edits.substitute(site.statement.node, f"{name} = {parameters}")
-    plan.facts["config_optimizer"] = name
+    plan.edits.remove(site.statement.node)
+    plan.facts["config_optimizer"] = parameters
     plan.note("MG606", Kind.CONVERTED, site.statement, f"{kind} moved into the config", "asked for by --optimizer config")
 
 
@@ -92,10 +91,8 @@ def _obstacle(plan: Plan, made: list[OptimizerSite]) -> str | None:
         if arg.keyword is not None and arg.keyword.value in _NOT_IN_CONFIG:
             continue
         value = resolve(plan, arg.value, only.statement.function)
-        if not value.known and value.expression is None:
+        if value.expression is None and (not value.known or value.is_default):
             return f"{plan.code(arg)} is not known where the engine is made"
-        if isinstance(arg.value, cst.Tuple | cst.List) and value.expression is None:
-            return f"{plan.code(arg)} is not a plain value"
     for binding in plan.flow.bindings:
         if "S" in plan.roles.of(binding.value, binding.function) and binding.kind == "assign":
             if binding.statement.function is site.function and binding.statement.order <= site.order:

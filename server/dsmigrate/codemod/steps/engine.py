@@ -36,7 +36,7 @@ def run(plan: Plan) -> None:
         plan.helpers.append(_FORWARD_HELPER)
         lines.append(f"enter_in_forward({site.model}, {context})")
     moved = plan.facts.get("config_optimizer")
-    given = f"model_parameters={site.optimizer}" if moved else f"optimizer={site.optimizer}"
+    given = f"model_parameters={moved}" if moved else f"optimizer={site.optimizer}"
     targets, end = site.target, "[0]"
     call = f"{targets} = deepspeed.initialize(model={site.model}, {given}, config={config}){end}"
     if len(call) > 110:

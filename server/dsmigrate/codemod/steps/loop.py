@@ -149,6 +149,10 @@ def run(plan: Plan) -> None:
     if not sites.steps:
         raise plan.refuse("MG910", sites.backward[0] if sites.backward else plan.wraps[0].statement,
                           "the optimizer is stepped in another module", "half a conversion would not train")  # fmt: skip
+    for call in (*sites.backward, *sites.steps):
+        if plan.site is not None and plan.function_of(call) is plan.site.function and plan.is_before_engine(call):
+            raise plan.refuse("MG913", call, "backward or step runs before model and optimizer are both there for an engine",
+                              "the engine has to exist before it is used")  # fmt: skip
     for call in sites.backward:
         _retained(plan, call, sites)
         _backward(plan, call)
@@ -627,12 +631,35 @@ def _boundary(plan: Plan, call: cst.Call, sites: _Sites) -> str | None:
         mine, its = path[common:], other[common:]
         if all(isinstance(n, cst.If) and b == "body" for n, b in its) and all(isinstance(n, cst.If) for n, _ in mine):
             tests = [plan.code(n.test) for n, _ in its if isinstance(n, cst.If)]
+            if any(_changes_between(plan, statement, step, n.test) for n, _ in its if isinstance(n, cst.If)):
+                return None
             return " and ".join(f"({t})" if " or " in t else t for t in tests) or "True"
         if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
             loop = mine[0][0]
             if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
                 return f"{plan.code(loop.target)} == {plan.code(loop.iter.args[0].value)} - 1"
     return None
+
+
+def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) -> bool:
+    """Whether anything that a gate's test reads may get another value between backward and gate."""
+    read = {dotted(sub) for sub in descendants(test) if isinstance(sub, cst.Name | cst.Attribute)} - {None}
+    attributes = any(text is not None and "." in text and text.split(".")[0] == first.function.self_name for text in read)
+    for statement in plan.statements_between(first, last):
+        node = statement.node
+        targets: list[Node] = []
+        if isinstance(node, cst.Assign):
+            targets = [t.target for t in node.targets]
+        elif isinstance(node, cst.AugAssign | cst.AnnAssign):
+            targets = [node.target]
+        if any(dotted(t) in read for t in targets):
+            return True
+        if not attributes or isinstance(node, cst.BaseCompoundStatement):
+            continue
+        for sub in descendants(node):
+            if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Attribute) and dotted(sub.func.value) == first.function.self_name:
+                return True
+    return False
 
 
 # -- gradients -----------------------------------------------------------------------------------------------------

@@ -85,6 +85,14 @@ IDEAS = (
         Kind.KEPT,
     ),
     Idea(
+        "MG609",
+        "An optimizer that wraps another",
+        "DeepSpeed asserts that the client optimizer is a torch.optim.Optimizer or a callable.",
+        "Wrappers such as apex's LARC are neither.",
+        "deepspeed/runtime/engine.py, _configure_optimizer",
+        Kind.TODO,
+    ),
+    Idea(
         "MG606",
         "The optimizer moves into the config",
         "--optimizer config: the type and parameters of the script's optimizer are written to the config.",
@@ -100,6 +108,9 @@ def run(plan: Plan) -> None:
     sites = [site for site in plan.roles.optimizers if _is_used(plan, site)]
     untested = False
     for site in sites:
+        if site.call is not None and any(plan.roles.is_optimizer(arg.value) for arg in site.call.args):
+            plan.todo("MG609", site.statement, f"{dotted(site.call.func) or 'this'} wraps another optimizer: DeepSpeed takes torch.optim.Optimizer objects only",
+                      "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
         names = plan.imports.names(site.call.func) if site.call is not None else set()
         last = {name.rpartition(".")[2] for name in names}
         cls = next((plan.tree.classes[n] for n in names if n in plan.tree.classes), None)
@@ -163,7 +174,7 @@ def _after_engine_for_sure(plan: Plan, statement: Statement) -> bool:
     return bool(callers) and not all(plan.is_before_engine(call) for call in callers)
 
 
-def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement) -> bool:
+def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement, depth: int = 4) -> bool:
     """Whether an expression is the trained model, a part of it, or a loop variable over its parameters."""
     root = node
     while isinstance(root, cst.Attribute | cst.Subscript | cst.Call):
@@ -172,6 +183,11 @@ def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement) -> bool:
         root = root.func if isinstance(root, cst.Call) else root.value
     if plan.is_ours(root):
         return True
+    place = plan.flow.place(root, statement.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    if depth and bindings and all(_belongs(plan, b.value, b.statement, depth - 1) for b in bindings if b.kind != "for"):
+        if any(b.kind != "for" for b in bindings):
+            return True
     for outer in statement.enclosing():
         if isinstance(outer.node, cst.For) and isinstance(root, cst.Name):
             names = {sub.value for sub in descendants(outer.node.target) if isinstance(sub, cst.Name)}

@@ -373,7 +373,7 @@ def _from_call(plan: Plan, call: cst.Call, function: object) -> _Region | None:
     enabled: str | bool = True
     if enabled_node is not None:
         value = resolve(plan, enabled_node, function)  # type: ignore[arg-type]
-        if value.known and value.expression is None:
+        if value.known and value.expression is None and not value.is_default:
             enabled = bool(value.static)
         elif value.expression is not None:
             enabled = value.expression
@@ -400,15 +400,17 @@ def _evaluation(plan: Plan) -> None:
 
     training = {plan.function_of(call) for call in find_backward(plan)}
     for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if _is_outside_evaluation(plan, call):
+            for arg in call.args:
+                if isinstance(arg.value, cst.Name | cst.Attribute) and plan.is_engine(arg.value) and not _in_region(plan, statement):
+                    plan.edits.replace(arg.value, f"{plan.code(arg.value)}.module")
+                    plan.converted("MG306", statement, f"{plan.code(arg.value)} → its module: evaluated outside autocast",
+                                   "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+            continue
         if not _calls_engine(plan, call) or plan.is_before_engine(call):
             continue
-        statement = plan.tree.statement(call)
-        covered = any(
-            isinstance(outer.node, cst.With)
-            and any("C" in plan.tags(i.item) or _may_be_autocast(plan, i.item) for i in outer.node.items)
-            for outer in (statement, *statement.enclosing())
-        )
-        if covered or (statement.function in training and not _under_no_grad(plan, statement)):
+        if _in_region(plan, statement) or (statement.function in training and not _under_no_grad(plan, statement)):
             continue
         if not _under_no_grad(plan, statement) and statement.function in training:
             continue
@@ -424,6 +426,21 @@ def _evaluation(plan: Plan) -> None:
             plan.edits.replace(func, f"{plan.code(func)}.module")
         plan.converted("MG306", statement, f"{plan.code(func)}(…) → the engine's module: this forward ran outside autocast",
                        "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+
+
+def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs an evaluation that another module defines."""
+    last = (dotted(call.func) or "").rpartition(".")[2].lower()
+    words = ("evaluate", "validate", "validation", "eval_", "test_model", "run_eval", "estimate_loss")
+    return plan.flow.callee(call) is None and any(word in last for word in words)
+
+
+def _in_region(plan: Plan, statement: Statement) -> bool:
+    return any(
+        isinstance(outer.node, cst.With)
+        and any("C" in plan.tags(i.item) or _may_be_autocast(plan, i.item) for i in outer.node.items)
+        for outer in (statement, *statement.enclosing())
+    )
 
 
 def _may_be_raw(plan: Plan, node: Node) -> bool:
@@ -551,6 +568,33 @@ def _apex(plan: Plan) -> None:
         _apex_initialize(plan, call, scaled)
     if initialised:
         _drop_import_attempts(plan)
+        _amp_state(plan)
+
+
+def _is_passed_on(plan: Plan, name: str) -> bool:
+    """Whether a name is handed to a function or assigned as a value somewhere."""
+    for call in plan.tree.calls:
+        if any(dotted(arg.value) == name for arg in call.args):
+            return True
+    return any(dotted(binding.value) == name for binding in plan.flow.bindings)
+
+
+def _amp_state(plan: Plan) -> None:
+    """``amp.state_dict()`` and ``amp.load_state_dict(…)`` become those of the scaler that replaces apex."""
+    for call in plan.tree.calls:
+        func = call.func
+        if not any(n.startswith("apex.amp.") or n == "apex.amp" for n in plan.imports.names(func)):
+            continue
+        last = (dotted(func) or "").rpartition(".")[2]
+        if last in ("initialize", "scale_loss", "master_params"):
+            continue
+        engine = plan.engine_in(call)
+        if last in ("state_dict", "load_state_dict") and engine is not None and plan.facts.get("amp_scaler"):
+            if not plan.is_before_engine(call):
+                plan.edits.replace(func, f"{engine}.amp_scaler.{last}")
+                plan.converted("MG304", call, f"amp.{last} → {engine}.amp_scaler.{last}", "the scaler replaces apex amp")
+                continue
+        plan.todo("MG304", call, f"amp.{last} does nothing without amp.initialize", "apex amp is not used any more")
 
 
 def _drop_import_attempts(plan: Plan) -> None:
@@ -562,6 +606,8 @@ def _drop_import_attempts(plan: Plan) -> None:
         inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
         tried = [s for s in inner if s.branch == "body" and s.up is statement]
         if len(tried) != 1 or not isinstance(tried[0].node, cst.ImportFrom) or dotted(tried[0].node.module) != "apex":
+            continue
+        if _is_passed_on(plan, "amp"):
             continue
         others = [s.node for s in inner if s is not tried[0]]
         if all(isinstance(o, cst.Raise | cst.Pass) or (isinstance(o, cst.Expr) and isinstance(o.value, cst.Call)) for o in others):
@@ -588,6 +634,8 @@ def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> Non
     node = argument(call, None, "opt_level")
     shown = plan.code(node) if node is not None else '"O1"'
     where = scaled[0] if scaled else statement
+    if where is not statement and where.up is not None and isinstance(where.up.node, cst.If) and where.up.node.orelse is not None:
+        where = where.up
     if level in ("O2", "O3"):
         plan.config["fp16"] = {"enabled": True, "auto_cast": True}
         if condition is not None:

@@ -65,6 +65,14 @@ IDEAS = (
         Kind.KEPT,
     ),
     Idea(
+        "MG207",
+        "Code before the spawn runs in every process",
+        "What the parent did once before mp.spawn (downloads, seeds, files) now happens in each launched process.",
+        "The launcher starts the whole script in every process. Downloads and writes can race; a seed makes all ranks alike.",
+        "torch.multiprocessing.spawn",
+        Kind.TODO,
+    ),
+    Idea(
         "MG206",
         "Ranks from SLURM are handed to DeepSpeed",
         "RANK, WORLD_SIZE and LOCAL_RANK are set from the script's own numbers where srun starts the processes.",
@@ -259,6 +267,31 @@ def _spawn(plan: Plan, call: cst.Call) -> None:
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
                    "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     plan.facts["spawned"] = True
+    _runs_in_every_process(plan, statement)
+
+
+_HEAVY = ("dataset", "download", "prepare", "process", "makedirs", "mkdir", "rmtree", "write", "save", "dump", "load", "reddit")
+_LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
+          "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
+
+
+def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
+    """What stood before the spawn ran once, in the parent; now every process runs it."""
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if statement.function is not spawn.function or statement.order >= spawn.order or call in plan.handled:
+            continue
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
+            continue
+        last = (dotted(call.func) or "").rpartition(".")[2]
+        if last in _LIGHT or not last or (spawn.function.is_module and statement.up is None):
+            continue
+        if "seed" in last:
+            plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
+                      "spawned workers started with their own seeds")  # fmt: skip
+        elif any(word in last.lower() for word in _HEAVY):
+            plan.todo("MG207", statement, f"{last} ran once, in the parent; now every process runs it: guard it by rank and a barrier",
+                      "the launcher starts the whole script in every process")  # fmt: skip
 
 
 def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:

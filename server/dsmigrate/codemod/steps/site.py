@@ -110,7 +110,8 @@ def choose(plan: Plan) -> None:
     if not trained:
         raise _no_optimizer(plan, groups[0][0])
     if len(trained) > 1:
-        names = ", ".join(plan.code(group[0].model) for group in trained if group[0].model is not None)
+        targets = [(_target(plan, group[0]), group[0].model) for group in trained]
+        names = ", ".join(plan.code(target or model) for target, model in targets if target is not None or model is not None)
         raise plan.refuse(
             "MG901",
             trained[1][0].statement,

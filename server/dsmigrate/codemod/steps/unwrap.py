@@ -36,6 +36,15 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG506",
+        "Copies and averages take the module",
+        "deepcopy, torch.save and EMA helpers get engine.module instead of the engine.",
+        "The engine holds locks and process groups and cannot be copied or pickled; helpers of other modules unwrap by "
+        "testing for DistributedDataParallel, which the engine is not.",
+        "measured against DeepSpeed 0.19.8",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG505",
         "Modes and private switches of the wrapper",
         "engine.train() and engine.eval() return nothing, engine.training is always True, DDP's private methods are gone.",
@@ -63,6 +72,8 @@ def run(plan: Plan) -> None:
             for sub in descendants(head):
                 if isinstance(sub, cst.Call):
                     _isinstance(plan, sub, statement)
+                    _whole_engine(plan, sub, statement)
+                    _already_wrapped(plan, sub, statement)
                 elif isinstance(sub, cst.IfExp):
                     _choice(plan, sub, statement)
                 elif isinstance(sub, cst.Attribute) and sub.attr.value == "module":
@@ -133,6 +144,45 @@ def _isinstance(plan: Plan, call: cst.Call, statement: Statement) -> None:
                    "the engine is no DistributedDataParallel")  # fmt: skip
 
 
+def _whole_engine(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """Copying and pickling want the module, and so do averaging helpers of other modules that test for DDP by type."""
+    last = (dotted(call.func) or "").rpartition(".")[2]
+    base = call.func.value if isinstance(call.func, cst.Attribute) else None
+    text = dotted(call.func) or ""
+    copies = last == "deepcopy" or bool(plan.imports.names(call.func) & {"torch.save"})
+    averages = (
+        last in ("update", "update_parameters", "update_attr", "set", "step")
+        and base is not None
+        and ("ema" in text.lower() or "swa" in text.lower() or "N" in plan.tags(base))
+        and plan.flow.callee(call) is None
+    )
+    if not copies and not averages:
+        return
+    for arg in call.args[:1] if copies else call.args:
+        value = arg.value
+        if isinstance(value, cst.Name | cst.Attribute) and plan.is_engine(value) and value not in plan.edits.expressions:
+            if "N" in plan.tags(value):
+                continue
+            name = plan.code(value)
+            plan.edits.replace(value, f"{name}.module")
+            plan.converted("MG506", statement, f"{last}({name}) → {name}.module", "the engine itself cannot be copied or pickled")
+
+
+def _already_wrapped(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """``hasattr(model, "module")`` between the wrap and the engine was true: it is not wrapped there any more."""
+    if dotted(call.func) != "hasattr" or len(call.args) != 2 or isinstance(plan.tree.parent.get(call), cst.IfExp):
+        return
+    name = call.args[1].value
+    model = call.args[0].value
+    if not isinstance(name, cst.SimpleString) or name.evaluated_value != "module":
+        return
+    wrapped = any(tag[0] == "E" and tag[1:] in plan.group for tag in plan.tags(model))
+    own = any(w.function is statement.function for w in plan.wraps)
+    if wrapped and own and plan.is_before_engine(model) and _after_wrap(plan, statement):
+        plan.edits.replace(call, "True")
+        plan.converted("MG501", statement, f"{plan.code(call)} → True", "it was wrapped here, and is so again further down")
+
+
 def _is_kept_model(plan: Plan, node: Node) -> bool:
     tags = plan.tags(node)
     return bool(tags) and all(tag[1:] not in plan.group for tag in tags if tag[0] in "ER") and any(
@@ -180,9 +230,15 @@ def _choice(plan: Plan, node: cst.IfExp, statement: Statement) -> None:
 def _asks_the_object(plan: Plan, test: Node) -> bool:
     """Whether a test looks at the object itself (``hasattr``, ``isinstance``) and so stays right."""
     return any(
-        isinstance(sub, cst.Call) and dotted(sub.func) in ("hasattr", "isinstance", "type", "is_parallel", "is_ddp")
+        isinstance(sub, cst.Call)
+        and (dotted(sub.func) in ("hasattr", "isinstance", "type") or _test_of_this_file(plan, sub))
         for sub in descendants(test)
     )
+
+
+def _test_of_this_file(plan: Plan, call: cst.Call) -> bool:
+    """Whether a test such as is_parallel(model) is defined here, where it is made right for the engine."""
+    return plan.flow.callee(call) is not None and any(plan.is_ours(arg.value) for arg in call.args)
 
 
 def _module(plan: Plan, node: cst.Attribute, statement: Statement) -> None:
@@ -192,8 +248,6 @@ def _module(plan: Plan, node: cst.Attribute, statement: Statement) -> None:
     tags = plan.tags(base)
     if not any(tag[0] in "ER" and tag[1:] in plan.group for tag in tags):
         return
-    if _asked_around(plan, node, statement):
-        return
     wrapped = any(tag[0] == "E" and tag[1:] in plan.group for tag in tags)
     if wrapped and plan.is_before_engine(base) and _after_wrap(plan, statement):
         plan.edits.replace(node, lambda updated: updated.value)  # type: ignore[attr-defined]
@@ -202,6 +256,8 @@ def _module(plan: Plan, node: cst.Attribute, statement: Statement) -> None:
         if isinstance(assign, cst.Assign) and assign.value is node and plan.code(assign.targets[0].target) == plan.code(base):
             plan.edits.remove(assign)
         plan.converted("MG501", statement, f"{plan.code(node)} → {plan.code(base)}", "the model is not wrapped yet here")
+    elif _asked_around(plan, node, statement):
+        return
     elif wrapped and _may_be_raw(plan, base):
         text = plan.code(base)
         plan.edits.replace(node, f'getattr({text}, "module", {text})')

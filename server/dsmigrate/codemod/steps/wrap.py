@@ -12,10 +12,10 @@ from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
 _DROPPED = {
-    "device_ids": "the engine uses the process's current device",
-    "output_device": "the engine uses the process's current device",
+    "device_ids": "the engine uses the device of LOCAL_RANK",
+    "output_device": "the engine uses the device of LOCAL_RANK",
     "dim": "unused for one device per process",
-    "find_unused_parameters": "the engine copes with unused parameters (ignore_unused_parameters)",
+    "find_unused_parameters": "unused parameters do not stop the engine (ignore_unused_parameters)",
     "bucket_cap_mb": "it sizes DDP's buckets; ZeRO has reduce_bucket_size",
     "gradient_as_bucket_view": "it is about DDP's buckets",
     "static_graph": "it is about DDP's reducer",
@@ -64,8 +64,13 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
             site.model = site.target
     elif isinstance(node, cst.Assign) and len(node.targets) == 1 and node.value is wrap.call:
         target = plan.code(node.targets[0].target)
-        if plan.code(model) == target:
+        spread = _spread_lines(plan, wrap, target)
+        if plan.code(model) == target and spread:
+            plan.edits.substitute(node, *spread)
+        elif plan.code(model) == target:
             plan.edits.remove(node)
+        elif spread:
+            plan.edits.insert_after(statement.line_node, *spread)
     elif isinstance(node, cst.Assign) and isinstance(node.value, cst.IfExp):
         # `model = DDP(model) if distributed else model`
         target = plan.code(node.targets[0].target)
@@ -80,6 +85,29 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
         f"{plan.code(wrap.call.func)}(…) → the model itself; deepspeed.initialize wraps it",
         "the engine replaces the DDP wrapper",
     )
+
+
+def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
+    """Rank 0's weights for all ranks, where DDP's constructor sent them, if they are copied before the engine is made."""
+    site = plan.site
+    assert site is not None
+    if wrap.function is not site.function:
+        return []
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if statement.function is not site.function or not wrap.statement.order < statement.order <= site.order:
+            continue
+        last = (dotted(call.func) or "").rpartition(".")[2].lower()
+        copies = last in ("deepcopy", "state_dict", "averagedmodel", "clone") or "ema" in last
+        subjects = [arg.value for arg in call.args]
+        if isinstance(call.func, cst.Attribute):
+            subjects.append(call.func.value)
+        if copies and any(plan.is_ours(subject) for subject in subjects):
+            plan.need("torch")
+            plan.converted("MG109", wrap.statement, "rank 0's weights are sent to all ranks here, as DDP did when it was made",
+                           "they are copied before the engine, which broadcasts them too, is made")  # fmt: skip
+            return [f"for tensor in {target}.state_dict().values():", "    torch.distributed.broadcast(tensor.data, src=0)"]
+    return []
 
 
 def _inner(call: Node) -> Node:
@@ -129,7 +157,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
     if dropped:
         reasons = "; ".join(dict.fromkeys(_DROPPED[name] for name in dropped if name in _DROPPED))
         plan.note("MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments")
-    if broadcast and _has_batch_norm(plan):
+    if broadcast and not wrap.is_apex and _has_batch_norm(plan) and not _synchronised(plan):
         plan.kept(
             "MG104",
             wrap.statement,
@@ -148,13 +176,30 @@ def _has_batch_norm(plan: Plan) -> bool:
     return found
 
 
+def _synchronised(plan: Plan) -> bool:
+    """Whether BatchNorm is synchronised without a condition, so that its statistics are equal on all ranks."""
+    for call in plan.tree.calls:
+        if (dotted(call.func) or "").rpartition(".")[2] in ("convert_sync_batchnorm", "convert_syncbn_model"):
+            if not any(isinstance(o.node, cst.If) for o in plan.tree.statement(call).enclosing()):
+                return True
+    return False
+
+
+def may_have_buffers(plan: Plan) -> bool:
+    """Whether the model may hold buffers: registered here, in a BatchNorm, or made in another module."""
+    if _has_batch_norm(plan):
+        return True
+    return any((dotted(call.func) or "").endswith("register_buffer") for call in plan.tree.calls)
+
+
 def _model_is_here(plan: Plan) -> bool:
     """Whether the layers of the model can be seen in this file: a Module subclass, or layers of torch.nn put together."""
     if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
         return True
     for binding in plan.flow.bindings:
         if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {f"R{k}" for k in plan.group}:
-            if any(name.startswith("torch.nn.") for name in plan.imports.names(binding.value.func)):
+            names = plan.imports.names(binding.value.func)
+            if any(name.startswith("torch.nn.") and "Parallel" not in name and "SyncBatchNorm" not in name for name in names):
                 return True
     return False
 

@@ -1,0 +1,115 @@
+"""MG108-MG110: what DDP did by the way: moving inputs to the device, spreading buffers, leaving unused parameters alone."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.loop import find_backward
+from dsmigrate.codemod.steps.wrap import may_have_buffers
+from dsmigrate.codemod.tree import Statement
+
+IDEAS = (
+    Idea(
+        "MG108",
+        "Inputs are no longer moved to the device",
+        "DDP with device_ids copied the inputs of forward to its device; the engine takes them where they are.",
+        "A batch that is never moved by the script would meet a model on another device.",
+        "torch/nn/parallel/distributed.py, _to_kwargs",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG109",
+        "Buffers are spread once",
+        "DDP's constructor sent rank 0's buffers to all ranks; a loop after deepspeed.initialize does.",
+        "initialize broadcasts parameters but not buffers. Buffers filled at random (a queue) or by rank 0 alone would differ.",
+        "engine-semantics 15",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG110",
+        "Parameters that no rank uses get weight decay",
+        "Under DDP with find_unused_parameters such parameters keep no gradient and stay as they are.",
+        "The engine's optimizer sees a zero gradient for them, so weight decay and momentum move them.",
+        "engine-semantics 8",
+        Kind.KEPT,
+    ),
+)
+_MOVES = re.compile(r"\.to\(|\.cuda\(|device|\.xpu\(|prefetch|collate|\.npu\(")
+_MAKERS = frozenset({"randn", "rand", "zeros", "ones", "randint", "tensor", "arange", "empty", "full", "as_tensor", "from_numpy"})
+
+
+def run(plan: Plan) -> None:
+    """Say or mend what DDP did beside averaging gradients."""
+    _inputs(plan)
+    _buffers(plan)
+    _unused(plan)
+
+
+def _moves_inputs(plan: Plan) -> bool:
+    """Whether the wrap moved inputs: DDP with device_ids, or DataParallel."""
+    return any(
+        (ids := argument(wrap.call, 1, "device_ids")) is not None and dotted(ids) != "None" for wrap in plan.wraps
+    ) or bool(plan.roles.data_parallel)
+
+
+def _inputs(plan: Plan) -> None:
+    if not _moves_inputs(plan):
+        return
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if statement.function not in training or not isinstance(call.func, cst.Name | cst.Attribute):
+            continue
+        if not plan.is_engine(call.func):
+            continue
+        text = plan.code(statement.function.node) if not statement.function.is_module else _loop_text(plan, statement)
+        made = [arg for arg in call.args if _is_made_here(plan, arg.value)]
+        for arg in made:
+            engine = plan.code(call.func)
+            plan.edits.replace(arg.value, f"{plan.code(arg.value)}.to({engine}.device)")
+            plan.converted("MG108", statement, "the input is moved to the engine's device", "DDP moved it")
+        if not made and call.args and not _MOVES.search(text):
+            plan.todo("MG108", statement, f"move the inputs to {plan.code(call.func)}.device: DDP did, the engine does not",
+                      "nothing in this function moves them")  # fmt: skip
+            return
+
+
+def _loop_text(plan: Plan, statement: Statement) -> str:
+    outer = [o for o in statement.enclosing() if isinstance(o.node, cst.For | cst.While)]
+    return plan.code(outer[-1].node if outer else plan.tree.module)
+
+
+def _is_made_here(plan: Plan, node: cst.CSTNode) -> bool:
+    """``torch.randn(20, 10)`` without a device."""
+    if not isinstance(node, cst.Call):
+        return False
+    names = plan.imports.names(node.func)
+    made = any(name.startswith("torch.") and name.rpartition(".")[2] in _MAKERS for name in names)
+    return made and argument(node, None, "device") is None
+
+
+def _buffers(plan: Plan) -> None:
+    site = plan.site
+    if site is None or not may_have_buffers(plan):
+        return
+    plan.need("torch")
+    plan.after_engine[:0] = [
+        f"for buffer in {site.target}.module.buffers():",
+        "    torch.distributed.broadcast(buffer.data, src=0)",
+    ]
+    plan.converted("MG109", plan.wraps[0].statement, "rank 0's buffers are sent to all ranks once, as DDP did when it was made",
+                   "deepspeed.initialize broadcasts parameters only")  # fmt: skip
+
+
+def _unused(plan: Plan) -> None:
+    for wrap in plan.wraps:
+        value = argument(wrap.call, None, "find_unused_parameters")
+        if value is not None and dotted(value) != "False":
+            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step now get weight decay and momentum",
+                      "DDP with find_unused_parameters left them alone")  # fmt: skip

@@ -1,0 +1,1 @@
+"""One test module per step of the codemod."""

@@ -1,0 +1,339 @@
+"""The process group, the launcher, environment variables and rank options."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import check_kept, check_refused, check_section, convert, script
+
+DEVICE = """
+local_rank = int(os.environ["LOCAL_RANK"])
+rank = dist.get_rank()
+torch.cuda.set_device(local_rank)
+"""
+
+
+def group(line: str) -> str:
+    return line + DEVICE
+
+
+def test_a_store_of_its_own_is_refused() -> None:
+    source = script(group=group('dist.init_process_group("nccl", store=dist.TCPStore("host", 1), rank=0, world_size=2)'))
+    check_refused(source, "MG903", "store=", "store of its own")
+
+
+def test_star_arguments_are_refused() -> None:
+    source = script(group=group("dist.init_process_group(**vars(args))"))
+    check_refused(source, "MG903", "**vars(args)", "star arguments")
+
+
+def test_the_context_of_mp_spawn_is_refused() -> None:
+    source = script(end="context = mp.spawn(main, nprocs=2, join=False)\ncontext.join()")
+    check_refused(source, "MG913", "context = mp.spawn", "result of mp.spawn")
+
+
+def test_barriers_and_destroy_stay() -> None:
+    text = "dist.barrier()\nif dist.is_initialized():\n    dist.destroy_process_group()\n"
+    check_kept("end", text)
+
+
+def test_collectives_of_metrics_stay() -> None:
+    check_kept("end", "total = torch.zeros(1).cuda()\ndist.all_reduce(total)\ntotal /= dist.get_world_size()\n")
+
+
+def test_other_environment_variables_stay() -> None:
+    check_kept("resume", 'os.environ["NCCL_DEBUG"] = "INFO"\nos.environ["TOKENIZERS_PARALLELISM"] = "false"\n')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('dist.init_process_group("nccl")', 'deepspeed.init_distributed(dist_backend="nccl")'),
+        ('dist.init_process_group(backend="nccl")', 'deepspeed.init_distributed(dist_backend="nccl")'),
+        ("dist.init_process_group()", "deepspeed.init_distributed()"),
+        (
+            'dist.init_process_group(backend="nccl" if torch.cuda.is_available() else "gloo")',
+            'deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo")',
+        ),
+        ('dist.init_process_group("nccl", "env://")', 'deepspeed.init_distributed(dist_backend="nccl")'),
+        ('dist.init_process_group("nccl", init_method="env://")', 'deepspeed.init_distributed(dist_backend="nccl")'),
+        (
+            'dist.init_process_group("nccl", init_method="tcp://127.0.0.1:23456")',
+            'deepspeed.init_distributed(dist_backend="nccl")',
+        ),
+        (
+            'dist.init_process_group("nccl", timeout=datetime.timedelta(hours=2))',
+            'deepspeed.init_distributed(dist_backend="nccl", timeout=datetime.timedelta(hours=2))',
+        ),
+        (
+            'dist.init_process_group("nccl", device_id=torch.device("cuda", 0))',
+            'deepspeed.init_distributed(dist_backend="nccl")',
+        ),
+        (
+            'dist.init_process_group("nccl", world_size=int(os.environ["WORLD_SIZE"]), rank=int(os.environ["RANK"]))',
+            'deepspeed.init_distributed(dist_backend="nccl")',
+        ),
+        (
+            'torch.distributed.init_process_group(backend="nccl")',
+            'deepspeed.init_distributed(dist_backend="nccl")',
+        ),
+    ],
+)
+def test_every_form_of_init_process_group(before: str, after: str) -> None:
+    migrated = check_section("group", group(before), group(after), imports="import datetime")
+    migrated.said("MG201", before, Kind.CONVERTED)
+
+
+def test_a_name_imported_by_itself_is_known() -> None:
+    check_section(
+        "group",
+        group('init_process_group(backend="nccl")'),
+        group('deepspeed.init_distributed(dist_backend="nccl")'),
+        imports="from torch.distributed import init_process_group",
+    )
+
+
+def test_an_address_from_an_option_comes_from_the_launcher() -> None:
+    migrated = check_section(
+        "group",
+        group('dist.init_process_group("nccl", init_method=args.dist_url, world_size=args.world_size, rank=args.rank)'),
+        group(
+            'deepspeed.init_distributed(dist_backend="nccl")\n'
+            "args.rank = deepspeed.comm.get_rank()\nargs.world_size = deepspeed.comm.get_world_size()"
+        ),
+        options='parser.add_argument("--dist-url", default="tcp://127.0.0.1:23456")\n'
+        'parser.add_argument("--rank", type=int, default=0)\nparser.add_argument("--world-size", type=int, default=1)',
+    )
+    assert "init_method=args.dist_url" in migrated.said("MG201", "args.dist_url").message
+
+
+def test_ranks_read_from_the_launcher_are_not_read_again() -> None:
+    check_section(
+        "group",
+        """
+        rank = int(os.environ["RANK"])
+        world_size = int(os.environ["WORLD_SIZE"])
+        local_rank = int(os.environ["LOCAL_RANK"])
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        torch.cuda.set_device(local_rank)
+        """,
+        """
+        rank = int(os.environ["RANK"])
+        world_size = int(os.environ["WORLD_SIZE"])
+        local_rank = int(os.environ["LOCAL_RANK"])
+        deepspeed.init_distributed(dist_backend="nccl")
+        torch.cuda.set_device(local_rank)
+        """,
+    )
+
+
+def test_a_file_of_its_own_is_the_meeting_point_still() -> None:
+    migrated = convert(group=group('dist.init_process_group("gloo", init_method="file:///tmp/rendezvous")'))
+    assert 'init_method="file:///tmp/rendezvous"' in migrated.section("group")
+
+
+def test_a_group_made_in_a_helper_is_converted_there() -> None:
+    migrated = convert(
+        helpers="""
+            def setup(backend):
+                if "RANK" in os.environ:
+                    dist.init_process_group(backend, init_method="env://")
+                    dist.barrier()
+                return int(os.environ.get("LOCAL_RANK", 0))
+            """,
+        group='local_rank = setup("nccl")\nrank = dist.get_rank()\n',
+    )
+    assert "        deepspeed.init_distributed(dist_backend=backend)\n        dist.barrier()" in migrated.section("helpers")
+
+
+def test_a_group_made_in_another_module_is_left_to_it() -> None:
+    migrated = convert(imports="from launch import setup", group="local_rank = setup()\nrank = dist.get_rank()\n")
+    assert "deepspeed.init_distributed" not in migrated.code
+    migrated.said("MG205", "model = DDP(", Kind.KEPT)
+
+
+@pytest.mark.parametrize("name", ["MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK"])
+def test_a_variable_of_the_launcher_becomes_a_default(name: str) -> None:
+    migrated = check_section(
+        "resume", f'os.environ["{name}"] = str(args.epochs)', f'os.environ.setdefault("{name}", str(args.epochs))'
+    )
+    migrated.said("MG203", name, Kind.CONVERTED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'parser.add_argument("--local_rank", type=int)',
+            'parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))',
+        ),
+        (
+            'parser.add_argument("--local-rank", default=0, type=int)',
+            'parser.add_argument("--local_rank", "--local-rank", default=int(os.environ.get("LOCAL_RANK", 0)), type=int)',
+        ),
+        (
+            'parser.add_argument("--local_rank", default=-1, type=int)',
+            'parser.add_argument("--local_rank", "--local-rank", default=int(os.environ.get("LOCAL_RANK", -1)), type=int)',
+        ),
+        (
+            'parser.add_argument("--local_rank", type=int, default=os.getenv("LOCAL_RANK", 0))',
+            None,
+        ),
+    ],
+)
+def test_the_local_rank_option(before: str, after: str | None) -> None:
+    migrated = convert(options=before, group='dist.init_process_group("nccl")\nlocal_rank = args.local_rank\nrank = 0')
+    assert (after or before) in migrated.code
+    if after is not None:
+        migrated.said("MG204", before, Kind.CONVERTED)
+    assert migrated.result.launch == (
+        "torchrun --nproc_per_node 2 train.py",
+        "deepspeed --num_gpus 2 train.py",
+    )
+
+
+def test_a_script_without_the_option_is_launched_without_it() -> None:
+    assert convert().result.launch[1] == "deepspeed --num_gpus 2 --no_local_rank train.py"
+
+
+SPAWNED = """
+def worker(gpu, world_size, epochs, args):
+    dist.init_process_group("nccl", init_method="tcp://localhost:23456", rank=gpu, world_size=world_size)
+    torch.cuda.set_device(gpu)
+    loader = DataLoader(Digits("train"), batch_size=32)
+    model = DDP(Net().cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "mp.spawn(worker, args=(size, 10, args), nprocs=size, join=True)",
+            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
+        ),
+        (
+            "mp.spawn(worker, nprocs=size, args=(size, 10, args))",
+            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
+        ),
+        (
+            "mp.spawn(fn=worker, args=(size, 10, args), nprocs=size)",
+            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
+        ),
+        (
+            "torch.multiprocessing.spawn(worker, (size, 10, args), size)",
+            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
+        ),
+        (
+            "torch.multiprocessing.spawn(worker, (args.size, 10, args), args.size)",
+            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
+        ),
+    ],
+)
+def test_every_form_of_mp_spawn(before: str, after: str) -> None:
+    migrated = convert(
+        helpers=SPAWNED,
+        options='parser.add_argument("--size", type=int, default=2)',
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end=f"size = torch.cuda.device_count()\n{before}",
+    )
+    assert after in migrated.section("end")
+    assert "spawn" not in migrated.section("end")
+    migrated.said("MG202", before, Kind.CONVERTED)
+    assert (
+        '    deepspeed.init_distributed(dist_backend="nccl")\n'
+        "    gpu = deepspeed.comm.get_rank()\n    world_size = deepspeed.comm.get_world_size()\n"
+    ) in migrated.section("helpers")
+
+
+def test_a_spawned_worker_with_a_node_rank_gets_the_size_of_its_node() -> None:
+    migrated = convert(
+        helpers="""
+            def worker(gpu, ngpus, args):
+                args.rank = args.rank * ngpus + gpu
+                dist.init_process_group("nccl", init_method=args.url, rank=args.rank, world_size=args.world_size)
+                torch.cuda.set_device(gpu)
+                model = DDP(Net().cuda(gpu), device_ids=[gpu])
+                optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+                for x, y in DataLoader(Digits("train"), batch_size=32):
+                    optimizer.zero_grad()
+                    loss = F.cross_entropy(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+            """,
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end="""
+            ngpus = torch.cuda.device_count()
+            args.world_size = ngpus * args.world_size
+            mp.spawn(worker, nprocs=ngpus, args=(ngpus, args))
+            """,
+    )
+    assert 'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), args)' in migrated.section("end")
+    assert "args.rank = deepspeed.comm.get_rank()" in migrated.section("helpers")
+
+
+def test_a_spawn_under_a_flag_stays_under_it() -> None:
+    migrated = convert(
+        helpers=SPAWNED,
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end="""
+            size = torch.cuda.device_count()
+            if args.distributed:
+                mp.spawn(worker, args=(size, 10, args), nprocs=size)
+            else:
+                worker(0, 1, 10, args)
+            """,
+    )
+    assert (
+        'if args.distributed:\n    worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)\n'
+        "else:\n    worker(0, 1, 10, args)\n"
+    ) in migrated.section("end")
+
+
+def test_ranks_of_slurm_are_handed_to_deepspeed() -> None:
+    migrated = convert(
+        group="""
+            rank = int(os.environ["SLURM_PROCID"])
+            local_rank = int(os.environ["SLURM_LOCALID"])
+            dist.init_process_group("nccl", rank=rank, world_size=int(os.environ["SLURM_NTASKS"]))
+            torch.cuda.set_device(local_rank)
+            """
+    )
+    code = migrated.section("group")
+    before, _, _ = code.partition("deepspeed.init_distributed(")
+    assert 'os.environ.setdefault("RANK", str(rank))' in before
+    assert 'os.environ.setdefault("WORLD_SIZE", str(int(os.environ["SLURM_NTASKS"])))' in before
+    assert 'os.environ.setdefault("LOCAL_RANK"' in before
+    migrated.said("MG206", "dist.init_process_group", Kind.CONVERTED)
+
+
+def test_the_device_of_a_slurm_task_is_the_one_that_the_script_chose() -> None:
+    migrated = convert(
+        group="""
+            rank = int(os.environ["SLURM_PROCID"])
+            local_rank = rank % torch.cuda.device_count()
+            torch.cuda.set_device(local_rank)
+            dist.init_process_group("nccl", rank=rank, world_size=int(os.environ["SLURM_NTASKS"]))
+            """
+    )
+    assert 'os.environ.setdefault("LOCAL_RANK", str(local_rank))' in migrated.section("group")
+
+
+def test_an_address_under_slurm_is_still_used() -> None:
+    migrated = convert(
+        group="""
+            rank = int(os.environ["SLURM_PROCID"])
+            local_rank = int(os.environ["SLURM_LOCALID"])
+            host = os.environ["SLURM_LAUNCH_NODE_IPADDR"]
+            dist.init_process_group("nccl", init_method=f"tcp://{host}:29500", rank=rank,
+                                    world_size=int(os.environ["SLURM_NTASKS"]))
+            """
+    )
+    assert 'f"tcp://{host}:29500"' in migrated.section("group") or "MASTER_ADDR" in migrated.section("group")

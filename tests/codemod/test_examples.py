@@ -1,0 +1,197 @@
+"""Every code of the catalogue has an example, and the example does what the catalogue says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsmigrate.codemod.catalogue import ideas
+from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.model import Idea, Kind, Options, Status
+from tests.codemod.checks import migrate_example
+
+EXAMPLES = Path(__file__).parents[2] / "server" / "dsmigrate" / "codemod" / "examples"
+WITHOUT = {
+    "MG999": "a failed audit is a fault of dsmigrate itself; no script triggers it",
+    "MG998": "an internal error, which only tests/migration plants",
+}
+# The lines that the change with the example's own code has to cover, by their text.
+LINES: dict[str, tuple[str, ...]] = {
+    "MG101": ("    model = DDP(model)",),
+    "MG102": ("        model = nn.DataParallel(model)",),
+    "MG103": ("        bucket_cap_mb=50,", "        find_unused_parameters=True,"),
+    "MG104": ("    model = DistributedDataParallel(model)",),
+    "MG105": ("    teacher = DDP(Net().cuda(), device_ids=[local_rank])",),
+    "MG106": ("    model = DDP(Net().cuda(), mixed_precision=half)",),
+    "MG107": ("from contextlib import nullcontext", "from torch.nn.parallel import DistributedDataParallel"),
+    "MG201": ("        timeout=datetime.timedelta(minutes=60),",),
+    "MG202": ("    mp.spawn(worker, args=(world_size, 10), nprocs=world_size, join=True)",),
+    "MG203": ('    os.environ["MASTER_ADDR"] = "localhost"', '    os.environ["MASTER_PORT"] = "12355"'),
+    "MG204": ('    parser.add_argument("--local_rank", type=int, default=-1, help="set by the launcher")',),
+    "MG205": ("    model = DDP(Net().to(device))",),
+    "MG206": ('    dist.init_process_group("nccl", rank=rank, world_size=world_size)',),
+    "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
+    "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
+    "MG303": ("        scaler.update()",),
+    "MG304": (
+        '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")',
+        "        with amp.scale_loss(loss, optimizer) as scaled_loss:",
+    ),
+    "MG305": ("    model = model.bfloat16()",),
+    "MG306": ("    losses = [F.cross_entropy(model(x.cuda()), y.cuda()) for x, y in loader]",),
+    "MG307": ('        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step >= 500):',),
+    "MG308": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
+    "MG401": ("        loss.backward()",),
+    "MG402": ("        optimizer.step()",),
+    "MG403": ("        for param in model.parameters():", "            param.grad = None"),
+    "MG404": ("            optimizer.step()",),
+    "MG405": ("        with contextlib.nullcontext() if boundary else model.no_sync():",),
+    "MG406": ("        loss.backward()",),
+    "MG407": ("        optimizer.step()",),
+    "MG408": ("        optimizer.zero_grad()  # drops the unfinished window of the last epoch",),
+    "MG409": ("            param.grad.add_(param.detach().sign(), alpha=1e-4)  # L1 penalty",),
+    "MG410": ("        biggest = max(p.grad.abs().max().item() for p in model.parameters())",),
+    "MG421": ("        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.5)",),
+    "MG422": ("        grad_norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",),
+    "MG423": ("        nn.utils.clip_grad_value_(model.parameters(), 0.1)",),
+    "MG424": ("        nn.utils.clip_grad_norm_(model.parameters(), 0.1 if step < 500 else 1.0)",),
+    "MG425": ("        scaler.unscale_(optimizer)",),
+    "MG426": ("        scaler.unscale_(optimizer)",),
+    "MG501": ("    head = model.module.layers[2]",),
+    "MG502": ("    return model.module if isinstance(model, DDP) else model",),
+    "MG503": ("    raw_model = model.module if ddp else model",),
+    "MG504": ("    return sum(p.numel() for p in model.module.layers.parameters())",),
+    "MG505": (
+        "    model._set_static_graph()",
+        "    net = model.eval()",
+        '    print(sum(losses) / len(losses), "training" if model.training else "evaluating")',
+    ),
+    "MG601": ("    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)",),
+    "MG602": ("    optimizer = Lamb(model.parameters(), lr=4e-3, weight_decay=0.02)",),
+    "MG603": ('    optimizer = build_optimizer("adamw", model, lr=3e-4)',),
+    "MG604": ("    model = DDP(Net().cuda(), device_ids=[local_rank])",),
+    "MG605": ('            optimizer.add_param_group({"params": model.module.layers[0].parameters(), "lr": 1e-5})',),
+    "MG606": ("    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4, betas=(0.9, 0.95))",),
+    "MG607": ("        model.module.layers[0].requires_grad_(epoch >= 2)",),
+    "MG608": ("    optimizer = torch.optim.AdamW([*model.parameters(), *criterion.parameters()], lr=3e-4)",),
+    "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
+    "MG622": (
+        '        checkpoint = torch.load(resume, map_location="cpu")',
+        '        model.module.load_state_dict(checkpoint["model"])',
+        '        optimizer.load_state_dict(checkpoint["optimizer"])',
+    ),
+    "MG623": ("    if os.path.isfile(path):", '                shutil.copyfile(path, "runs/good.pt")'),
+    "MG624": ('        torch.save(model.module.state_dict(), "model.pt")',),
+    "MG625": ("    model.module.load_state_dict(pretrained, strict=False)",),
+    "MG626": ('        save_checkpoint(model, optimizer, epoch, "checkpoints")',),
+    "MG627": ('        moments = optimizer.state_dict()["state"]',),
+    "MG628": ('        torch.save(model.module.state_dict(), "model.pt")',),
+    "MG701": (
+        "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
+    ),
+    "MG702": ("    model = DDP(Net().cuda(), device_ids=[local_rank])",),
+    "MG703": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
+    "MG704": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
+    "MG705": ("    best = copy.deepcopy(model.module)",),
+    "MG706": ("    optimizer = torch.optim.AdamW([",),
+    "MG707": ("        update_ema(ema, model.module)",),
+    "MG708": ('    model = torch.compile(model, mode="max-autotune")',),
+    "MG709": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
+    "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
+    "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
+    "MG902": ("        second.step()",),
+    "MG903": (
+        "    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=3e-4)",
+    ),
+    "MG904": (
+        '        model, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, config="ds_config.json")',
+    ),
+    "MG905": ("        F.cross_entropy(logits, y.cuda()).backward(retain_graph=True)",),
+    "MG906": ("        optimizer.step(closure)",),
+    "MG907": ("    accelerator = Accelerator()",),
+    "MG910": ("    model = DDP(Net().cuda())",),
+    "MG911": ("    model = DDP(Net().cuda())",),
+    "MG912": ("        loss.backward()",),
+    "MG913": ("    loss.backward()",),
+}
+IDEAS = [idea for idea in ideas() if idea.code not in WITHOUT]
+CONVERTED = [idea for idea in IDEAS if idea.after]
+REFUSED = [idea for idea in IDEAS if not idea.after and idea.code != "MG900"]
+
+
+def by_code(found: list[Idea], **known: str) -> pytest.MarkDecorator:
+    """One case per idea; ``known`` gives the reason why a code fails for now."""
+    cases = [
+        pytest.param(
+            idea, id=idea.code, marks=[pytest.mark.xfail(reason=known[idea.code])] if idea.code in known else []
+        )
+        for idea in found
+    ]
+    return pytest.mark.parametrize("idea", cases)
+
+
+@by_code(IDEAS)
+def test_each_code_has_an_example_of_readable_size(idea: Idea) -> None:
+    assert idea.before
+    lines = idea.before.splitlines()
+    assert 15 <= len(lines) <= 55
+    assert max(map(len, lines[1:])) <= 120
+    assert idea.before.endswith("\n")
+    assert idea.code in LINES
+
+
+def test_each_example_belongs_to_a_code() -> None:
+    known = {idea.code for idea in IDEAS}
+    assert {path.name.partition(".")[0] for path in EXAMPLES.iterdir()} == known
+    assert set(LINES) == known
+
+
+def test_only_refusals_have_no_after_side() -> None:
+    assert {idea.code for idea in IDEAS if not idea.after} == {idea.code for idea in IDEAS if idea.kind is Kind.REFUSED}
+
+
+@by_code(CONVERTED, MG204="bug 9: the line of --local_rank is too long")
+def test_the_output_is_the_after_side(idea: Idea) -> None:
+    migrated = migrate_example(idea.before)
+    assert migrated.code == idea.after, f"python -m tests.codemod.update_examples {idea.code}"
+    assert max(map(len, migrated.code.splitlines()[1:])) <= 120
+
+
+@by_code(CONVERTED, MG308="bug 25", MG404="bug 25", MG603="bug 25")
+def test_the_example_gives_its_code_on_its_lines(idea: Idea) -> None:
+    migrated = migrate_example(idea.before)
+    kinds = {change.kind for change in migrated.changes if change.code == idea.code}
+    assert idea.kind in kinds, migrated.told()
+    for line in LINES[idea.code]:
+        migrated.said(idea.code, line)
+
+
+@by_code(CONVERTED, MG709="bug 21: the stage of the config is taken for a contradiction")
+def test_the_example_shows_little_else(idea: Idea) -> None:
+    """An example of one idea needs no person for another one."""
+    migrated = migrate_example(idea.before)
+    todos = {change.code for change in migrated.changes if change.kind is Kind.TODO}
+    assert todos <= {idea.code}, migrated.told()
+
+
+@by_code(REFUSED)
+def test_a_refused_example_is_refused_on_its_line(idea: Idea) -> None:
+    migrated = migrate_example(idea.before)
+    assert migrated.result.status is Status.REFUSED, migrated.told()
+    assert [change.code for change in migrated.changes] == [idea.code]
+    (line,) = LINES[idea.code]
+    change = migrated.said(idea.code, line, Kind.REFUSED)
+    assert change.message
+    assert change.reason
+
+
+def test_a_python_2_script_is_an_error_on_its_line() -> None:
+    (idea,) = (idea for idea in IDEAS if idea.code == "MG900")
+    result = migrate_source(idea.before.encode(), path="train.py", options=Options())
+    assert result.status is Status.ERROR
+    (change,) = result.changes
+    (line,) = LINES["MG900"]
+    assert idea.before.splitlines()[change.line - 1] == line
+    assert change.code == "MG900"
+    assert "Python 2" in change.message

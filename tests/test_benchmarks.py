@@ -1,0 +1,87 @@
+"""The corpus table measures what it says it does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from tests.benchmarks import corpus_table
+from tests.benchmarks.leftovers import leftovers
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("engine.backward(loss)\nengine.step()\nlr_scheduler.step()\n", ()),
+        ("isinstance(model, DistributedDataParallel)\ntorch.optim.SGD(p)\n", ()),
+        ("os.environ['RANK'] = '0'\nmp.spawn(main)\n", ()),
+        ("mp.spawn(main)\n", ("1: mp.spawn",)),
+        ("from torch.nn.parallel import DistributedDataParallel as W\nm = W(m)\n", ("2: DDP wrap",)),
+        ("torch.nn.parallel.DistributedDataParallel(m)\n", ("1: DDP wrap",)),
+        ("import torch.distributed as d\nd.init_process_group('nccl')\n", ("2: init_process_group",)),
+        (
+            "loss.backward()\nself.optimizer.step()\nopt.step()\n",
+            ("1: loss.backward()", "2: optimizer.step()", "3: optimizer.step()"),
+        ),
+        ("s = GradScaler()\ngrad_scaler.scale(loss)\n", ("1: GradScaler", "2: scaler.scale")),
+        ("with model.no_sync():\n    clip_grad_norm_(p, 1)\n", ("1: no_sync", "2: clip_grad_norm_")),
+        ("m.require_backward_grad_sync = False\n", ("1: require_backward_grad_sync",)),
+        ("m, o = amp.initialize(m, o)\n", ("1: amp.initialize",)),
+    ],
+)
+def test_leftover_idioms_are_found_without_the_codemods_own_eyes(source: str, found: tuple[str, ...]) -> None:
+    assert leftovers(source) == found
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, folder: Path, output: bytes, *changes: Change) -> corpus_table.Row:
+    """Examine a script with a codemod that gives ``output`` for it."""
+    source = b"model = DDP(model)\nloss.backward()\n"
+    (folder / "train.py").write_bytes(source)
+    diff = "--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,2 @@\n model = DDP(model)\n-loss.backward()\n+x\n"
+
+    def migrate_source(given: bytes, *, path: str, options: Options) -> FileResult:  # noqa: ARG001
+        if given != source:
+            return FileResult(path, Status.UNCHANGED)
+        return FileResult(path, Status.CONVERTED, changes, diff, output, {})
+
+    monkeypatch.setattr(corpus_table, "migrate_source", migrate_source)
+    return corpus_table.examine(folder / "train.py", folder)
+
+
+SAID = Change("MG401", Kind.CONVERTED, 2, 2, "backward", "")
+
+
+def test_a_good_output_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = planted(monkeypatch, tmp_path, b"import loss\nloss\n", SAID)
+    assert row.sound
+    assert row.finished
+    assert row.idempotent
+
+
+def test_each_fault_of_an_output_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planted(monkeypatch, tmp_path, b"def (\n", SAID).compiles is False
+    assert planted(monkeypatch, tmp_path, b"model = DDP(model)\nloss.backward()\n", SAID).idempotent is False
+    assert planted(monkeypatch, tmp_path, b"ghost\n", SAID).undefined == ("ghost",)
+    assert planted(monkeypatch, tmp_path, b"import x\n").uncovered == (2,)
+    assert planted(monkeypatch, tmp_path, b"import x\nx.backward()\n", SAID).leftover == ("2: loss.backward()",)
+
+
+def test_a_crash_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object, **__: object) -> FileResult:
+        raise RuntimeError("planted")
+
+    (tmp_path / "train.py").write_bytes(b"x = 1\n")
+    monkeypatch.setattr(corpus_table, "migrate_source", crash)
+    row = corpus_table.examine(tmp_path / "train.py", tmp_path)
+    assert (row.status, row.sound) == ("crash", False)
+    assert row.crash.startswith("RuntimeError: planted (")
+
+
+def test_every_example_is_sound_and_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(__file__).parents[1] / "examples"
+    assert corpus_table.main([str(folder), "--json", "--jobs", "1"]) == 0
+    rows = [corpus_table.Row(**row) for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert [row.script for row in rows if row.counts and not row.finished] == []
