@@ -22,7 +22,9 @@ def undefined_names(tree: ast.Module) -> set[str]:
 def unused_imports(tree: ast.Module) -> set[str]:
     """Imports that nothing uses, as pyflakes writes them: ``module.name``, ``module.name as local``, ``module``."""
     return {
-        str(message.message_args[0]) for message in checker.Checker(tree).messages if isinstance(message, messages.UnusedImport)
+        str(message.message_args[0])
+        for message in checker.Checker(tree).messages
+        if isinstance(message, messages.UnusedImport)
     }
 
 

@@ -8,7 +8,7 @@ statements gets a ``pass``, or goes with its header where the header does nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import libcst as cst
 
@@ -83,7 +83,15 @@ class Edits:
     def touched(self) -> set[Node]:
         """Every node on the way from the module to an edit."""
         keys: set[Node] = set()
-        for table in (self.expressions, self.statements, self.before, self.after, self.dissolved, self.comments, self.surrounded):
+        for table in (
+            self.expressions,
+            self.statements,
+            self.before,
+            self.after,
+            self.dissolved,
+            self.comments,
+            self.surrounded,
+        ):
             keys.update(table)
         keys |= self.twins
         found: set[Node] = set()
@@ -97,7 +105,7 @@ class Edits:
     def apply(self) -> cst.Module:
         """The edited module."""
         module = self.tree.module
-        return cast(cst.Module, module.visit(_Rewriter(self, self.touched())))
+        return module.visit(_Rewriter(self, self.touched()))
 
     def parse(self, lines: Sequence[str]) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
         """Statements from source text, in the file's own indentation and newline style."""
@@ -200,7 +208,9 @@ class _Rewriter(cst.CSTTransformer):
         edit = self.edits.expressions.get(original_node)
         if edit is not None:
             return edit(updated_node)
-        if isinstance(updated_node, cst.IndentedBlock | cst.Module):
+        if isinstance(updated_node, cst.IndentedBlock):
+            return close_gaps(updated_node)
+        if isinstance(updated_node, cst.Module):
             return close_gaps(updated_node)
         if isinstance(updated_node, cst.SimpleStatementSuite):
             return self._leave_suite(cast(cst.SimpleStatementSuite, original_node), updated_node)
@@ -217,11 +227,13 @@ class _Rewriter(cst.CSTTransformer):
         if not body:
             return updated.with_changes(body=[_EmptiedPass()])
         if any(not isinstance(item, cst.SimpleStatementLine) for item in body if isinstance(item, cst.BaseStatement)):
-            return cst.IndentedBlock([_as_line(item) for item in body])
+            return cst.IndentedBlock([cast(cst.BaseStatement, _as_line(item)) for item in body])
         smalls: list[cst.BaseSmallStatement] = []
         for item in body:
             smalls.extend(item.body if isinstance(item, cst.SimpleStatementLine) else [item])  # type: ignore[list-item]
-        return cst.IndentedBlock([cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for small in smalls])
+        return cst.IndentedBlock(
+            [cst.SimpleStatementLine([small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for small in smalls]
+        )
 
     def _small(self, originals: Sequence[Node], updated: Sequence[Node]) -> list[Node] | None:
         """The small statements after editing, or None where none of them was replaced or removed."""
@@ -258,9 +270,7 @@ class _Rewriter(cst.CSTTransformer):
     def _with_neighbours(self, original: Node, lines: list[Node]) -> Node | cst.FlattenSentinel[Node]:
         before = self.edits.parse(self.edits.before.get(original, ()))
         after = self.edits.parse(self.edits.after.get(original, ()))
-        comments = [
-            cst.EmptyLine(comment=cst.Comment(f"# {text}")) for text in self.edits.comments.get(original, ())
-        ]
+        comments = [cst.EmptyLine(comment=cst.Comment(f"# {text}")) for text in self.edits.comments.get(original, ())]
         if comments:
             lines[0] = lines[0].with_changes(leading_lines=[*lines[0].leading_lines, *comments])  # type: ignore[attr-defined]
         if before:
@@ -285,9 +295,7 @@ class _Rewriter(cst.CSTTransformer):
         everything = [*before, *lines, *after]
         return everything[0] if len(everything) == 1 else cst.FlattenSentinel(everything)
 
-    def _leave_compound(
-        self, original: Node, updated: cst.BaseCompoundStatement
-    ) -> Node | cst.FlattenSentinel[Node]:
+    def _leave_compound(self, original: Node, updated: cst.BaseCompoundStatement) -> Node | cst.FlattenSentinel[Node]:
         lines = self.edits.statements.get(original)
         if lines is not None:
             new = [_as_line(item) for item in self.edits.parse(lines)]
@@ -303,7 +311,9 @@ class _Rewriter(cst.CSTTransformer):
                     return self._with_neighbours(original, [simplified])
                 return self._with_neighbours(original, simplified)
         if isinstance(updated, cst.With) and _is_emptied(updated.body):
-            return self._with_neighbours(original, [placeholder([*updated.leading_lines, *_carried_from(updated.body)])])
+            return self._with_neighbours(
+                original, [placeholder([*updated.leading_lines, *_carried_from(updated.body)])]
+            )
         return self._with_neighbours(original, [updated])
 
     def _simplify_if(self, original: Node, updated: cst.If) -> cst.If | list[Node]:
@@ -315,7 +325,9 @@ class _Rewriter(cst.CSTTransformer):
             if carried and isinstance(body, cst.IndentedBlock):
                 body = body.with_changes(footer=[*body.footer, *carried])
             updated = updated.with_changes(orelse=None, body=body)
-        elif isinstance(orelse, cst.If) and _is_emptied(orelse.body) and orelse.orelse is None and _is_pure(orelse.test):
+        elif (
+            isinstance(orelse, cst.If) and _is_emptied(orelse.body) and orelse.orelse is None and _is_pure(orelse.test)
+        ):
             updated = updated.with_changes(orelse=None)
             orelse = None
         if _is_emptied(updated.body) and orelse is None and _is_pure(updated.test):
@@ -339,12 +351,14 @@ def _bare(body: Node) -> Node:
     if isinstance(body, cst.SimpleStatementSuite):
         return cst.IndentedBlock([cst.SimpleStatementLine(body.body)])
     if isinstance(body, cst.IndentedBlock):
-        return cst.IndentedBlock([
-            item.with_changes(leading_lines=[], trailing_whitespace=cst.TrailingWhitespace())
-            if isinstance(item, cst.SimpleStatementLine)
-            else item.with_changes(leading_lines=[])
-            for item in body.body
-        ])
+        return cst.IndentedBlock(
+            [
+                item.with_changes(leading_lines=[], trailing_whitespace=cst.TrailingWhitespace())
+                if isinstance(item, cst.SimpleStatementLine)
+                else item.with_changes(leading_lines=[])
+                for item in body.body
+            ]
+        )
     return body
 
 
@@ -367,7 +381,9 @@ def _branch(compound: Node, branch: str) -> list[Node]:
         if suite.header.comment is not None:
             header = [cst.EmptyLine(comment=suite.header.comment)]
     leading = [*compound.leading_lines, *header]  # type: ignore[attr-defined]
-    if not body or all(isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], _EmptiedPass) for line in body):
+    if not body or all(
+        isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], _EmptiedPass) for line in body
+    ):
         return [placeholder(leading)]
     first = body[0]
     body[0] = first.with_changes(leading_lines=[*leading, *first.leading_lines])  # type: ignore[attr-defined]
@@ -380,26 +396,29 @@ def close_gaps(block: _Block) -> _Block:
     """Drop the placeholders of removed statements; their comments go to the next statement or to the footer."""
     if not any(_is_placeholder(item) for item in block.body):
         return block
-    kept: list[cst.BaseStatement] = []
+    kept: list[Any] = []
     carried: list[cst.EmptyLine] = []
-    for item in block.body:
+    for found in block.body:
+        item: Any = found
         if _is_placeholder(item):
-            leading = item.leading_lines  # type: ignore[union-attr]
+            leading: Sequence[cst.EmptyLine] = item.leading_lines
             if _comments(leading) or (not carried and leading and any(line.comment is None for line in leading)):
                 carried.extend(leading)
             continue
         if carried:
-            own = list(item.leading_lines)  # type: ignore[union-attr]
+            own: list[cst.EmptyLine] = list(item.leading_lines)
             if _comments(carried):
                 item = item.with_changes(leading_lines=[*carried, *own])
             elif not own:
                 item = item.with_changes(leading_lines=carried)
             carried = []
-        kept.append(cast(cst.BaseStatement, item))
-    comments = [line for line in carried if line.comment is not None]
+        kept.append(item)
+    comments: list[cst.EmptyLine] = [line for line in carried if line.comment is not None]
     if isinstance(block, cst.Module):
         return block.with_changes(body=kept, footer=[*comments, *block.footer])
-    footer = [cst.EmptyLine(indent=True, comment=line.comment, newline=line.newline) for line in comments]
+    footer: list[cst.EmptyLine] = [
+        cst.EmptyLine(indent=True, comment=line.comment, newline=line.newline) for line in comments
+    ]
     if not kept:
         leading = [cst.EmptyLine(indent=True, comment=line.comment, newline=line.newline) for line in comments]
         return block.with_changes(body=[_pass_line(leading)])

@@ -184,10 +184,10 @@ class Flow:
             if other.star:
                 return None
             position += 1
-        params = self.positional(function, call)
+        params = self.positional(function)
         return params[position] if position < len(params) else None
 
-    def positional(self, function: Function, call: cst.Call | None = None) -> tuple[str, ...]:
+    def positional(self, function: Function) -> tuple[str, ...]:
         """Parameters that positional arguments fill: without ``self`` for methods."""
         if function.owner is not None and isinstance(function.node, cst.FunctionDef):
             static = any(dotted(d.decorator) == "staticmethod" for d in function.node.decorators)

@@ -18,9 +18,7 @@ _GAP = 6
 
 def add_needed(plan: Plan) -> None:
     """Insert missing imports, each into its own group, and helper definitions behind the imports."""
-    missing = [
-        (module, text) for module, text in sorted(plan.needed_imports.items()) if not _is_imported(plan, module)
-    ]
+    missing = [(module, text) for module, text in sorted(plan.needed_imports.items()) if not _is_imported(plan, module)]
     run = _first_run(plan)
     first = plan.tree.top.statements[0] if plan.tree.top.statements else None
     for module, text in missing:
@@ -149,7 +147,11 @@ class _DropNames(cst.CSTTransformer):
             return item
         kept = []
         for alias in item.names:
-            local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else dotted(alias.name)
+            local = (
+                alias.asname.name.value
+                if alias.asname and isinstance(alias.asname.name, cst.Name)
+                else dotted(alias.name)
+            )
             if local in self.names:
                 self.dropped.add(str(local))
             else:
@@ -171,4 +173,4 @@ def drop_unused(module: cst.Module, names: Iterable[str]) -> tuple[cst.Module, s
     if not wanted:
         return module, set()
     visitor = _DropNames(wanted)
-    return module.visit(visitor), visitor.dropped  # type: ignore[return-value]
+    return module.visit(visitor), visitor.dropped

@@ -145,7 +145,7 @@ def _rewrite(plan: Plan, source: SourceText, path: str, python: ast.Module) -> F
     if problem is not None:
         change = Change("MG999", Kind.REFUSED, 1, 1, problem, "dsmigrate's own audit failed; the file is left as it is")
         return FileResult(path, Status.REFUSED, (change,))
-    if source.newline != "\n" and module.default_newline != source.newline:
+    if source.newline not in ("\n", module.default_newline):
         code = code.replace("\n", source.newline)
     changes = _covering(source.text, code, sorted(plan.changes, key=lambda c: (c.line, c.code)))
     todos = any(change.kind is Kind.TODO for change in changes)
@@ -207,7 +207,10 @@ def _covering(before: str, after: str, changes: list[Change]) -> list[Change]:
     for line in audit.uncovered_lines(before, after, changes):
         near = min(
             range(len(changes)),
-            key=lambda k: (min(abs(changes[k].line - line), abs(changes[k].end_line - line)), changes[k].kind is not Kind.CONVERTED),
+            key=lambda k: (
+                min(abs(changes[k].line - line), abs(changes[k].end_line - line)),
+                changes[k].kind is not Kind.CONVERTED,
+            ),
         )
         change = changes[near]
         if change.end_line + 1 == line:

@@ -17,7 +17,6 @@ from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
 from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
 
-
 _COMMENT_WIDTH = 100
 
 
@@ -131,7 +130,7 @@ class Plan:
 
     def header_end(self, statement: Statement) -> int:
         """The last line of a compound statement's header."""
-        inner = [s for s in self.tree.statements[statement.order + 1 : statement.last_order + 1]]
+        inner = list(self.tree.statements[statement.order + 1 : statement.last_order + 1])
         return max(statement.line, inner[0].line - 1) if inner and inner[0].line > statement.line else statement.line
 
     def converted(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
@@ -226,9 +225,9 @@ class Plan:
     def engine_in(self, node: Node) -> str | None:
         """The source text by which the engine is known where a node stands, or None."""
         statement = self.tree.statement(node)
-        return self.engine_name(statement.function, statement)
+        return self.engine_name(statement.function)
 
-    def engine_name(self, function: Function, statement: Statement | None = None) -> str | None:
+    def engine_name(self, function: Function) -> str | None:
         """The name of the engine in a function: the variable that is called there, else any that holds it."""
         candidates: dict[str, int] = {}
         scope: Function | None = function

@@ -25,29 +25,35 @@ DDP_NAMES = frozenset({
     "DistributedDataParallel",
     "nn.parallel.DistributedDataParallel",
 })  # fmt: skip
-DATA_PARALLEL_NAMES = frozenset({
-    "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel",
-    "torch.nn.parallel.data_parallel.DataParallel",
-    "nn.DataParallel",
-})
-SCALER_NAMES = frozenset({
-    "torch.cuda.amp.GradScaler",
-    "torch.amp.GradScaler",
-    "torch.cuda.amp.grad_scaler.GradScaler",
-    "torch.amp.grad_scaler.GradScaler",
-    "torch.cpu.amp.GradScaler",
-    "GradScaler",
-})
-AUTOCAST_NAMES = frozenset({
-    "torch.autocast",
-    "torch.amp.autocast",
-    "torch.cuda.amp.autocast",
-    "torch.cpu.amp.autocast",
-    "torch.amp.autocast_mode.autocast",
-    "torch.cuda.amp.autocast_mode.autocast",
-    "autocast",
-})
+DATA_PARALLEL_NAMES = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.data_parallel.DataParallel",
+        "nn.DataParallel",
+    }
+)
+SCALER_NAMES = frozenset(
+    {
+        "torch.cuda.amp.GradScaler",
+        "torch.amp.GradScaler",
+        "torch.cuda.amp.grad_scaler.GradScaler",
+        "torch.amp.grad_scaler.GradScaler",
+        "torch.cpu.amp.GradScaler",
+        "GradScaler",
+    }
+)
+AUTOCAST_NAMES = frozenset(
+    {
+        "torch.autocast",
+        "torch.amp.autocast",
+        "torch.cuda.amp.autocast",
+        "torch.cpu.amp.autocast",
+        "torch.amp.autocast_mode.autocast",
+        "torch.cuda.amp.autocast_mode.autocast",
+        "autocast",
+    }
+)
 
 # Calls and methods that give the same model back (possibly moved, cast, compiled or converted in place).
 PASS_METHODS = frozenset({
@@ -59,7 +65,9 @@ PASS_CALLS = re.compile(
     r"|trace|optimize|freeze|nvfuser|convert_syncbn|SyncBatchNorm)$"
 )
 _OPTIMIZER_WORD = re.compile(r"optim(?!al)", re.IGNORECASE)
-_OPTIMIZER_NAME = re.compile(r"^(?:_?optim(?:izer)?s?\d*|opt|opti|\w*_optim(?:izer)?|optim(?:izer)?_\w+|\w+_opt|optimiser)$")
+_OPTIMIZER_NAME = re.compile(
+    r"^(?:_?optim(?:izer)?s?\d*|opt|opti|\w*_optim(?:izer)?|optim(?:izer)?_\w+|\w+_opt|optimiser)$"
+)
 _SCHEDULER_WORD = re.compile(r"sched|warmup_?lr|lr_?warm|annealing", re.IGNORECASE)
 _EMA_WORD = re.compile(r"(?:^|[._])ema|averagedmodel|modelema|model_ema", re.IGNORECASE)
 
@@ -204,7 +212,10 @@ def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
         cls = roles.flow.tree.classes.get(name)
         if cls is not None:
             return _class_is_optimizer(cls, roles)
-        if head in {"torch.optim", "torch.optim._multi_tensor", "optim", "torch.distributed.optim"} and last[:1].isupper():
+        if (
+            head in {"torch.optim", "torch.optim._multi_tensor", "optim", "torch.distributed.optim"}
+            and last[:1].isupper()
+        ):
             return True
         if last in KNOWN_OPTIMIZER_CLASSES:
             return True
@@ -212,15 +223,18 @@ def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
             return True
         lowered = last.lower()
         if (
-            _OPTIMIZER_WORD.search(lowered)
+            not last[:1].isupper()
+            and _OPTIMIZER_WORD.search(lowered)
             and not _SCHEDULER_WORD.search(lowered)
-            and re.match(r"^_*(?:create|build|get|make|configure|prepare|setup|init|construct|load)?_?\w*optim", lowered)
+            and re.match(
+                r"^_*(?:create|build|get|make|configure|prepare|setup|init|construct|load)?_?\w*optim", lowered
+            )
             and not lowered.startswith(("load_state", "save", "adjust", "update", "step", "optimize", "zero", "set_"))
             and not re.search(r"param|group|state|args|config|name|wd|dtype", lowered)
         ):
             return True
     func = call.func
-    # getattr(torch.optim, name)(...) and optim.__dict__[name](...)
+    # A class of torch.optim chosen by name, through getattr or the module's dictionary.
     if isinstance(func, cst.Call) and dotted(func.func) == "getattr" and func.args:
         return roles.flow.imports.is_from_package(func.args[0].value, "torch.optim")
     if isinstance(func, cst.Subscript) and isinstance(func.value, cst.Attribute):
@@ -365,9 +379,7 @@ def _seed_by_use(roles: Roles, *, bound_too: bool = False) -> bool:
 
 def _bindings_to(roles: Roles, place: Place) -> list[Binding]:
     return [
-        b
-        for b in roles.flow.by_place.get(place, ())
-        if not (isinstance(b.value, cst.Name) and b.value.value == "None")
+        b for b in roles.flow.by_place.get(place, ()) if not (isinstance(b.value, cst.Name) and b.value.value == "None")
     ]
 
 
@@ -437,7 +449,11 @@ def through(roles: Roles, node: Node) -> Node:
     """The model inside ``model.to(device)``, ``torch.compile(model)``, ``SyncBatchNorm.convert…(model)`` and such."""
     while isinstance(node, cst.Call):
         func = node.func
-        if isinstance(func, cst.Attribute) and func.attr.value in PASS_METHODS and not _is_module_name(roles, func.value):
+        if (
+            isinstance(func, cst.Attribute)
+            and func.attr.value in PASS_METHODS
+            and not _is_module_name(roles, func.value)
+        ):
             node = func.value
             continue
         text = dotted(func)
@@ -454,7 +470,7 @@ def _is_module_name(roles: Roles, node: Node) -> bool:
 
 
 def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:
-    flow, imports = roles.flow, roles.flow.imports
+    flow = roles.flow
     if isinstance(node, cst.Name):
         return set(roles.env.get(flow.variable(node.value, function), ()))
     if isinstance(node, cst.Attribute):

@@ -284,7 +284,7 @@ class Tree:
         self._suite(node, node.body, function, statement, "body")
 
     def _class(self, node: cst.ClassDef, function: Function, statement: Statement) -> None:
-        from dsmigrate.codemod.names import dotted  # noqa: PLC0415 - names builds on this module
+        from dsmigrate.codemod.names import dotted
 
         bases = tuple(name for base in node.bases if (name := dotted(base.value)) is not None)
         self.classes[node.name.value] = Class(node.name.value, node, bases)
@@ -303,7 +303,7 @@ class Tree:
             function.global_names.update(item.name.value for item in node.names)
         elif isinstance(node, cst.Import | cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
             for alias in node.names:
-                name = alias.asname.name if alias.asname is not None else alias.name
+                name: Node = alias.asname.name if alias.asname is not None else alias.name
                 while isinstance(name, cst.Attribute):
                     name = name.value
                 if isinstance(name, cst.Name):

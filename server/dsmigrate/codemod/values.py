@@ -15,7 +15,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import Place, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
-from dsmigrate.codemod.tree import Function, Node, descendants
+from dsmigrate.codemod.tree import Function, Node, descendants, semantic_children
 
 _BUILTINS = frozenset({"int", "float", "bool", "max", "min", "str", "len", "abs", "round", "True", "False", "None"})
 _UNKNOWN = object()
@@ -81,7 +81,10 @@ def _is_rebound(plan: Plan, node: Node, function: Function) -> bool:
     if place is None or len(plan.flow.by_place.get(place, ())) != 1:
         return True
     for statement in plan.tree.statements:
-        if isinstance(statement.node, cst.AugAssign) and plan.flow.place(statement.node.target, statement.function) == place:
+        if (
+            isinstance(statement.node, cst.AugAssign)
+            and plan.flow.place(statement.node.target, statement.function) == place
+        ):
             return True
     # `exec` and `globals()` may change any module-level name (nanoGPT's configurator).
     if place[1] == id(plan.tree.top):
@@ -112,7 +115,7 @@ def _static(plan: Plan, node: Node, function: Function, depth: int) -> Any:
             return _static(plan, bindings[0][0], bindings[0][1], depth - 1)
         values = [_static(plan, v, f, depth - 1) for v, f in bindings]
         if not bindings:
-            return _parameter_default(plan, node.value, function)
+            return _parameter_default(node.value, function)
         return values[0] if values and all(v == values[0] for v in values) else _UNKNOWN
     if isinstance(node, cst.BinaryOperation):
         left, right = _static(plan, node.left, function, depth - 1), _static(plan, node.right, function, depth - 1)
@@ -142,7 +145,7 @@ def _arithmetic(operator: Node, left: float, right: float) -> Any:
     return _UNKNOWN
 
 
-def _parameter_default(plan: Plan, name: str, function: Function) -> Any:
+def _parameter_default(name: str, function: Function) -> Any:
     if not isinstance(function.node, cst.FunctionDef):
         return _UNKNOWN
     params = function.node.params
@@ -321,7 +324,7 @@ def _bound_in_time(plan: Plan, name: str, function: Function) -> bool:
         return True
     first = min(b.statement.order for b in bindings)
     last = max(b.statement.order for b in bindings)
-    if first <= site.order and (last <= site.order or _stable_after(plan, name)):
+    if first <= site.order and (last <= site.order or _stable_after(name)):
         return True
     if last <= site.latest_order:
         _move_site(plan, last)
@@ -343,7 +346,7 @@ def _move_site(plan: Plan, order: int) -> None:
             return
 
 
-def _stable_after(plan: Plan, name: str) -> bool:
+def _stable_after(name: str) -> bool:
     return name in ("args", "opt", "cfg", "config", "opts", "hparams", "FLAGS", "params", "conf")
 
 
@@ -389,8 +392,6 @@ def _roots(node: Node) -> list[str]:
         elif isinstance(current, cst.Arg):
             stack.append(current.value)
         else:
-            from dsmigrate.codemod.tree import semantic_children  # noqa: PLC0415
-
             stack.extend(semantic_children(current))
     return found
 
@@ -404,7 +405,7 @@ class _Substitute(cst.CSTTransformer):
         self._inside_attr = node.attr
 
     def visit_Arg_keyword(self, node: cst.Arg) -> None:  # noqa: N802 - LibCST's naming
-        self._inside_attr = node.keyword  # type: ignore[assignment]
+        self._inside_attr = node.keyword
 
     _inside_attr: Node | None = None
 

@@ -412,7 +412,6 @@ def test_leftovers_behind_the_loop_are_not_managed() -> None:
     assert migrated.config["managed_gradient_accumulation"] is False
 
 
-@pytest.mark.xfail(reason="bug 27: doubled parentheses")
 @pytest.mark.parametrize("version", ["0.9.0", "0.19.3"])
 def test_older_versions_are_told_where_a_window_ends(version: str) -> None:
     migrated = check_section(

@@ -175,7 +175,6 @@ def test_a_data_parallel_expression_keeps_the_rest_of_its_line() -> None:
     )
 
 
-@pytest.mark.xfail(reason="bug 26: MG104 although the statistics are synchronised")
 def test_sync_batch_norm_stays() -> None:
     migrated = check_section(
         "wrap",

@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.loop import find_backward
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 from dsmigrate.codemod.values import option_calls, option_default, option_name, resolve
 
 IDEAS = (
@@ -91,7 +91,9 @@ def _micro_batch(plan: Plan) -> None:
             plan.set_at_run_time(("train_micro_batch_size_per_gpu",), value.expression, where)
         if value.expression is not None or (static is not None and not value.is_default):
             shown = value.expression if value.expression is not None else str(static)
-            plan.converted("MG701", where, f"train_micro_batch_size_per_gpu = {shown}", "the training loader's batch size")
+            plan.converted(
+                "MG701", where, f"train_micro_batch_size_per_gpu = {shown}", "the training loader's batch size"
+            )
             return
     plan.kept("MG702", where, "train_micro_batch_size_per_gpu is 1 in the config: the loader's batch size is not readable here",
               "the script's own loader decides; the number only matters for throughput figures")  # fmt: skip
@@ -148,10 +150,12 @@ def _by_name(plan: Plan) -> tuple[Node | None, Function | None, Statement | None
                 for use in plan.tree.statements:
                     if isinstance(use.node, cst.BaseCompoundStatement):
                         continue
-                    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
                     for sub in descendants(use.node):
-                        if isinstance(sub, cst.Attribute) and sub.attr.value == name and isinstance(sub.value, cst.Name):
+                        if (
+                            isinstance(sub, cst.Attribute)
+                            and sub.attr.value == name
+                            and isinstance(sub.value, cst.Name)
+                        ):
                             return sub, use.function, statement
                 return None, None, None
     for statement in plan.tree.top.statements:
@@ -203,7 +207,9 @@ def _frozen_groups(plan: Plan) -> None:
             continue
         for element in groups.elements:
             text = plan.code(element.value)
-            hit = next((name for name in frozen if re.search(rf"\b{re.escape(name)}\.parameters\(\)\s*[,}}]", text)), None)
+            hit = next(
+                (name for name in frozen if re.search(rf"\b{re.escape(name)}\.parameters\(\)\s*[,}}]", text)), None
+            )
             if hit is not None and "requires_grad" not in text:
                 plan.todo("MG706", site.statement, f"the group of {hit} is frozen as a whole: leave it out of the optimizer",
                           "a group without a trainable parameter is an IndexError at ZeRO 1 and 2")  # fmt: skip

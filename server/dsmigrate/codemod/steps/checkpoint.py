@@ -19,6 +19,7 @@ from dsmigrate.codemod.flow import Binding, argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.loop import find_backward
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -160,9 +161,9 @@ def resume_engine(engine):
     if path[0] is not None:
         engine.load_checkpoint(os.path.dirname(path[0]) or ".", tag=os.path.basename(path[0]))
 '''
-_FILES_TOO = '''    if os.path.isfile(path):  # weights from elsewhere, or a file of the DDP script
+_FILES_TOO = """    if os.path.isfile(path):  # weights from elsewhere, or a file of the DDP script
         return torch.load(path, map_location="cpu", weights_only=False)
-'''
+"""
 _REMOVE_HELPER = '''def remove_checkpoint(path):
     """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
     if os.path.isdir(path):
@@ -202,7 +203,7 @@ def run(plan: Plan) -> None:
     _pretrained(plan)
     _late_weights(plan, found)
     _outside_helpers(plan)
-    _stray_state(plan, found)
+    _stray_state(plan)
 
 
 # -- finding -------------------------------------------------------------------------------------------------------
@@ -376,7 +377,11 @@ def _is_handle(plan: Plan, node: Node | None, call: cst.Call) -> bool:
     place = plan.flow.place(node, plan.function_of(call))
     for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
         value = binding.value
-        if isinstance(value, cst.Call) and (dotted(value.func) or "").rpartition(".")[2] in ("open", "BytesIO", "fdopen"):
+        if isinstance(value, cst.Call) and (dotted(value.func) or "").rpartition(".")[2] in (
+            "open",
+            "BytesIO",
+            "fdopen",
+        ):
             return True
     return False
 
@@ -400,7 +405,9 @@ def _restore_optimizer(plan: Plan, found: _Found) -> None:
         engine = plan.engine_in(call)
         early = plan.is_before_engine(call) or engine is None
         if not isinstance(statement.node, cst.Expr):
-            plan.todo("MG622", statement, "the value of load_state_dict is used; resume_engine gives none", "it has no result")
+            plan.todo(
+                "MG622", statement, "the value of load_state_dict is used; resume_engine gives none", "it has no result"
+            )
             continue
         guard = _rank_guard(plan, statement)
         if early:
@@ -518,13 +525,13 @@ def _saves(plan: Plan, found: _Found) -> None:
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
     points: set[Node] = set()
     for save in found.saves:
-        _hollow(plan, save, keep_weights)
+        _hollow(plan, save, keep_weights=keep_weights)
         plan.edits.replace(save.call, _request)
         plan.handled.add(save.call)
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
-        if not _behind_guard(plan, save.statement, points, 4):
+        if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
 
@@ -550,7 +557,9 @@ def _read_back(plan: Plan, found: _Found) -> None:
                 plan.facts["keep_weights"] = True
                 plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [_bare(c.args[0])]))  # type: ignore[attr-defined]
                 plan.handled.add(call)
-                plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
+                plan.converted(
+                    "MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now"
+                )
                 if not found.loads:
                     plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
             elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
@@ -577,13 +586,15 @@ def _request(call: Node) -> Node:
     return call.with_changes(func=cst.Name("request_checkpoint"), args=arguments)
 
 
-def _hollow(plan: Plan, save: _Save, keep_weights: bool) -> None:
+def _hollow(plan: Plan, save: _Save, *, keep_weights: bool) -> None:
     """Entries that the engine saves itself become None, so that every key is still there."""
     for source, _ in _sources(plan, save.state, save.statement.function, 6):
         for call, kind in _state_calls(plan, source):
             if call in plan.edits.expressions:
                 continue
-            if kind == "M" and keep_weights and plan.zero_stage < _PARTITIONED:
+            if kind == "M" and keep_weights:
+                if plan.zero_stage == _PARTITIONED:
+                    _gather(plan, plan.tree.statement(call))
                 continue
             plan.edits.replace(call, _SAVED)
             plan.handled.add(call)
@@ -601,7 +612,9 @@ def _copies(plan: Plan, save: _Save) -> None:
             if plan.code(call.args[0].value) == text and plan.function_of(call) is save.statement.function:
                 target = plan.code(call.args[1].value)
                 plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
-                plan.converted("MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory")
+                plan.converted(
+                    "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
+                )
         elif names & {"os.replace", "os.rename", "shutil.move"} and len(call.args) >= 2:
             statement = plan.tree.statement(call)
             if plan.code(call.args[0].value) == text and statement.function is save.statement.function:
@@ -609,43 +622,65 @@ def _copies(plan: Plan, save: _Save) -> None:
                 if isinstance(statement.node, cst.Expr):
                     plan.edits.replace(save.path, target)
                     plan.edits.remove(statement.node)
-                    plan.converted("MG623", call, "the checkpoint is saved under its final name", "it is written later, by all ranks")
+                    plan.converted(
+                        "MG623",
+                        call,
+                        "the checkpoint is saved under its final name",
+                        "it is written later, by all ranks",
+                    )
         elif names & {"os.remove", "os.unlink"} and plan.function_of(call) is save.statement.function and call.args:
             plan.need("shutil")
             plan.edits.replace(call.func, "remove_checkpoint")
             if _REMOVE_HELPER not in plan.helpers:
                 plan.helpers.append(_REMOVE_HELPER)
-            plan.converted("MG623", call, f"{plan.code(call.func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
+            plan.converted(
+                "MG623", call, f"{plan.code(call.func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory"
+            )
 
 
-def _behind_guard(plan: Plan, statement: Statement, points: set[Node], depth: int) -> bool:
+def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:
     """Insert the collective save behind everything that only some ranks may run; False where no place is found."""
-    if depth == 0:
+    anchors = _reached_by_all(plan, statement, 4)
+    if anchors is None:
         return False
+    for anchor in anchors:
+        if anchor.line_node in points:
+            continue
+        points.add(anchor.line_node)
+        line = f"save_requested_checkpoints({plan.engine_name(anchor.function)})"
+        condition = _sure_part(plan, anchor) if isinstance(anchor.node, cst.If) else None
+        if condition is not None:
+            plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")
+        else:
+            plan.edits.insert_after(anchor.line_node, line)
+    return True
+
+
+def _reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Statement] | None:
+    """The statements around this one, in its function or in those that call it, that all ranks reach with an engine.
+
+    None where one of the ways to the statement has no such place.
+    """
+    if depth == 0:
+        return None
     guard = _outermost_doubt(plan, statement)
     function = statement.function
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
     guarded_call = any(_rank_guard(plan, caller) is not None for caller in callers)
-    if callers and (guarded_call or (guard is None and _is_saver(function))):
-        done = [_behind_guard(plan, caller, points, depth - 1) for caller in callers]
-        return all(done)
     anchor = guard if guard is not None else statement
-    engine = plan.engine_name(function, anchor)
-    if engine is None or (plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order):
-        if callers:
-            done = [_behind_guard(plan, caller, points, depth - 1) for caller in callers]
-            return all(done)
-        return False
-    if anchor.line_node in points:
-        return True
-    points.add(anchor.line_node)
-    line = f"save_requested_checkpoints({engine})"
-    condition = _sure_part(plan, guard) if guard is not None else None
-    if condition is not None:
-        plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")
-    else:
-        plan.edits.insert_after(anchor.line_node, line)
-    return True
+    early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
+    further = guarded_call or (guard is None and _is_saver(function)) or plan.engine_name(function) is None or early
+    if not further:
+        return [anchor]
+    if not callers:
+        return None if plan.engine_name(function) is None or early else [anchor]
+    found: list[Statement] = []
+    for caller in callers:
+        inner = _reached_by_all(plan, caller, depth - 1)
+        if inner is None:
+            return None
+        found.extend(inner)
+    return found
 
 
 def _is_saver(function: Function) -> bool:
@@ -714,8 +749,14 @@ def _sure_part(plan: Plan, guard: Statement) -> str | None:
 
 def _exports(plan: Plan, found: _Found) -> None:
     for save in found.exports:
-        if plan.zero_stage == 3:
-            _gather(plan, save)
+        if plan.zero_stage == _PARTITIONED:
+            calls = [
+                c
+                for source, _ in _sources(plan, save.state, save.statement.function, 6)
+                for c, _ in _state_calls(plan, source)
+            ]
+            for statement in {plan.tree.statement(c): None for c in calls} or {save.statement: None}:
+                _gather(plan, statement)
             continue
         plan.kept("MG624", save.statement, "this export of the weights stays; it is whole at ZeRO 0, 1 and 2",
                   "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
@@ -725,7 +766,11 @@ def _pretrained(plan: Plan) -> None:
     """``model.save_pretrained(…)`` exports the weights as well."""
     for call in plan.tree.calls:
         func = call.func
-        if isinstance(func, cst.Attribute) and func.attr.value in ("save_pretrained", "save_weights") and plan.is_ours(func.value):
+        if (
+            isinstance(func, cst.Attribute)
+            and func.attr.value in ("save_pretrained", "save_weights")
+            and plan.is_ours(func.value)
+        ):
             if plan.zero_stage == _PARTITIONED:
                 plan.todo("MG628", call, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
                           "the module holds empty tensors at ZeRO 3")  # fmt: skip
@@ -734,17 +779,23 @@ def _pretrained(plan: Plan) -> None:
                           "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
 
 
-def _gather(plan: Plan, save: _Save) -> None:
-    guard = _outermost_doubt(plan, save.statement)
-    anchor = guard if guard is not None else save.statement
-    engine = plan.engine_name(anchor.function, anchor)
-    if engine is None:
-        plan.todo("MG628", save.statement, "gather the parameters on all ranks before this (deepspeed.zero.GatheredParameters)",
+def _gather(plan: Plan, statement: Statement) -> None:
+    """Gather the parameters, on all ranks, around a statement that takes the state dict of the module."""
+    anchors = _reached_by_all(plan, statement, 4)
+    if anchors is None:
+        plan.todo("MG628", statement, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
                   "state_dict() has shapes (0,) at ZeRO 3")  # fmt: skip
         return
-    plan.edits.surround(anchor.line_node, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
-    plan.converted("MG628", save.statement, "the parameters are gathered on all ranks around this export",
-                   "state_dict() has shapes (0,) at ZeRO 3")  # fmt: skip
+    for anchor in anchors:
+        engine = plan.engine_name(anchor.function)
+        plan.edits.surround(anchor.line_node, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
+    plan.need("deepspeed")
+    plan.converted(
+        "MG628",
+        statement,
+        "the parameters are gathered on all ranks around this",
+        "state_dict() has shapes (0,) at ZeRO 3",
+    )
 
 
 def _late_weights(plan: Plan, found: _Found) -> None:
@@ -763,8 +814,6 @@ def _late_weights(plan: Plan, found: _Found) -> None:
 
 def _only_evaluates(plan: Plan, statement: Statement) -> bool:
     """Whether nothing trains after a statement: no backward below it in its function, nor in a loop around it."""
-    from dsmigrate.codemod.steps.loop import find_backward  # noqa: PLC0415
-
     training = {plan.function_of(call) for call in find_backward(plan)}
     name = statement.function.name.lower()
     if any(word in name for word in ("eval", "valid", "test", "infer")) and statement.function not in training:
@@ -786,7 +835,9 @@ def _outside_helpers(plan: Plan) -> None:
     for call in plan.tree.calls:
         text = dotted(call.func) or ""
         last = text.rpartition(".")[2]
-        if plan.flow.callee(call) is not None or not re.search(r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE):
+        if plan.flow.callee(call) is not None or not re.search(
+            r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE
+        ):
             continue
         if last in ("load_state_dict", "state_dict") or call in plan.handled:
             continue
@@ -806,7 +857,7 @@ def _outside_helpers(plan: Plan) -> None:
                       "the optimizer object holds this rank's partition at ZeRO 1-3; saving is collective")  # fmt: skip
 
 
-def _stray_state(plan: Plan, found: _Found) -> None:
+def _stray_state(plan: Plan) -> None:
     for call in plan.tree.calls:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "state_dict" or call in plan.edits.expressions:

@@ -9,24 +9,28 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
 from dsmigrate.codemod.roles import qualifies
-from dsmigrate.codemod.steps.loop import find_steps
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.steps.loop import _mark_twins, _path, find_steps, scaler_of, step_text
+from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import Value, carry, resolve
 
-CLIP_NORM = frozenset({
-    "torch.nn.utils.clip_grad_norm_",
-    "torch.nn.utils.clip_grad.clip_grad_norm_",
-    "torch.nn.utils.clip_grad_norm",
-    "torch.nn.utils.clip_grad.clip_grad_norm",
-    "clip_grad_norm_",
-    "nn.utils.clip_grad_norm_",
-})
-CLIP_VALUE = frozenset({
-    "torch.nn.utils.clip_grad_value_",
-    "torch.nn.utils.clip_grad.clip_grad_value_",
-    "nn.utils.clip_grad_value_",
-    "clip_grad_value_",
-})
+CLIP_NORM = frozenset(
+    {
+        "torch.nn.utils.clip_grad_norm_",
+        "torch.nn.utils.clip_grad.clip_grad_norm_",
+        "torch.nn.utils.clip_grad_norm",
+        "torch.nn.utils.clip_grad.clip_grad_norm",
+        "clip_grad_norm_",
+        "nn.utils.clip_grad_norm_",
+    }
+)
+CLIP_VALUE = frozenset(
+    {
+        "torch.nn.utils.clip_grad_value_",
+        "torch.nn.utils.clip_grad.clip_grad_value_",
+        "nn.utils.clip_grad_value_",
+        "clip_grad_value_",
+    }
+)
 _BOTH_FUNCTION = "global_grad_norm"
 
 IDEAS = (
@@ -128,8 +132,6 @@ def run(plan: Plan) -> None:
 
 def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
     """Whether a clip stands outside the gate of an accumulating loop's step."""
-    from dsmigrate.codemod.steps.loop import _path  # noqa: PLC0415
-
     if plan.facts.get("managed"):
         return False
     statement = plan.tree.statement(call)
@@ -150,8 +152,6 @@ def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
 
 def unscale(plan: Plan) -> None:
     """``unscale_`` goes, unless code that looks at whole gradients before the step needs it (ZeRO 0, no engine clipping)."""
-    from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
-
     clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
     for call in plan.tree.calls:
         func = call.func
@@ -269,7 +269,12 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
     texts = {(v.static, v.expression) for v, _ in values}
     if len(texts) > 1:
         for call in calls:
-            plan.todo("MG424", call, "several clipping limits are used; the config takes one", "gradient_clipping is one number")
+            plan.todo(
+                "MG424",
+                call,
+                "several clipping limits are used; the config takes one",
+                "gradient_clipping is one number",
+            )
         return
     value = values[0][0]
     guards = {guard for _, guard in values}
@@ -311,7 +316,7 @@ def _guard(plan: Plan, call: cst.Call, limit: Node) -> tuple[str | None, bool]:
     branch = statement.branch
     for outer in statement.enclosing():
         node = outer.node
-        if isinstance(node, cst.If) and node not in around and not _covers_both(plan, node, call):
+        if isinstance(node, cst.If) and node not in around and not _covers_both(plan, node):
             if not _tests_limit(plan, node.test, limit) or branch != "body":
                 text = carry(plan, node.test, statement.function)
                 if text is None:
@@ -325,7 +330,7 @@ def _is_precision_twin(plan: Plan, node: cst.If) -> bool:
     return "scaler" in plan.code(node.test).lower()
 
 
-def _covers_both(plan: Plan, node: cst.If, call: cst.Call) -> bool:
+def _covers_both(plan: Plan, node: cst.If) -> bool:
     """Whether both branches of an ``if`` clip, so that it does not decide whether to clip."""
     statement = plan.tree.statement_of[node]
     branches = set()
@@ -359,8 +364,6 @@ def _tests_limit(plan: Plan, test: Node, limit: Node) -> bool:
 
 
 def _drop(plan: Plan, call: cst.Call) -> None:
-    from dsmigrate.codemod.steps.loop import _mark_twins  # noqa: PLC0415
-
     statement = plan.tree.statement(call)
     node = statement.node
     plan.handled.add(call)
@@ -377,11 +380,11 @@ def _drop(plan: Plan, call: cst.Call) -> None:
 
 def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
     """The returned norm is used: the engine knows it after the step, at every stage once it is asked to keep it."""
-    from dsmigrate.codemod.steps.loop import _path, scaler_of, step_text  # noqa: PLC0415
-
     node = statement.node
     steps = [
-        c for c in find_steps(plan) if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
+        c
+        for c in find_steps(plan)
+        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
     ]
     plan.need("torch")
     target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
@@ -391,10 +394,12 @@ def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) ->
         return
     scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
     after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
-    if _is_unused_between(plan, target, statement, step) and not _is_gated(plan, statement, step):
+    if _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
         plan.edits.remove(node)
         plan.edits.insert_after(step.line_node, after)
-    elif _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step):
+    elif (
+        _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step)
+    ):
         # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
         text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
         plan.edits.substitute(node, text, after)
@@ -440,17 +445,13 @@ def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str)
     )
 
 
-def _is_gated(plan: Plan, clip: Statement, step: Statement) -> bool:
+def _is_gated(clip: Statement, step: Statement) -> bool:
     """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
-    from dsmigrate.codemod.steps.loop import _path  # noqa: PLC0415
-
     return _path(step)[: len(_path(clip))] == _path(clip) and len(_path(step)) > len(_path(clip))
 
 
 def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:
     """Whether nothing between two statements touches the model, the optimizer or gradients, or leaves the block."""
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
     for statement in plan.statements_between(first, last):
         if plan.edits.is_removed(statement.node):
             continue
@@ -463,8 +464,6 @@ def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:
 
 
 def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statement) -> bool:
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
     for statement in plan.statements_between(first, last):
         node = statement.node
         if isinstance(node, cst.BaseCompoundStatement):
@@ -475,5 +474,4 @@ def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statemen
         for item in nodes:
             if any(dotted(sub) == target for sub in descendants(item) if isinstance(sub, cst.Name | cst.Attribute)):
                 return False
-    inside_step = first.order < last.order and first.function is last.function
-    return inside_step
+    return first.order < last.order and first.function is last.function

@@ -36,7 +36,12 @@ def run(plan: Plan) -> None:
     reason = _obstacle(plan, made)
     if reason is not None:
         where = made[0].statement if made else plan.site.anchor
-        plan.todo("MG606", where, f"the optimizer stays in the script: {reason}", "--optimizer config needs one plain torch optimizer")
+        plan.todo(
+            "MG606",
+            where,
+            f"the optimizer stays in the script: {reason}",
+            "--optimizer config needs one plain torch optimizer",
+        )
         return
     site = made[0]
     call = site.call
@@ -58,7 +63,9 @@ def run(plan: Plan) -> None:
     parameters = plan.code(call.args[0].value)
     plan.edits.remove(site.statement.node)
     plan.facts["config_optimizer"] = parameters
-    plan.note("MG606", Kind.CONVERTED, site.statement, f"{kind} moved into the config", "asked for by --optimizer config")
+    plan.note(
+        "MG606", Kind.CONVERTED, site.statement, f"{kind} moved into the config", "asked for by --optimizer config"
+    )
 
 
 def _class_of(plan: Plan, call: cst.Call) -> str | None:

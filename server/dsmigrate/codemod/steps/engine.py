@@ -6,7 +6,7 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Statement, descendants
+from dsmigrate.codemod.tree import descendants
 
 _PATH = 'os.path.join(os.path.dirname(os.path.abspath(__file__)), "{name}")'
 
@@ -18,6 +18,8 @@ def run(plan: Plan) -> None:
     plan.need("deepspeed")
     plan.need("os")
     lines: list[str] = []
+    if site.replaces is not None and "model_first" in plan.facts:
+        lines.append(plan.facts["model_first"])
     path = _PATH.format(name=plan.options.config_name)
     if plan.runtime or plan.before_engine:
         plan.need("json")
@@ -40,9 +42,7 @@ def run(plan: Plan) -> None:
     targets, end = site.target, "[0]"
     call = f"{targets} = deepspeed.initialize(model={site.model}, {given}, config={config}){end}"
     if len(call) > 110:
-        call = (
-            f"{targets} = deepspeed.initialize(\n    model={site.model},\n    {given},\n    config={config},\n){end}"
-        )
+        call = f"{targets} = deepspeed.initialize(\n    model={site.model},\n    {given},\n    config={config},\n){end}"
     lines.append(call)
     if moved:
         # The client's own object: schedulers and learning-rate writes work on it at every ZeRO stage.
@@ -54,7 +54,7 @@ def run(plan: Plan) -> None:
     if site.replaces is not None:
         plan.edits.substitute(site.anchor.node, *lines)
     else:
-        plan.edits.insert_after(_line(plan, site.anchor), *lines)
+        plan.edits.insert_after(site.anchor.line_node, *lines)
 
 
 _FORWARD_HELPER = '''def enter_in_forward(model, context):
@@ -68,10 +68,6 @@ _FORWARD_HELPER = '''def enter_in_forward(model, context):
 
     model.forward = entered
 '''
-
-
-def _line(plan: Plan, anchor: Statement) -> cst.CSTNode:
-    return anchor.line_node
 
 
 def _stale_aliases(plan: Plan) -> list[str]:

@@ -49,12 +49,19 @@ def _ours_win(plan: Plan, merged: dict[str, Any], where: Statement) -> None:
 
 
 def _merge(
-    plan: Plan, into: dict[str, Any], path: tuple[str, ...], value: Any, where: Statement, run_time: set[tuple[str, ...]]
+    plan: Plan,
+    into: dict[str, Any],
+    path: tuple[str, ...],
+    value: Any,
+    where: Statement,
+    run_time: set[tuple[str, ...]],
 ) -> None:
     key, name = path[-1], ".".join(path)
     if key not in into or into[key] == "auto" or into[key] is None:
         into[key] = deepcopy(value)
-        plan.note("MG709", Kind.CONVERTED, where, f"{name} = {value!r} is added to the config", "the script needs it said")
+        plan.note(
+            "MG709", Kind.CONVERTED, where, f"{name} = {value!r} is added to the config", "the script needs it said"
+        )
         return
     present = into[key]
     if isinstance(value, dict) and isinstance(present, Mapping):
@@ -76,5 +83,8 @@ def _merge(
 def _same_number(left: Any, right: Any) -> bool:
     numbers = (int, float)
     return (
-        isinstance(left, numbers) and isinstance(right, numbers) and not isinstance(left, bool) and float(left) == float(right)
+        isinstance(left, numbers)
+        and isinstance(right, numbers)
+        and not isinstance(left, bool)
+        and float(left) == float(right)
     )

@@ -41,7 +41,9 @@ IDEAS = (
     ),
 )
 _MOVES = re.compile(r"\.to\(|\.cuda\(|device|\.xpu\(|prefetch|collate|\.npu\(")
-_MAKERS = frozenset({"randn", "rand", "zeros", "ones", "randint", "tensor", "arange", "empty", "full", "as_tensor", "from_numpy"})
+_MAKERS = frozenset(
+    {"randn", "rand", "zeros", "ones", "randint", "tensor", "arange", "empty", "full", "as_tensor", "from_numpy"}
+)
 
 
 def run(plan: Plan) -> None:

@@ -52,7 +52,7 @@ IDEAS = (
         "window counted per epoch is the same only if the loader's length is a multiple of it, which no file shows. "
         "Unmanaged accumulation is exact for every shape of loop.",
         "engine-semantics 3 and 4; DeepSpeed 0.19.4, managed_gradient_accumulation",
-        Kind.CONVERTED,
+        Kind.KEPT,
     ),
     Idea(
         "MG405",
@@ -161,7 +161,7 @@ def run(plan: Plan) -> None:
     managed = _is_one_to_one(plan, sites)
     plan.facts["managed"] = managed
     _no_sync(plan)
-    _zero_grads(plan, sites, managed)
+    _zero_grads(plan, sites, managed=managed)
     if not managed:
         _unmanaged(plan, sites)
     _gradient_access(plan)
@@ -335,10 +335,6 @@ def _is_one_to_one(plan: Plan, sites: _Sites) -> bool:
             return False
         if not _balanced(plan, function, backs, steps):
             return False
-    return _all_paths_known(plan)
-
-
-def _all_paths_known(plan: Plan) -> bool:
     return True
 
 
@@ -400,8 +396,7 @@ def _count(
         if isinstance(node, cst.With):
             return block(node.body)
         if isinstance(node, cst.Try | cst.TryStar):
-            inner = block(node.body)
-            return inner
+            return block(node.body)
         if isinstance(node, cst.For | cst.While):
             inner = block(node.body)
             return {()} if inner == {()} else {("many",)}
@@ -424,9 +419,7 @@ def _find_zeroes(plan: Plan) -> list[Statement]:
             statement = plan.tree.statement(call)
             if isinstance(statement.node, cst.Expr) and statement.node.value is call:
                 found.append(statement)
-    for statement in plan.tree.statements:
-        if _is_none_loop(plan, statement):
-            found.append(statement)
+    found.extend(statement for statement in plan.tree.statements if _is_none_loop(plan, statement))
     return sorted(found, key=lambda s: s.order)
 
 
@@ -439,12 +432,14 @@ def _is_none_loop(plan: Plan, statement: Statement) -> bool:
     if not isinstance(func, cst.Attribute) or func.attr.value != "parameters" or not plan.is_ours(func.value):
         return False
     inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
-    return len(inner) == 1 and isinstance(inner[0].node, cst.Assign) and plan.code(inner[0].node).replace(
-        " ", ""
-    ) == f"{plan.code(node.target)}.grad=None"
+    return (
+        len(inner) == 1
+        and isinstance(inner[0].node, cst.Assign)
+        and plan.code(inner[0].node).replace(" ", "") == f"{plan.code(node.target)}.grad=None"
+    )
 
 
-def _zero_grads(plan: Plan, sites: _Sites, managed: bool) -> None:
+def _zero_grads(plan: Plan, sites: _Sites, *, managed: bool) -> None:
     if not sites.zeroes:
         plan.todo("MG407", sites.steps[0], "nothing in this file zeroes the gradients; engine.step() does after every step",
                   "under DDP the gradients of all steps would add up")  # fmt: skip
@@ -460,13 +455,17 @@ def _zero_grads(plan: Plan, sites: _Sites, managed: bool) -> None:
             plan.converted("MG403", statement, f"{_short(plan.code(statement.node))} removed",
                            "engine.step() zeroes the gradients")  # fmt: skip
             continue
-        engine = plan.engine_name(statement.function, statement)
-        before = plan.site is not None and statement.function is plan.site.function and (
-            statement.order <= plan.site.order or _innermost_loop(statement) is None
+        engine = plan.engine_name(statement.function)
+        before = (
+            plan.site is not None
+            and statement.function is plan.site.function
+            and (statement.order <= plan.site.order or _innermost_loop(statement) is None)
         )
         if before or engine is None:
             plan.edits.remove(statement.node)
-            plan.converted("MG403", statement, f"{_short(plan.code(statement.node))} removed", "there is no gradient yet")
+            plan.converted(
+                "MG403", statement, f"{_short(plan.code(statement.node))} removed", "there is no gradient yet"
+            )
             continue
         plan.edits.substitute(statement.node, f"drop_gradients({engine})")
         if _DROP_HELPER not in plan.helpers:
@@ -526,13 +525,19 @@ def _no_sync(plan: Plan) -> None:
                 plan.edits.replace(item.item, "contextlib.nullcontext()")
                 plan.need("contextlib")
         _mark_twins(plan, statement)
-        plan.converted("MG405", statement, "no_sync removed", "the engine exchanges gradients itself; the sums are the same")
+        plan.converted(
+            "MG405", statement, "no_sync removed", "the engine exchanges gradients itself; the sums are the same"
+        )
     for statement in plan.tree.statements:
         node = statement.node
         if not isinstance(node, cst.Assign) or len(node.targets) != 1:
             continue
         target = node.targets[0].target
-        if isinstance(target, cst.Attribute) and target.attr.value == "require_backward_grad_sync" and plan.is_ours(target.value):
+        if (
+            isinstance(target, cst.Attribute)
+            and target.attr.value == "require_backward_grad_sync"
+            and plan.is_ours(target.value)
+        ):
             plan.edits.remove(node)
             plan.converted("MG405", statement, "require_backward_grad_sync removed", "it switches DDP's reducer")
         elif _is_no_sync(plan, node.value) or _is_no_sync_function(plan, node.value):
@@ -553,11 +558,7 @@ def _no_sync(plan: Plan) -> None:
 def _is_no_sync(plan: Plan, node: Node) -> bool:
     if isinstance(node, cst.IfExp):
         return _is_no_sync(plan, node.body) or _is_no_sync(plan, node.orelse)
-    return (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value == "no_sync"
-    )
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "no_sync"
 
 
 def _is_no_sync_function(plan: Plan, node: Node) -> bool:
@@ -633,7 +634,7 @@ def _boundary(plan: Plan, call: cst.Call, sites: _Sites) -> str | None:
             tests = [plan.code(n.test) for n, _ in its if isinstance(n, cst.If)]
             if any(_changes_between(plan, statement, step, n.test) for n, _ in its if isinstance(n, cst.If)):
                 return None
-            return " and ".join(f"({t})" if " or " in t else t for t in tests) or "True"
+            return " and ".join(f"({t})" if " or " in t and len(tests) > 1 else t for t in tests) or "True"
         if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
             loop = mine[0][0]
             if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
@@ -644,7 +645,9 @@ def _boundary(plan: Plan, call: cst.Call, sites: _Sites) -> str | None:
 def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) -> bool:
     """Whether anything that a gate's test reads may get another value between backward and gate."""
     read = {dotted(sub) for sub in descendants(test) if isinstance(sub, cst.Name | cst.Attribute)} - {None}
-    attributes = any(text is not None and "." in text and text.split(".")[0] == first.function.self_name for text in read)
+    attributes = any(
+        text is not None and "." in text and text.split(".")[0] == first.function.self_name for text in read
+    )
     for statement in plan.statements_between(first, last):
         node = statement.node
         targets: list[Node] = []
@@ -657,7 +660,11 @@ def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) 
         if not attributes or isinstance(node, cst.BaseCompoundStatement):
             continue
         for sub in descendants(node):
-            if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Attribute) and dotted(sub.func.value) == first.function.self_name:
+            if (
+                isinstance(sub, cst.Call)
+                and isinstance(sub.func, cst.Attribute)
+                and dotted(sub.func.value) == first.function.self_name
+            ):
                 return True
     return False
 
@@ -673,16 +680,19 @@ def _gradient_access(plan: Plan) -> None:
             continue
         if any(plan.edits.is_removed(outer.node) for outer in statement.enclosing()):
             continue
-        if statement.function.class_seen is not None and _in_optimizer_class(plan, statement.function):
+        if statement.function.class_seen is not None and _in_optimizer_class(statement.function):
             continue
         for sub in descendants(node):
-            if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(plan, sub):
+            if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
                 if _after_step(plan, statement):
                     plan.todo("MG410", statement, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
                               "engine.step() zeroes the gradients")  # fmt: skip
                 else:
                     plan.needs_full_gradients(
-                        "MG409", statement, "p.grad is read or changed here", "p.grad is None after backward at ZeRO 1-3"
+                        "MG409",
+                        statement,
+                        "p.grad is read or changed here",
+                        "p.grad is None after backward at ZeRO 1-3",
                     )
                 break
 
@@ -716,7 +726,13 @@ def _gradient_helpers(plan: Plan, sites: _Sites) -> None:
         func = call.func
         last = (dotted(func) or "").rpartition(".")[2]
         is_method = isinstance(func, cst.Attribute) and plan.is_ours(func.value)
-        named = "grad" in last.lower() and last not in ("zero_grad", "no_grad", "set_grad_enabled", "enable_grad", "is_grad_enabled")
+        named = "grad" in last.lower() and last not in (
+            "zero_grad",
+            "no_grad",
+            "set_grad_enabled",
+            "enable_grad",
+            "is_grad_enabled",
+        )
         if plan.flow.callee(call) is not None and named:
             continue  # the helper is in this file: its own statements are looked at
         if named or (is_method and last not in _HARMLESS):
@@ -734,11 +750,11 @@ _HARMLESS = frozenset({
 })  # fmt: skip
 
 
-def _in_optimizer_class(plan: Plan, function: Function) -> bool:
+def _in_optimizer_class(function: Function) -> bool:
     cls = function.class_seen
     return cls is not None and any("Optim" in base or base in ("LARS", "SGD", "Adam", "AdamW") for base in cls.bases)
 
 
-def _is_module_grad(plan: Plan, node: cst.Attribute) -> bool:
+def _is_module_grad(node: cst.Attribute) -> bool:
     """``torch.autograd.grad`` and gradients of inputs (``x.grad`` of a tensor that requires grad) are other things."""
     return dotted(node.value) in ("torch.autograd", "autograd", "torch")

@@ -50,7 +50,7 @@ IDEAS = (
         "The optimizer is made by a function of another module; whether it treats every number by itself is not known.",
         "If it uses per-layer norms or shapes (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
         "deepspeed/runtime/zero/stage_1_and_2.py",
-        Kind.TODO,
+        Kind.KEPT,
     ),
     Idea(
         "MG604",
@@ -105,7 +105,7 @@ IDEAS = (
 
 def run(plan: Plan) -> None:
     """Decide what the config has to say about the optimizer."""
-    sites = [site for site in plan.roles.optimizers if _is_used(plan, site)]
+    sites = plan.roles.optimizers
     untested = False
     for site in sites:
         if site.call is not None and any(plan.roles.is_optimizer(arg.value) for arg in site.call.args):
@@ -118,13 +118,13 @@ def run(plan: Plan) -> None:
             continue
         untested = True
         if cls is not None:
-            if _looks_at_layers(plan, cls) or LAYERWISE.search(cls.name):
+            if _looks_at_layers(cls) or LAYERWISE.search(cls.name):
                 _layerwise(plan, site, cls.name)
         elif any(name.startswith("torch.optim.") for name in names) and last & ELEMENTWISE:
             continue
         elif any(LAYERWISE.search(name) for name in last):
-            _layerwise(plan, site, sorted(last)[0])
-        elif last & ELEMENTWISE or _from_torch(plan, site):
+            _layerwise(plan, site, min(last))
+        elif last & ELEMENTWISE or _from_torch(site):
             continue
         else:
             shown = dotted(site.call.func) if site.call is not None else plan.code(site.node)
@@ -153,7 +153,11 @@ def _thawed(plan: Plan) -> None:
             target = node.targets[0].target
             if target.attr.value != "requires_grad" or not _belongs(plan, target.value, statement):
                 continue
-        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+        elif (
+            isinstance(node, cst.Expr)
+            and isinstance(node.value, cst.Call)
+            and isinstance(node.value.func, cst.Attribute)
+        ):
             if node.value.func.attr.value != "requires_grad_" or not _belongs(plan, node.value.func.value, statement):
                 continue
         else:
@@ -193,7 +197,8 @@ def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement, depth: int = 4
             names = {sub.value for sub in descendants(outer.node.target) if isinstance(sub, cst.Name)}
             if root.value in names:
                 return any(
-                    isinstance(sub, cst.Name | cst.Attribute) and plan.is_ours(sub) for sub in descendants(outer.node.iter)
+                    isinstance(sub, cst.Name | cst.Attribute) and plan.is_ours(sub)
+                    for sub in descendants(outer.node.iter)
                 )
     return False
 
@@ -204,21 +209,24 @@ def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
         if site.call is None or not site.call.args:
             continue
         for sub in descendants(site.call.args[0].value):
-            if not isinstance(sub, cst.Call) or not isinstance(sub.func, cst.Attribute) or sub.func.attr.value != "parameters":
+            if (
+                not isinstance(sub, cst.Call)
+                or not isinstance(sub.func, cst.Attribute)
+                or sub.func.attr.value != "parameters"
+            ):
                 continue
             owner = sub.func.value
             if isinstance(owner, cst.Name | cst.Attribute) and not _belongs(plan, owner, site.statement):
                 name = (dotted(owner) or "").lower()
-                if any(word in name for word in ("criterion", "loss", "head", "discriminator", "center")) and "." not in name:
+                if (
+                    any(word in name for word in ("criterion", "loss", "head", "discriminator", "center"))
+                    and "." not in name
+                ):
                     plan.needs_stage_zero("MG608", site.statement, f"the optimizer owns parameters of {dotted(owner)} too",
                                           "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
 
 
-def _is_used(plan: Plan, site: OptimizerSite) -> bool:
-    return True
-
-
-def _from_torch(plan: Plan, site: OptimizerSite) -> bool:
+def _from_torch(site: OptimizerSite) -> bool:
     """``getattr(torch.optim, name)`` may be any class of torch, nearly all of them elementwise."""
     func = site.call.func if site.call is not None else None
     return isinstance(func, cst.Call | cst.Subscript)
@@ -230,7 +238,7 @@ def _layerwise(plan: Plan, site: OptimizerSite, name: str) -> None:
     )
 
 
-def _looks_at_layers(plan: Plan, cls: Class) -> bool:
+def _looks_at_layers(cls: Class) -> bool:
     """Whether an optimizer class of the file uses norms, shapes or dimensions of single parameters."""
     for sub in descendants(cls.node):
         if isinstance(sub, cst.Attribute) and sub.attr.value in (
@@ -254,4 +262,9 @@ def _added_groups(plan: Plan) -> None:
         if plan.site is not None and statement.function is plan.site.function and statement.order <= plan.site.order:
             continue
         if statement.order > (plan.site.order if plan.site else 0):
-            plan.todo("MG605", statement, "add_param_group has to run before deepspeed.initialize", "the engine partitions the groups once")
+            plan.todo(
+                "MG605",
+                statement,
+                "add_param_group has to run before deepspeed.initialize",
+                "the engine partitions the groups once",
+            )

@@ -12,8 +12,8 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import AUTOCAST_NAMES, qualifies
-from dsmigrate.codemod.steps.loop import _mark_twins
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.steps.loop import _mark_twins, find_backward
+from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import carry, resolve
 
 IDEAS = (
@@ -83,7 +83,7 @@ IDEAS = (
         "--precision fp16 or bf16 replaces autocast by half-precision parameters with fp32 master weights.",
         "Less memory and communication, but not the numerics of autocast (about 1e-2 relative in the loss).",
         "engine-semantics 2",
-        Kind.CONVERTED,
+        Kind.TODO,
     ),
 )
 
@@ -96,7 +96,7 @@ class _Region:
 
     enabled: str | bool
     dtype: str
-    dtype_is_text: bool
+    dtype_is_text: bool = False
     probe: str | None = None
 
 
@@ -109,7 +109,7 @@ def run(plan: Plan) -> None:
         _half_as_asked(plan, regions)
     elif regions:
         _autocast(plan, regions)
-    _scalers(plan, bool(regions))
+    _scalers(plan, has_regions=bool(regions))
 
 
 def _regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
@@ -119,14 +119,14 @@ def _regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
         node = statement.node
         assert isinstance(node, cst.With)
         for item in node.items:
-            if "C" not in plan.tags(item.item) and not _may_be_autocast(plan, item.item):
+            if "C" not in plan.tags(item.item) and not _may_be_autocast(item.item):
                 continue
             if _engine_called_within(plan, statement):
                 found.append((item.item, statement))
     return found
 
 
-def _may_be_autocast(plan: Plan, node: Node) -> bool:
+def _may_be_autocast(node: Node) -> bool:
     """A parameter or attribute that callers outside this file fill, by its name; or a factory such as get_autocast()."""
     text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
     last = text.rpartition(".")[2].lower()
@@ -287,8 +287,6 @@ def _probe_lines(context: str) -> list[str]:
 
 
 def _trains(plan: Plan, function: object) -> bool:
-    from dsmigrate.codemod.steps.loop import find_backward  # noqa: PLC0415
-
     return any(plan.function_of(call) is function for call in find_backward(plan))
 
 
@@ -323,7 +321,7 @@ def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | N
     if text is None:
         return None
     plan.need("torch")
-    return _Region(True, "bfloat16", False, probe=text)
+    return _Region(enabled=True, dtype="bfloat16", probe=text)
 
 
 def _autocast_call(plan: Plan, node: Node) -> cst.Call | None:
@@ -367,7 +365,9 @@ def _from_call(plan: Plan, call: cst.Call, function: object) -> _Region | None:
         device_node = argument(call, 0, "device_type")
         dtype_node, enabled_node = argument(call, 1, "dtype"), argument(call, 2, "enabled")
         device = device_node.evaluated_value if isinstance(device_node, cst.SimpleString) else "cuda"  # type: ignore[assignment]
-        device_text = None if device_node is None or isinstance(device_node, cst.SimpleString) else plan.code(device_node)
+        device_text = (
+            None if device_node is None or isinstance(device_node, cst.SimpleString) else plan.code(device_node)
+        )
         if device_node is None and not call.args:
             device = "cuda"
     enabled: str | bool = True
@@ -381,29 +381,31 @@ def _from_call(plan: Plan, call: cst.Call, function: object) -> _Region | None:
             return None
     if dtype_node is None:
         if device_text is not None:
-            return _Region(enabled, '"float16" if torch.cuda.is_available() else "bfloat16"', True)
-        return _Region(enabled, "bfloat16" if device == "cpu" else "float16", False)
+            return _Region(enabled, '"float16" if torch.cuda.is_available() else "bfloat16"', dtype_is_text=True)
+        return _Region(enabled, "bfloat16" if device == "cpu" else "float16")
     full = plan.imports.names(dtype_node) & set(_DTYPES)
     if full:
-        return _Region(enabled, _DTYPES[full.pop()], False)
+        return _Region(enabled, _DTYPES[full.pop()])
     text = carry(plan, dtype_node, function)  # type: ignore[arg-type]
     if text is None:
         return None
     if text in _DTYPES:
-        return _Region(enabled, _DTYPES[text], False)
-    return _Region(enabled, f"str({text})", True)
+        return _Region(enabled, _DTYPES[text])
+    return _Region(enabled, f"str({text})", dtype_is_text=True)
 
 
 def _evaluation(plan: Plan) -> None:
     """Forward passes that ran outside any autocast region keep their precision through ``engine.module``."""
-    from dsmigrate.codemod.steps.loop import find_backward  # noqa: PLC0415
-
     training = {plan.function_of(call) for call in find_backward(plan)}
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if _is_outside_evaluation(plan, call):
             for arg in call.args:
-                if isinstance(arg.value, cst.Name | cst.Attribute) and plan.is_engine(arg.value) and not _in_region(plan, statement):
+                if (
+                    isinstance(arg.value, cst.Name | cst.Attribute)
+                    and plan.is_engine(arg.value)
+                    and not _in_region(plan, statement)
+                ):
                     plan.edits.replace(arg.value, f"{plan.code(arg.value)}.module")
                     plan.converted("MG306", statement, f"{plan.code(arg.value)} → its module: evaluated outside autocast",
                                    "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
@@ -438,7 +440,7 @@ def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
 def _in_region(plan: Plan, statement: Statement) -> bool:
     return any(
         isinstance(outer.node, cst.With)
-        and any("C" in plan.tags(i.item) or _may_be_autocast(plan, i.item) for i in outer.node.items)
+        and any("C" in plan.tags(i.item) or _may_be_autocast(i.item) for i in outer.node.items)
         for outer in (statement, *statement.enclosing())
     )
 
@@ -470,7 +472,7 @@ def _under_no_grad(plan: Plan, statement: Statement) -> bool:
 # -- scalers -------------------------------------------------------------------------------------------------------
 
 
-def _scalers(plan: Plan, has_regions: bool) -> None:
+def _scalers(plan: Plan, *, has_regions: bool) -> None:
     for call in plan.tree.calls:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "update" or call.args:
@@ -592,7 +594,9 @@ def _amp_state(plan: Plan) -> None:
         if last in ("state_dict", "load_state_dict") and engine is not None and plan.facts.get("amp_scaler"):
             if not plan.is_before_engine(call):
                 plan.edits.replace(func, f"{engine}.amp_scaler.{last}")
-                plan.converted("MG304", call, f"amp.{last} → {engine}.amp_scaler.{last}", "the scaler replaces apex amp")
+                plan.converted(
+                    "MG304", call, f"amp.{last} → {engine}.amp_scaler.{last}", "the scaler replaces apex amp"
+                )
                 continue
         plan.todo("MG304", call, f"amp.{last} does nothing without amp.initialize", "apex amp is not used any more")
 
@@ -610,7 +614,10 @@ def _drop_import_attempts(plan: Plan) -> None:
         if _is_passed_on(plan, "amp"):
             continue
         others = [s.node for s in inner if s is not tried[0]]
-        if all(isinstance(o, cst.Raise | cst.Pass) or (isinstance(o, cst.Expr) and isinstance(o.value, cst.Call)) for o in others):
+        if all(
+            isinstance(o, cst.Raise | cst.Pass) or (isinstance(o, cst.Expr) and isinstance(o.value, cst.Call))
+            for o in others
+        ):
             plan.edits.remove(node)
             plan.converted("MG304", statement, "the attempt to import apex removed", "apex amp is not used any more")
             for part in inner:
@@ -634,7 +641,12 @@ def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> Non
     node = argument(call, None, "opt_level")
     shown = plan.code(node) if node is not None else '"O1"'
     where = scaled[0] if scaled else statement
-    if where is not statement and where.up is not None and isinstance(where.up.node, cst.If) and where.up.node.orelse is not None:
+    if (
+        where is not statement
+        and where.up is not None
+        and isinstance(where.up.node, cst.If)
+        and where.up.node.orelse is not None
+    ):
         where = where.up
     if level in ("O2", "O3"):
         plan.config["fp16"] = {"enabled": True, "auto_cast": True}
@@ -679,8 +691,6 @@ def _dissolve_scale_loss(plan: Plan, statement: Statement) -> None:
 
 
 def _rename(plan: Plan, node: Node, old: str, new: Node) -> None:
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
     for sub in descendants(node):
         if isinstance(sub, cst.Name) and sub.value == old and not isinstance(plan.tree.parent.get(sub), cst.Attribute):
             plan.edits.replace(sub, lambda _: new)
@@ -693,10 +703,10 @@ def _half_model(plan: Plan) -> None:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value not in ("half", "bfloat16") or call.args:
             continue
-        if not plan.is_ours(func.value) or not _is_whole_model(plan, func.value):
+        if not plan.is_ours(func.value) or not _is_whole_model(func.value):
             continue
         statement = plan.tree.statement(call)
-        if plan.is_engine(func.value) or _in_evaluation(plan, statement):
+        if plan.is_engine(func.value) or _in_evaluation(statement):
             continue
         outer_call = plan.tree.parent.get(call)
         if isinstance(outer_call, cst.Attribute) and outer_call.attr.value == "float":
@@ -715,10 +725,10 @@ def _half_model(plan: Plan) -> None:
                   "plain DDP updated the half-precision weights themselves")  # fmt: skip
 
 
-def _is_whole_model(plan: Plan, node: Node) -> bool:
+def _is_whole_model(node: Node) -> bool:
     return isinstance(node, cst.Name | cst.Attribute | cst.Call)
 
 
-def _in_evaluation(plan: Plan, statement: Statement) -> bool:
+def _in_evaluation(statement: Statement) -> bool:
     name = statement.function.name.lower()
     return any(word in name for word in ("eval", "valid", "test", "infer", "predict", "export"))

@@ -13,11 +13,13 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import option_calls
 
-INIT_NAMES = frozenset({
-    "torch.distributed.init_process_group",
-    "torch.distributed.distributed_c10d.init_process_group",
-    "init_process_group",
-})
+INIT_NAMES = frozenset(
+    {
+        "torch.distributed.init_process_group",
+        "torch.distributed.distributed_c10d.init_process_group",
+        "init_process_group",
+    }
+)
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE")
 
 IDEAS = (
@@ -116,7 +118,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
         raise plan.refuse(
             "MG903", statement, "the process group is built on a store of its own", "init_distributed takes no store"
         )
-    spawned = _is_spawned(plan, statement)
+    spawned = _is_spawned(plan)
     from_slurm = _mentions_slurm(plan)
     pieces: list[str] = []
     dropped: list[str] = []
@@ -124,9 +126,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
     if from_slurm and own_address is not None and plan.code(own_address).strip("\"'") != "env://":
         plan.need("os")
         pieces.append(f'init_method=None if "MASTER_ADDR" in os.environ else {plan.code(own_address)}')
-        for name in ("rank", "world_size"):
-            if name in arguments:
-                pieces.append(f"{name}={plan.code(arguments[name])}")
+        pieces.extend(f"{name}={plan.code(arguments[name])}" for name in ("rank", "world_size") if name in arguments)
         pieces.append("auto_mpi_discovery=False")
         del arguments["init_method"]
     for name in ("backend", "init_method", "timeout", "rank", "world_size"):
@@ -149,7 +149,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
     said = f"; {', '.join(dropped)} {verb} from the launcher" if dropped else ""
     plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
-    _ranks_after(plan, statement, arguments, from_slurm)
+    _ranks_after(plan, statement, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
 
 
@@ -159,7 +159,7 @@ def _is_tcp(plan: Plan, value: Node) -> bool:
     return "file:" not in text
 
 
-def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], from_slurm: bool) -> None:
+def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], *, from_slurm: bool) -> None:
     """Ranks that the script worked out by itself now come from the group that the launcher made."""
     lines: list[str] = []
     for name, getter in (("rank", "get_rank"), ("world_size", "get_world_size")):
@@ -226,7 +226,7 @@ def _mentions_slurm(plan: Plan) -> bool:
     )
 
 
-def _is_spawned(plan: Plan, statement: Statement) -> bool:
+def _is_spawned(plan: Plan) -> bool:
     return any(plan.imports.names(call.func) & set(SPAWNERS) for call in plan.tree.calls)
 
 
@@ -270,7 +270,20 @@ def _spawn(plan: Plan, call: cst.Call) -> None:
     _runs_in_every_process(plan, statement)
 
 
-_HEAVY = ("dataset", "download", "prepare", "process", "makedirs", "mkdir", "rmtree", "write", "save", "dump", "load", "reddit")
+_HEAVY = (
+    "dataset",
+    "download",
+    "prepare",
+    "process",
+    "makedirs",
+    "mkdir",
+    "rmtree",
+    "write",
+    "save",
+    "dump",
+    "load",
+    "reddit",
+)
 _LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
           "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
 
@@ -305,7 +318,11 @@ def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
         if isinstance(node, cst.Assign) and isinstance(node.value, cst.BinaryOperation):
             target = dotted(node.targets[0].target) or ""
             reads = {sub.value for sub in descendants(node.value) if isinstance(sub, cst.Name)}
-            if target.rpartition(".")[2].lower().endswith("rank") and isinstance(node.value.operator, cst.Add) and set(index) & reads:
+            if (
+                target.rpartition(".")[2].lower().endswith("rank")
+                and isinstance(node.value.operator, cst.Add)
+                and set(index) & reads
+            ):
                 return True
     return False
 
@@ -325,7 +342,9 @@ def _environment(plan: Plan) -> None:
         name = str(key.value.evaluated_value)
         if name not in _ENVIRONMENT:
             continue
-        plan.edits.substitute(node, f"{plan.code(target.value)}.setdefault({plan.code(key.value)}, {plan.code(node.value)})")
+        plan.edits.substitute(
+            node, f"{plan.code(target.value)}.setdefault({plan.code(key.value)}, {plan.code(node.value)})"
+        )
         plan.converted("MG203", statement, f"{name} is only set where the launcher did not",
                        "overwriting the launcher's rendezvous leaves the processes waiting for each other")  # fmt: skip
 
@@ -333,9 +352,7 @@ def _environment(plan: Plan) -> None:
 def _options(plan: Plan) -> None:
     """``--local_rank`` in either spelling: default from the environment, both spellings accepted."""
     for call in option_calls(plan):
-        spellings = [
-            arg for arg in call.args if arg.keyword is None and isinstance(arg.value, cst.SimpleString)
-        ]
+        spellings = [arg for arg in call.args if arg.keyword is None and isinstance(arg.value, cst.SimpleString)]
         names = [str(arg.value.evaluated_value) for arg in spellings]  # type: ignore[attr-defined]
         if not any(name.lstrip("-").replace("-", "_") == "local_rank" for name in names):
             continue
@@ -358,11 +375,14 @@ def _local_rank_option(call: Node, *, fallback: str) -> Node:
     flags = [arg for arg in call.args if arg.keyword is None]
     spelled = {str(arg.value.evaluated_value) for arg in flags if isinstance(arg.value, cst.SimpleString)}
     new = [
-        cst.Arg(cst.SimpleString(f'"{name}"'), comma=space) for name in ("--local_rank", "--local-rank") if name not in spelled
+        cst.Arg(cst.SimpleString(f'"{name}"'), comma=space)
+        for name in ("--local_rank", "--local-rank")
+        if name not in spelled
     ]
     kept: list[cst.Arg] = []
     has_default = has_type = False
-    for arg in call.args:
+    for given in call.args:
+        arg = given
         name = arg.keyword.value if arg.keyword is not None else None
         if name == "required":
             continue
@@ -386,7 +406,7 @@ def _local_rank_option(call: Node, *, fallback: str) -> Node:
     if extra and not isinstance(arguments[-1].comma, cst.Comma):
         arguments[-1] = arguments[-1].with_changes(comma=space)
     arguments.extend(extra)
-    if not call.args[-1].comma or not isinstance(call.args[-1].comma, cst.Comma):
+    if not isinstance(call.args[-1].comma, cst.Comma):
         arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return call.with_changes(args=arguments)
 
@@ -408,8 +428,18 @@ def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
         if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
             continue
         for sub in descendants(statement.node):
-            if isinstance(sub, cst.Name) and sub.value == count.value and sub not in inside and statement is not bindings[0].statement:
-                if not isinstance(statement.node, cst.BaseCompoundStatement) or plan.tree.statement_of.get(sub) is statement:
+            if (
+                isinstance(sub, cst.Name)
+                and sub.value == count.value
+                and sub not in inside
+                and statement is not bindings[0].statement
+            ):
+                if (
+                    not isinstance(statement.node, cst.BaseCompoundStatement)
+                    or plan.tree.statement_of.get(sub) is statement
+                ):
                     return
     plan.edits.remove(bindings[0].statement.node)
-    plan.converted("MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides")
+    plan.converted(
+        "MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides"
+    )

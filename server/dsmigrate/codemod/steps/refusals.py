@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -176,7 +178,9 @@ def _other_kind(plan: Plan, call: cst.Call, statement: Statement) -> None:
                     # A script that offers both keeps its FSDP branch; only the DDP branch is converted.
                     plan.facts.setdefault("fsdp", statement)
                     continue
-                raise plan.refuse("MG903", statement, f"{what} is used here", f"{name} has no counterpart in the engine")
+                raise plan.refuse(
+                    "MG903", statement, f"{what} is used here", f"{name} has no counterpart in the engine"
+                )
         if any(name == f or name.startswith(f + ".") for f in _FRAMEWORKS) and _drives_backward(plan, name):
             raise plan.refuse(
                 "MG907", statement, f"{name.partition('.')[0]} drives the training", "it has its own DeepSpeed switch"
@@ -185,7 +189,9 @@ def _other_kind(plan: Plan, call: cst.Call, statement: Statement) -> None:
 
 def _drives_backward(plan: Plan, name: str) -> bool:
     if name.startswith(("accelerate.", "lightning_fabric")):
-        return any(isinstance(c.func, cst.Attribute) and c.func.attr.value == "backward" and c.args for c in plan.tree.calls)
+        return any(
+            isinstance(c.func, cst.Attribute) and c.func.attr.value == "backward" and c.args for c in plan.tree.calls
+        )
     return name.endswith("Trainer") and not any(_is_loss_backward(c) for c in plan.tree.calls)
 
 
@@ -198,13 +204,18 @@ def _hooks(plan: Plan, call: cst.Call, statement: Statement) -> None:
     if not isinstance(func, cst.Attribute):
         return
     name = func.attr.value
-    if name in ("register_comm_hook", "_register_fused_optim", "_register_builtin_comm_hook") and plan.is_model_like(func.value):
+    if name in ("register_comm_hook", "_register_fused_optim", "_register_builtin_comm_hook") and plan.is_model_like(
+        func.value
+    ):
         raise plan.refuse(
-            "MG903", statement, f"a DDP communication hook is registered ({name})", "the engine has its own communication"
+            "MG903",
+            statement,
+            f"a DDP communication hook is registered ({name})",
+            "the engine has its own communication",
         )
     if name == "join" and plan.is_model_like(func.value) and isinstance(plan.tree.parent.get(call), cst.WithItem):
         raise plan.refuse("MG903", statement, "DDP's join() handles uneven inputs here", "the engine needs even inputs")
-    if name in ("SparseAdam",) or _has_true_keyword(call, "sparse"):
+    if name == "SparseAdam" or _has_true_keyword(call, "sparse"):
         if any("Embedding" in n or "SparseAdam" in n for n in plan.imports.names(func)):
             raise plan.refuse("MG903", statement, "sparse gradients are used here", "removed from DeepSpeed in 0.19.8")
 
@@ -219,7 +230,9 @@ def _backward_forms(plan: Plan, call: cst.Call, statement: Statement) -> None:
     func = call.func
     names = plan.imports.names(func)
     if "torch.autograd.backward" in names:
-        raise plan.refuse("MG905", statement, "torch.autograd.backward is called directly", "the engine has no such call")
+        raise plan.refuse(
+            "MG905", statement, "torch.autograd.backward is called directly", "the engine has no such call"
+        )
     if "torch.autograd.grad" in names and _has_true_keyword(call, "create_graph"):
         raise plan.refuse(
             "MG905", statement, "gradients of gradients are taken (torch.autograd.grad with create_graph=True)",
@@ -234,7 +247,9 @@ def _backward_forms(plan: Plan, call: cst.Call, statement: Statement) -> None:
     if func.attr.value == "backward" and any(
         (arg.keyword is not None and arg.keyword.value in ("gradient", "inputs")) for arg in call.args
     ):
-        raise plan.refuse("MG905", statement, "backward starts from a given gradient or for given inputs", "engine.backward cannot")
+        raise plan.refuse(
+            "MG905", statement, "backward starts from a given gradient or for given inputs", "engine.backward cannot"
+        )
     if func.attr.value == "step" and plan.roles.is_optimizer(func.value):
         closure = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "closure"]
         if closure and dotted(closure[0].value) != "None":
@@ -254,7 +269,7 @@ def _several_optimizers(plan: Plan) -> None:
 
     for tags in plan.roles.env.values():
         opts = sorted(tag for tag in tags if tag[0] == "O")
-        for left, right in zip(opts, opts[1:], strict=False):
+        for left, right in itertools.pairwise(opts):
             components[find(left)] = find(right)
     stepped: dict[str, Statement] = {}
     for call in plan.tree.calls:
@@ -262,7 +277,7 @@ def _several_optimizers(plan: Plan) -> None:
         if target is None:
             continue
         statement = plan.tree.statement(call)
-        if _loops_over_many(plan, target, statement):
+        if _loops_over_many(target, statement):
             raise plan.refuse(
                 "MG902", statement, "several optimizers are stepped in a loop", "an engine takes exactly one optimizer"
             )
@@ -279,7 +294,7 @@ def _several_optimizers(plan: Plan) -> None:
         )
 
 
-def _loops_over_many(plan: Plan, target: Node, statement: Statement) -> bool:
+def _loops_over_many(target: Node, statement: Statement) -> bool:
     for outer in statement.enclosing():
         if isinstance(outer.node, cst.For) and isinstance(target, cst.Name):
             if target.value in {n.value for n in _names(outer.node.target)}:
@@ -290,8 +305,6 @@ def _loops_over_many(plan: Plan, target: Node, statement: Statement) -> bool:
 
 
 def _names(node: Node) -> list[cst.Name]:
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
     return [sub for sub in descendants(node) if isinstance(sub, cst.Name)]
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
-from dsmigrate.codemod.roles import OptimizerSite, Wrap
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.roles import OptimizerSite, Wrap, _evaluate_element
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -110,8 +111,8 @@ def choose(plan: Plan) -> None:
     if not trained:
         raise _no_optimizer(plan, groups[0][0])
     if len(trained) > 1:
-        targets = [(_target(plan, group[0]), group[0].model) for group in trained]
-        names = ", ".join(plan.code(target or model) for target, model in targets if target is not None or model is not None)
+        targets = [(_target(group[0]), group[0].model) for group in trained]
+        names = ", ".join(plan.code(node) for pair in targets if (node := pair[0] or pair[1]) is not None)
         raise plan.refuse(
             "MG901",
             trained[1][0].statement,
@@ -151,7 +152,7 @@ def _groups(plan: Plan) -> list[list[Wrap]]:
 
     by_target: dict[object, str] = {}
     for wrap in plan.roles.wraps:
-        target = _target(plan, wrap)
+        target = _target(wrap)
         key: object = plan.flow.place(target, wrap.function) if target is not None else None
         if key is None and isinstance(wrap.statement.node, cst.Return):
             key = ("return", id(wrap.function))
@@ -167,7 +168,7 @@ def _groups(plan: Plan) -> list[list[Wrap]]:
     return list(groups.values())
 
 
-def _target(plan: Plan, wrap: Wrap) -> Node | None:
+def _target(wrap: Wrap) -> Node | None:
     node = wrap.statement.node
     if isinstance(node, cst.Assign) and len(node.targets) >= 1:
         target = node.targets[0].target
@@ -200,7 +201,7 @@ def _optimizer_reads(plan: Plan, site: OptimizerSite, indexes: set[str], depth: 
     seen: set[object] = set()
     while queue:
         node, where, left = queue.pop()
-        for sub in _readable(plan, node):
+        for sub in _readable(node):
             tags = plan.roles.of(sub, where)
             if any(tag[0] in "ER" and tag[1:] in indexes for tag in tags):
                 return True
@@ -210,8 +211,7 @@ def _optimizer_reads(plan: Plan, site: OptimizerSite, indexes: set[str], depth: 
             seen.add(place)
             if any(tag[0] in "ER" for tag in tags):
                 continue
-            for binding in plan.flow.by_place.get(place, ()):
-                queue.append((binding.value, binding.function, left - 1))
+            queue.extend((b.value, b.function, left - 1) for b in plan.flow.by_place.get(place, ()))
             # Lists of parameters are often filled by append and extend.
             for call in plan.tree.calls:
                 func = call.func
@@ -224,9 +224,7 @@ def _optimizer_reads(plan: Plan, site: OptimizerSite, indexes: set[str], depth: 
     return False
 
 
-def _readable(plan: Plan, node: Node) -> list[Node]:
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
+def _readable(node: Node) -> list[Node]:
     return [sub for sub in descendants(node) if isinstance(sub, cst.Name | cst.Attribute)]
 
 
@@ -256,8 +254,6 @@ def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dic
 
 
 def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
-    from dsmigrate.codemod.roles import _evaluate_element  # noqa: PLC0415
-
     if index is None:
         return bool(plan.roles.of(value, function) & wanted)
     if _evaluate_element(plan.roles, value, index, function) & wanted:
@@ -288,13 +284,14 @@ def _mentions(plan: Plan, function: Function, text: str) -> bool:
     names = table.get(function)
     if names is None:
         names = set(function.params)
-        from dsmigrate.codemod.names import dotted  # noqa: PLC0415
-        from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
         for statement in function.statements:
             if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
                 continue
-            heads = [statement.node] if not isinstance(statement.node, cst.BaseCompoundStatement) else _heads(statement.node)
+            heads = (
+                [statement.node]
+                if not isinstance(statement.node, cst.BaseCompoundStatement)
+                else _heads(statement.node)
+            )
             for head in heads:
                 for sub in descendants(head):
                     if isinstance(sub, cst.Name | cst.Attribute):
@@ -336,8 +333,8 @@ def _find_site(plan: Plan) -> EngineSite | None:
 def _site_in(
     plan: Plan, function: Function, engines: dict[str, _Acquisition], opts: dict[str, _Acquisition]
 ) -> EngineSite | None:
-    engine = _pick(plan, engines, function, "E")
-    optimizer = _pick(plan, opts, function, "O")
+    engine = _pick(plan, engines, "E")
+    optimizer = _pick(plan, opts, "O")
     if engine is None or optimizer is None:
         return None
     if engine.on_entry and optimizer.on_entry:
@@ -349,14 +346,14 @@ def _site_in(
         if incoming is not None and all(_renames(s, incoming.name) for s in optimizer.statements):
             optimizer = incoming
             statements = list(engine.statements)
-    anchor = _common_anchor(plan, statements, engine.name, optimizer)
+    anchor = _common_anchor(statements, engine.name, optimizer)
     if anchor is None:
         return None
     wrap = next((w for w in plan.wraps if w.statement is anchor), None)
     model = engine.name
     replaces = None
     if wrap is not None and wrap.model is not None and len(plan.wraps) == 1:
-        target = _target(plan, wrap)
+        target = _target(wrap)
         if target is not None and plan.code(target) == engine.name and isinstance(anchor.node, cst.Assign):
             if getattr(anchor.node.value, "func", None) is wrap.call.func:
                 replaces = anchor
@@ -368,7 +365,7 @@ def _renames(statement: Statement, name: str) -> bool:
     return isinstance(node, cst.Assign) and isinstance(node.value, cst.Name) and node.value.value == name
 
 
-def _pick(plan: Plan, found: dict[str, _Acquisition], function: Function, prefix: str) -> _Acquisition | None:
+def _pick(plan: Plan, found: dict[str, _Acquisition], prefix: str) -> _Acquisition | None:
     """The name to use: the one that a statement of this function fills, wraps first, plain names first."""
 
     def rank(item: _Acquisition) -> tuple[int, int, int]:
@@ -384,14 +381,11 @@ def _pick(plan: Plan, found: dict[str, _Acquisition], function: Function, prefix
 def _chain(statement: Statement) -> list[tuple[Node, Statement]]:
     """(block, statement in that block) pairs from the function's own block down to the statement."""
     pairs = [(statement.block, statement)]
-    for outer in statement.enclosing():
-        pairs.append((outer.block, outer))
+    pairs.extend((outer.block, outer) for outer in statement.enclosing())
     return list(reversed(pairs))
 
 
-def _common_anchor(
-    plan: Plan, statements: list[Statement], engine: str, optimizer: _Acquisition
-) -> Statement | None:
+def _common_anchor(statements: list[Statement], engine: str, optimizer: _Acquisition) -> Statement | None:
     """The last statement, in the deepest block common to all, that holds one of them; hoisted out of rank guards."""
     chains = [_chain(statement) for statement in statements]
     depth = 0
@@ -403,19 +397,19 @@ def _common_anchor(
         return None
     anchor = max((chain[depth][1] for chain in chains), key=lambda s: s.order)
     # Blocks of `elif` are reached through the `if` they belong to.
-    anchor = _leave_elif(plan, anchor)
+    anchor = _leave_elif(anchor)
     while anchor.up is not None and isinstance(anchor.up.node, cst.If | cst.With | cst.Try):
-        outer = _leave_elif(plan, anchor.up)
+        outer = _leave_elif(anchor.up)
         made_inside = bool(optimizer.statements) and all(
             outer.order < s.order <= outer.last_order for s in optimizer.statements
         )
-        if made_inside or not _used_after(plan, outer, engine):
+        if made_inside or not _used_after(outer, engine):
             break
         anchor = outer
     return anchor
 
 
-def _leave_elif(plan: Plan, statement: Statement) -> Statement:
+def _leave_elif(statement: Statement) -> Statement:
     while (
         statement.up is not None
         and isinstance(statement.node, cst.If)
@@ -426,10 +420,7 @@ def _leave_elif(plan: Plan, statement: Statement) -> Statement:
     return statement
 
 
-def _used_after(plan: Plan, outer: Statement, name: str) -> bool:
-    from dsmigrate.codemod.names import dotted  # noqa: PLC0415
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
+def _used_after(outer: Statement, name: str) -> bool:
     if "." in name:
         return True
     for statement in outer.function.statements:
@@ -448,21 +439,19 @@ def _used_after(plan: Plan, outer: Statement, name: str) -> bool:
 def _latest(plan: Plan, site: EngineSite) -> Statement | None:
     """The last following statement of the same block before one that speaks of the model or hands the optimizer on."""
     last = None
-    place = plan.flow.place(cst.parse_expression(site.target), site.function)
+    plan.flow.place(cst.parse_expression(site.target), site.function)
     for statement in site.function.statements:
         if statement.block is not site.anchor.block or statement.order <= site.order:
             continue
         if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
             continue
-        if _speaks_of_model(plan, statement, place):
+        if _speaks_of_model(plan, statement):
             break
         last = statement
     return last
 
 
-def _speaks_of_model(plan: Plan, statement: Statement, place: object) -> bool:
-    from dsmigrate.codemod.tree import descendants  # noqa: PLC0415
-
+def _speaks_of_model(plan: Plan, statement: Statement) -> bool:
     for sub in descendants(statement.node):
         if isinstance(sub, cst.Name | cst.Attribute):
             tags = plan.roles.of(sub, statement.function)

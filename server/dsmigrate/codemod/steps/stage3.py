@@ -59,7 +59,11 @@ def run(plan: Plan) -> None:
 def _compiled(plan: Plan) -> None:
     """``model = torch.compile(model)`` before the engine fails at stage 3; compiling in place does not."""
     for call in plan.tree.calls:
-        if "torch.compile" not in plan.imports.names(call.func) or not call.args or not plan.is_ours(call.args[0].value):
+        if (
+            "torch.compile" not in plan.imports.names(call.func)
+            or not call.args
+            or not plan.is_ours(call.args[0].value)
+        ):
             continue
         statement = plan.tree.statement(call)
         node = statement.node
@@ -110,7 +114,7 @@ def _only_gradients(plan: Plan, node: cst.For) -> bool:
 
 
 def _gather(plan: Plan, statement: Statement, done: set[Node]) -> None:
-    engine = plan.engine_name(statement.function, statement)
+    engine = plan.engine_name(statement.function)
     line = statement.line_node
     guarded = any(isinstance(o.node, cst.If) and _RANKISH.search(plan.code(o.node.test)) for o in statement.enclosing())
     if engine is None or guarded:
@@ -122,4 +126,6 @@ def _gather(plan: Plan, statement: Statement, done: set[Node]) -> None:
     done.add(line)
     plan.need("deepspeed")
     plan.edits.surround(line, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
-    plan.converted("MG707", statement, "the parameters are gathered around this", "the module holds empty tensors at ZeRO 3")
+    plan.converted(
+        "MG707", statement, "the parameters are gathered around this", "the module holds empty tensors at ZeRO 3"
+    )

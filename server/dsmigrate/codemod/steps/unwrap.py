@@ -86,16 +86,28 @@ def _modes(plan: Plan) -> None:
     """``x = model.eval()`` would be None; ``model.training`` is always True; DDP's private switches are gone."""
     for statement in plan.tree.statements:
         node = statement.node
-        if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+        if (
+            isinstance(node, cst.Assign)
+            and isinstance(node.value, cst.Call)
+            and isinstance(node.value.func, cst.Attribute)
+        ):
             func = node.value.func
             if func.attr.value in ("train", "eval") and plan.is_engine(func.value) and len(node.targets) == 1:
                 target, base = plan.code(node.targets[0].target), plan.code(func.value)
                 lines = [plan.code(node.value)] + ([] if target == base else [f"{target} = {base}"])
                 plan.edits.substitute(node, *lines)
-                plan.converted("MG505", statement, f"{func.attr.value}() of the engine returns nothing", "it returned the model")
-        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+                plan.converted(
+                    "MG505", statement, f"{func.attr.value}() of the engine returns nothing", "it returned the model"
+                )
+        elif (
+            isinstance(node, cst.Expr)
+            and isinstance(node.value, cst.Call)
+            and isinstance(node.value.func, cst.Attribute)
+        ):
             func = node.value.func
-            if func.attr.value in ("_set_static_graph", "_sync_params", "_rebuild_buckets") and plan.is_ours(func.value):
+            if func.attr.value in ("_set_static_graph", "_sync_params", "_rebuild_buckets") and plan.is_ours(
+                func.value
+            ):
                 plan.edits.remove(node)
                 plan.converted("MG505", statement, f"{func.attr.value} removed", "it belongs to DDP's reducer")
         if isinstance(node, cst.BaseCompoundStatement):
@@ -104,7 +116,9 @@ def _modes(plan: Plan) -> None:
             if isinstance(sub, cst.Attribute) and sub.attr.value == "training" and plan.is_engine(sub.value):
                 base = plan.code(sub.value)
                 plan.edits.replace(sub, f"{base}.module.training")
-                plan.converted("MG505", statement, f"{base}.training → {base}.module.training", "engine.training is always True")
+                plan.converted(
+                    "MG505", statement, f"{base}.training → {base}.module.training", "engine.training is always True"
+                )
 
 
 def _heads(node: Node) -> list[Node]:
@@ -160,12 +174,18 @@ def _whole_engine(plan: Plan, call: cst.Call, statement: Statement) -> None:
         return
     for arg in call.args[:1] if copies else call.args:
         value = arg.value
-        if isinstance(value, cst.Name | cst.Attribute) and plan.is_engine(value) and value not in plan.edits.expressions:
+        if (
+            isinstance(value, cst.Name | cst.Attribute)
+            and plan.is_engine(value)
+            and value not in plan.edits.expressions
+        ):
             if "N" in plan.tags(value):
                 continue
             name = plan.code(value)
             plan.edits.replace(value, f"{name}.module")
-            plan.converted("MG506", statement, f"{last}({name}) → {name}.module", "the engine itself cannot be copied or pickled")
+            plan.converted(
+                "MG506", statement, f"{last}({name}) → {name}.module", "the engine itself cannot be copied or pickled"
+            )
 
 
 def _already_wrapped(plan: Plan, call: cst.Call, statement: Statement) -> None:
@@ -180,13 +200,17 @@ def _already_wrapped(plan: Plan, call: cst.Call, statement: Statement) -> None:
     own = any(w.function is statement.function for w in plan.wraps)
     if wrapped and own and plan.is_before_engine(model) and _after_wrap(plan, statement):
         plan.edits.replace(call, "True")
-        plan.converted("MG501", statement, f"{plan.code(call)} → True", "it was wrapped here, and is so again further down")
+        plan.converted(
+            "MG501", statement, f"{plan.code(call)} → True", "it was wrapped here, and is so again further down"
+        )
 
 
 def _is_kept_model(plan: Plan, node: Node) -> bool:
     tags = plan.tags(node)
-    return bool(tags) and all(tag[1:] not in plan.group for tag in tags if tag[0] in "ER") and any(
-        tag[0] in "ER" for tag in tags
+    return (
+        bool(tags)
+        and all(tag[1:] not in plan.group for tag in tags if tag[0] in "ER")
+        and any(tag[0] in "ER" for tag in tags)
     )
 
 
@@ -253,9 +277,15 @@ def _module(plan: Plan, node: cst.Attribute, statement: Statement) -> None:
         plan.edits.replace(node, lambda updated: updated.value)  # type: ignore[attr-defined]
         plan.handled.add(node)
         assign = statement.node
-        if isinstance(assign, cst.Assign) and assign.value is node and plan.code(assign.targets[0].target) == plan.code(base):
+        if (
+            isinstance(assign, cst.Assign)
+            and assign.value is node
+            and plan.code(assign.targets[0].target) == plan.code(base)
+        ):
             plan.edits.remove(assign)
-        plan.converted("MG501", statement, f"{plan.code(node)} → {plan.code(base)}", "the model is not wrapped yet here")
+        plan.converted(
+            "MG501", statement, f"{plan.code(node)} → {plan.code(base)}", "the model is not wrapped yet here"
+        )
     elif _asked_around(plan, node, statement):
         return
     elif wrapped and _may_be_raw(plan, base):
@@ -291,7 +321,11 @@ def _asked_around(plan: Plan, node: cst.Attribute, statement: Statement) -> bool
     """Whether the ``.module`` stands behind a test of the same object: ``if hasattr(model, "module"): …``."""
     base = plan.code(node.value)
     for outer in statement.enclosing():
-        if isinstance(outer.node, cst.If) and base in plan.code(outer.node.test) and _asks_the_object(plan, outer.node.test):
+        if (
+            isinstance(outer.node, cst.If)
+            and base in plan.code(outer.node.test)
+            and _asks_the_object(plan, outer.node.test)
+        ):
             return True
     for ancestor in plan.tree.ancestors(node):
         if isinstance(ancestor, cst.IfExp) and _asks_the_object(plan, ancestor.test):

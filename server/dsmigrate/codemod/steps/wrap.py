@@ -54,13 +54,14 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
     assert site is not None
     plan.handled.add(wrap.call)
     model = wrap.model
-    plan.edits.replace(wrap.call, lambda call: _inner(call))
+    plan.edits.replace(wrap.call, _inner)
     node = statement.node
     if site.replaces is statement:
         if plan.code(model) == site.target:
             plan.edits.remove(node)
         site.model = plan.code(model) if not isinstance(model, cst.Name) else model.value
         if not isinstance(model, cst.Name | cst.Attribute):
+            plan.facts["model_first"] = f"{site.target} = {plan.code(model)}"
             site.model = site.target
     elif isinstance(node, cst.Assign) and len(node.targets) == 1 and node.value is wrap.call:
         target = plan.code(node.targets[0].target)
@@ -106,7 +107,10 @@ def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
             plan.need("torch")
             plan.converted("MG109", wrap.statement, "rank 0's weights are sent to all ranks here, as DDP did when it was made",
                            "they are copied before the engine, which broadcasts them too, is made")  # fmt: skip
-            return [f"for tensor in {target}.state_dict().values():", "    torch.distributed.broadcast(tensor.data, src=0)"]
+            return [
+                f"for tensor in {target}.state_dict().values():",
+                "    torch.distributed.broadcast(tensor.data, src=0)",
+            ]
     return []
 
 
@@ -156,7 +160,9 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
             dropped.append(name if name in _DROPPED else plan.code(arg))
     if dropped:
         reasons = "; ".join(dict.fromkeys(_DROPPED[name] for name in dropped if name in _DROPPED))
-        plan.note("MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments")
+        plan.note(
+            "MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments"
+        )
     if broadcast and not wrap.is_apex and _has_batch_norm(plan) and not _synchronised(plan):
         plan.kept(
             "MG104",
@@ -197,9 +203,14 @@ def _model_is_here(plan: Plan) -> bool:
     if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
         return True
     for binding in plan.flow.bindings:
-        if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {f"R{k}" for k in plan.group}:
+        if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {
+            f"R{k}" for k in plan.group
+        }:
             names = plan.imports.names(binding.value.func)
-            if any(name.startswith("torch.nn.") and "Parallel" not in name and "SyncBatchNorm" not in name for name in names):
+            if any(
+                name.startswith("torch.nn.") and "Parallel" not in name and "SyncBatchNorm" not in name
+                for name in names
+            ):
                 return True
     return False
 

@@ -1,0 +1,401 @@
+"""Resume checkpoints, exports, and what scripts do with their files."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import check_kept, check_section, convert
+
+STATE = '{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}'
+HOLLOW = '{"model": "saved by the engine", "optimizer": "saved by the engine", "epoch": epoch}'
+RESUME = """
+start_epoch = 0
+if args.resume:
+    checkpoint = torch.load(args.resume, map_location="cpu")
+    model.module.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    start_epoch = checkpoint["epoch"] + 1
+"""
+RESUMED = """
+start_epoch = 0
+if args.resume:
+    checkpoint = read_checkpoint(args.resume)
+    resume_engine(model)
+    start_epoch = checkpoint["epoch"] + 1
+"""
+EPOCHS = """
+for epoch in range(args.epochs):
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+TRAINED = """for epoch in range(args.epochs):
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        model.backward(loss)
+        model.step()
+"""
+
+
+def saving(text: str) -> str:
+    return EPOCHS + "".join(f"    {line}\n" for line in text.strip("\n").splitlines())
+
+
+def saved(text: str) -> str:
+    return TRAINED + "".join(f"    {line}\n" for line in text.strip("\n").splitlines())
+
+
+# -- what stays --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'torch.save(model.module.state_dict(), "weights.pt")\n',
+        'if rank == 0:\n    torch.save(model.module.state_dict(), os.path.join(args.output, "weights.pt"))\n',
+        'if rank == 0:\n    torch.save({"model": model.module.state_dict(), "epoch": 3}, "weights.pt")\n',
+    ],
+)
+def test_an_export_of_the_weights_stays(text: str) -> None:
+    migrated = check_kept("end", text)
+    migrated.said("MG624", "torch.save(", Kind.KEPT)
+    assert "request_checkpoint" not in migrated.code
+
+
+def test_files_that_hold_neither_weights_nor_state_stay() -> None:
+    migrated = check_kept("end", 'torch.save({"accuracy": 0.5}, "scores.pt")\nprint(os.path.isfile("scores.pt"))\n')
+    migrated.silent("MG621", "MG623", "MG624")
+
+
+def test_weights_loaded_before_the_wrap_stay() -> None:
+    migrated = check_section(
+        "wrap",
+        """
+        net = Net()
+        net.load_state_dict(torch.load("pretrained.pt"))
+        model = DDP(net.cuda())
+        """,
+        """
+        net = Net()
+        net.load_state_dict(torch.load("pretrained.pt"))
+        model = net.cuda()
+        """,
+    )
+    migrated.silent("MG625", "MG622")
+
+
+# -- saving ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if rank == 0:",
+        "if dist.get_rank() == 0:",
+        "if local_rank == 0:",
+        "if not args.distributed or rank == 0:",
+        "if is_main_process():",
+        "if args.is_master:",
+    ],
+)
+def test_a_save_under_a_rank_guard_is_written_behind_it(guard: str) -> None:
+    migrated = check_section(
+        "loop",
+        saving(f'{guard}\n    torch.save({STATE}, "last.pt")'),
+        saved(f'{guard}\n    request_checkpoint({HOLLOW}, "last.pt")\nsave_requested_checkpoints(model)'),
+        resume=RESUME,
+        imports="from utils import is_main_process",
+    )
+    migrated.said("MG621", "torch.save(", Kind.CONVERTED)
+
+
+def test_a_save_without_a_guard_is_written_at_once() -> None:
+    check_section(
+        "loop",
+        saving(f'torch.save({STATE}, "last.pt")'),
+        saved(f'request_checkpoint({HOLLOW}, "last.pt")\nsave_requested_checkpoints(model)'),
+        resume=RESUME,
+    )
+
+
+def test_a_condition_that_all_ranks_share_guards_the_writing_too() -> None:
+    check_section(
+        "loop",
+        saving(f'if rank == 0 and epoch % 5 == 0:\n    torch.save({STATE}, "last.pt")'),
+        saved(
+            f'if rank == 0 and epoch % 5 == 0:\n    request_checkpoint({HOLLOW}, "last.pt")\n'
+            "if epoch % 5 == 0:\n    save_requested_checkpoints(model)"
+        ),
+        resume=RESUME,
+    )
+
+
+def test_nested_guards_are_left_behind() -> None:
+    check_section(
+        "loop",
+        saving(f'if epoch % 5 == 0:\n    if rank == 0:\n        torch.save({STATE}, "last.pt")'),
+        saved(
+            f'if epoch % 5 == 0:\n    if rank == 0:\n        request_checkpoint({HOLLOW}, "last.pt")\n'
+            "    save_requested_checkpoints(model)"
+        ),
+        resume=RESUME,
+    )
+
+
+def test_a_best_score_under_the_rank_guard() -> None:
+    migrated = convert(
+        resume=RESUME,
+        loop="best = 0\n"
+        + saving(
+            f"""
+if rank == 0:
+    score = evaluate(model)
+    if score > best:
+        best = score
+        torch.save({STATE}, "best.pt")
+"""
+        ),
+        imports="from utils import evaluate",
+    )
+    assert migrated.section("loop").endswith(
+        f'            request_checkpoint({HOLLOW}, "best.pt")\n    save_requested_checkpoints(model)\n'
+    )
+
+
+@pytest.mark.parametrize("where", ["guard in the helper", "guard around the call", "early return"])
+def test_a_helper_that_saves_is_called_under_the_guard_and_all_ranks_write_behind_it(where: str) -> None:
+    body = {
+        "guard in the helper": "    if dist.get_rank() == 0:\n        torch.save(state, path)\n",
+        "guard around the call": "    torch.save(state, path)\n",
+        "early return": "    if dist.get_rank() != 0:\n        return\n    torch.save(state, path)\n",
+    }[where]
+    call = f'save_checkpoint({STATE}, "last.pt")'
+    migrated = convert(
+        helpers=f"def save_checkpoint(state, path):\n{body}",
+        resume=RESUME,
+        loop=saving(f"if rank == 0:\n    {call}" if where == "guard around the call" else call),
+    )
+    assert "request_checkpoint(state, path)" in migrated.section("helpers")
+    assert migrated.section("loop").endswith("    save_requested_checkpoints(model)\n")
+    assert "        save_requested_checkpoints" not in migrated.section("loop")
+
+
+def test_save_on_master_of_the_references_is_a_save() -> None:
+    migrated = convert(
+        imports="import utils",
+        resume=RESUME,
+        loop=saving(f'utils.save_on_master({STATE}, os.path.join(args.output, "model.pth"))'),
+    )
+    assert migrated.section("loop").endswith(
+        f'    request_checkpoint({HOLLOW}, os.path.join(args.output, "model.pth"))\n'
+        "    save_requested_checkpoints(model)\n"
+    )
+
+
+def test_a_dictionary_filled_step_by_step_is_a_checkpoint() -> None:
+    migrated = convert(
+        resume=RESUME,
+        loop=saving(
+            """
+state = {"model": model.module.state_dict()}
+state["optimizer"] = optimizer.state_dict()
+state["epoch"] = epoch
+if rank == 0:
+    torch.save(state, "last.pt")
+"""
+        ),
+    )
+    code = migrated.section("loop")
+    assert 'state = {"model": "saved by the engine"}\n    state["optimizer"] = "saved by the engine"\n' in code
+    assert code.endswith('        request_checkpoint(state, "last.pt")\n    save_requested_checkpoints(model)\n')
+
+
+def test_the_state_of_scheduler_scaler_and_averages_travels_as_it_was() -> None:
+    migrated = convert(
+        resume=RESUME,
+        optimizer="""
+            optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+            """,
+        loop=saving(
+            'torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), '
+            '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "epoch": epoch}, "last.pt")'
+        ),
+    )
+    assert (
+        'request_checkpoint({"model": "saved by the engine", "optimizer": "saved by the engine", '
+        '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "epoch": epoch}, "last.pt")'
+    ) in migrated.section("loop")
+
+
+def test_what_the_script_saves_travels_under_one_key() -> None:
+    code = convert(resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")')).code
+    assert 'client_state={"script": state}' in code
+    assert 'weights_only=False)["script"]' in code
+
+
+def test_a_class_that_saves_snapshots() -> None:
+    migrated = convert(
+        helpers="""
+            class Trainer:
+                def __init__(self, model, optimizer, loader, path):
+                    self.model = model
+                    self.optimizer = optimizer
+                    self.loader = loader
+                    self.path = path
+                    self.epoch = 0
+                    if os.path.exists(path):
+                        self.load()
+
+                def load(self):
+                    snapshot = torch.load(self.path, map_location="cpu")
+                    self.model.module.load_state_dict(snapshot["model"])
+                    self.optimizer.load_state_dict(snapshot["optimizer"])
+                    self.epoch = snapshot["epoch"]
+
+                def save(self):
+                    snapshot = {"model": self.model.module.state_dict(), "optimizer": self.optimizer.state_dict(),
+                                "epoch": self.epoch}
+                    torch.save(snapshot, self.path)
+
+                def train(self):
+                    for x, y in self.loader:
+                        loss = F.cross_entropy(self.model(x), y)
+                        self.optimizer.zero_grad()
+                        loss.backward()
+                        self.optimizer.step()
+                    if dist.get_rank() == 0:
+                        self.save()
+            """,
+        loop='Trainer(model, optimizer, train_loader, "snapshot.pt").train()',
+    )
+    code = migrated.section("helpers")
+    assert "snapshot = read_checkpoint(self.path)\n            resume_engine(self.model)\n" in code.replace(
+        "        snapshot", "            snapshot"
+    ) or "resume_engine(self.model)" in code
+    assert "        request_checkpoint(snapshot, self.path)\n" in code
+    assert "            self.save()\n        save_requested_checkpoints(self.model)\n" in code
+
+
+# -- loading -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_resume_behind_the_engine() -> None:
+    migrated = check_section("resume", RESUME, RESUMED, loop=saving(f'torch.save({STATE}, "last.pt")'))
+    migrated.said("MG622", "torch.load(", Kind.CONVERTED)
+    migrated.said("MG622", "model.module.load_state_dict", Kind.CONVERTED)
+    migrated.said("MG622", "optimizer.load_state_dict", Kind.CONVERTED)
+
+
+def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
+    migrated = convert(
+        wrap="net = Net().cuda()",
+        optimizer="""
+            optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
+            start_epoch = 0
+            if args.resume:
+                checkpoint = torch.load(args.resume, map_location="cpu")
+                net.load_state_dict(checkpoint["model"])
+                optimizer.load_state_dict(checkpoint["optimizer"])
+                start_epoch = checkpoint["epoch"]
+            model = DDP(net, device_ids=[local_rank])
+            """,
+        loop=saving(f'torch.save({STATE}, "last.pt")'),
+    )
+    code = migrated.section("optimizer")
+    assert "checkpoint = read_checkpoint(args.resume)\n    start_epoch = checkpoint" in code
+    assert code.endswith("resume_engine(model)\n")
+    assert "load_state_dict" not in code
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("os.path.isfile(args.resume)", "os.path.exists(args.resume)"),
+        ("args.resume and os.path.isfile(args.resume)", "args.resume and os.path.exists(args.resume)"),
+        ("os.path.exists(args.resume)", "os.path.exists(args.resume)"),
+    ],
+)
+def test_a_checkpoint_that_has_to_be_a_file_has_to_exist(before: str, after: str) -> None:
+    migrated = check_section("resume", RESUME.replace("if args.resume", f"if {before}"), RESUMED.replace("if args.resume", f"if {after}"))
+    if before != after:
+        migrated.said("MG623", before, Kind.CONVERTED)
+
+
+def test_a_path_object_that_has_to_be_a_file_has_to_exist() -> None:
+    migrated = convert(
+        imports="from pathlib import Path",
+        resume=RESUME.replace("start_epoch = 0", 'start_epoch = 0\npath = Path(args.output) / "last.pt"', 1)
+        .replace("if args.resume", "if path.is_file()")
+        .replace("torch.load(args.resume", "torch.load(path"),
+    )
+    assert "if path.exists():" in migrated.section("resume")
+
+
+def test_a_copy_of_the_checkpoint_is_another_request() -> None:
+    check_section(
+        "loop",
+        saving(f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    shutil.copyfile("last.pt", "best.pt")'),
+        saved(
+            f'if rank == 0:\n    state = {HOLLOW}\n    request_checkpoint(state, "last.pt")\n'
+            '    request_checkpoint(state, "best.pt")\nsave_requested_checkpoints(model)'
+        ),
+        resume=RESUME,
+    )
+
+
+def test_an_old_checkpoint_is_removed_as_a_directory() -> None:
+    migrated = convert(
+        resume=RESUME,
+        loop=saving(f'if rank == 0:\n    torch.save({STATE}, f"{{epoch}}.pt")\n    os.remove(f"{{epoch - 5}}.pt")'),
+    )
+    assert 'remove_checkpoint(f"{epoch - 5}.pt")' in migrated.section("loop")
+
+
+# -- left to the person ------------------------------------------------------------------------------------------------
+
+
+def test_weights_loaded_behind_the_engine_are_left_to_the_person() -> None:
+    line = 'model.module.load_state_dict(torch.load("pretrained.pt"), strict=False)'
+    convert(resume=line).said("MG625", line, Kind.TODO)
+
+
+def test_the_best_weights_loaded_for_the_final_evaluation_stay() -> None:
+    line = 'model.module.load_state_dict(torch.load("best.pt"))'
+    migrated = check_kept("end", f"{line}\nmodel.eval()\n")
+    migrated.said("MG625", line, Kind.KEPT)
+
+
+def test_a_helper_of_another_module_is_left_to_the_person() -> None:
+    line = "save_model(args, epoch, model, optimizer)"
+    convert(imports="from utils import save_model", loop=saving(line)).said("MG626", line, Kind.TODO)
+
+
+def test_optimizer_state_read_elsewhere_is_named() -> None:
+    line = 'print(optimizer.state_dict()["state"])'
+    convert(end=line).said("MG627", line, Kind.TODO)
+
+
+# -- stage 3 -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_at_stage_three_is_gathered_on_all_ranks() -> None:
+    migrated = check_section(
+        "end",
+        'if rank == 0:\n    torch.save(model.module.state_dict(), "weights.pt")',
+        """
+        with deepspeed.zero.GatheredParameters(list(model.module.parameters())):
+            if rank == 0:
+                torch.save(model.module.state_dict(), "weights.pt")
+        """,
+        to={"zero_stage": 3},
+    )
+    migrated.said("MG628", "torch.save(", Kind.CONVERTED)
+
+
+def test_weights_in_a_checkpoint_at_stage_three_are_the_engines() -> None:
+    migrated = convert(loop=saving(f'if rank == 0:\n    torch.save({STATE}, "last.pt")'), to={"zero_stage": 3})
+    assert "model.module.state_dict()" not in migrated.section("loop") or "GatheredParameters" in migrated.code
