@@ -40,6 +40,7 @@ SCALER_NAMES = frozenset(
         "torch.cuda.amp.grad_scaler.GradScaler",
         "torch.amp.grad_scaler.GradScaler",
         "torch.cpu.amp.GradScaler",
+        "torch.GradScaler",
         "GradScaler",
     }
 )

@@ -306,9 +306,11 @@ def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
         loop=saving(f'torch.save({STATE}, "last.pt")'),
     )
     code = migrated.section("optimizer")
-    assert "checkpoint = read_checkpoint(args.resume)\n    start_epoch = checkpoint" in code
+    assert (
+        'checkpoint = read_checkpoint(args.resume)\n    net.load_state_dict(checkpoint["model"])\n    start_epoch'
+    ) in code
     assert code.endswith("resume_engine(model)\n")
-    assert "load_state_dict" not in code
+    assert '"model": model.module.state_dict(), "optimizer": "saved by the engine"' in migrated.section("loop")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import AUTOCAST_NAMES, qualifies
+from dsmigrate.codemod.roles import AUTOCAST_NAMES, PASS_METHODS, qualifies
 from dsmigrate.codemod.steps.loop import _mark_twins, find_backward
 from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import carry, resolve
@@ -703,7 +703,7 @@ def _half_model(plan: Plan) -> None:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value not in ("half", "bfloat16") or call.args:
             continue
-        if not plan.is_ours(func.value) or not _is_whole_model(func.value):
+        if not _makes_model(plan, call):
             continue
         statement = plan.tree.statement(call)
         if plan.is_engine(func.value) or _in_evaluation(statement):
@@ -725,8 +725,27 @@ def _half_model(plan: Plan) -> None:
                   "plain DDP updated the half-precision weights themselves")  # fmt: skip
 
 
-def _is_whole_model(node: Node) -> bool:
-    return isinstance(node, cst.Name | cst.Attribute | cst.Call)
+def _makes_model(plan: Plan, call: cst.Call) -> bool:
+    """Whether a cast is part of the expression that makes, moves or wraps the whole trained model."""
+    assert isinstance(call.func, cst.Attribute)
+    if isinstance(call.func.value, cst.Name | cst.Attribute) and plan.is_ours(call.func.value):
+        return True
+    node: Node = call
+    while True:
+        parent = plan.tree.parent.get(node)
+        above = plan.tree.parent.get(parent) if parent is not None else None
+        if isinstance(parent, cst.Attribute) and parent.attr.value in PASS_METHODS and isinstance(above, cst.Call):
+            node = above
+            continue
+        break
+    if any(wrap.model is node for wrap in plan.wraps):
+        return True
+    return any(
+        binding.value is node
+        and binding.index is None
+        and plan.roles.env.get(binding.place, set()) & {f"R{k}" for k in plan.group}
+        for binding in plan.flow.bindings
+    )
 
 
 def _in_evaluation(statement: Statement) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
-from dsmigrate.codemod.roles import OptimizerSite, Wrap, _evaluate_element
+from dsmigrate.codemod.roles import OptimizerSite, Wrap, _evaluate_element, through
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -128,6 +129,7 @@ def choose(plan: Plan) -> None:
     if site is None:
         raise _no_optimizer(plan, plan.wraps[0])
     plan.site = site
+    _behind_added_groups(plan, site)
     site.latest = _latest(plan, site)
     plan.facts["upstream"] = _upstream(plan, site)
 
@@ -244,6 +246,7 @@ def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dic
             for b in plan.flow.by_place.get(place, ())
             if b.function is function
             and b.kind in ("assign", "with")
+            and not _passes_itself_on(plan, b)
             and (_gives(plan, b.value, b.index, b.function, wanted))
         ]
         if name in parameters and not statements:
@@ -251,6 +254,13 @@ def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dic
         else:
             found[name] = _Acquisition(name, statements)
     return found
+
+
+def _passes_itself_on(plan: Plan, binding: Binding) -> bool:
+    """``model = model.eval()``: the variable has had the value before."""
+    inner = through(plan.roles, binding.value)
+    wrapped = any(w.call is binding.value or w.call is inner for w in plan.roles.wraps)
+    return not wrapped and binding.index is None and plan.flow.place(inner, binding.function) == binding.place
 
 
 def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
@@ -434,6 +444,25 @@ def _used_after(outer: Statement, name: str) -> bool:
             if any(isinstance(sub, cst.Name) and dotted(sub) == name for sub in descendants(head)):
                 return True
     return isinstance(outer.function.node, cst.Module)
+
+
+def _behind_added_groups(plan: Plan, site: EngineSite) -> None:
+    """The engine is made behind ``optimizer.add_param_group(…)`` lines that directly follow."""
+    for statement in site.function.statements:
+        if statement.block is not site.anchor.block or statement.order <= site.order:
+            continue
+        node = statement.node
+        if (
+            isinstance(node, cst.Expr)
+            and isinstance(node.value, cst.Call)
+            and isinstance(node.value.func, cst.Attribute)
+            and node.value.func.attr.value == "add_param_group"
+            and plan.roles.is_optimizer(node.value.func.value)
+        ):
+            site.anchor = statement
+            site.replaces = None
+        elif _speaks_of_model(plan, statement):
+            break
 
 
 def _latest(plan: Plan, site: EngineSite) -> Statement | None:

@@ -66,6 +66,7 @@ IDEAS = (
 def run(plan: Plan) -> None:
     """Make every look through the wrapper right for the engine."""
     _modes(plan)
+    _branches(plan)
     for statement in plan.tree.statements:
         node = statement.node
         for head in _heads(node):
@@ -80,6 +81,41 @@ def run(plan: Plan) -> None:
                     _module(plan, sub, statement)
                 elif isinstance(sub, cst.Comparison):
                     _type_test(plan, sub, statement)
+
+
+def _branches(plan: Plan) -> None:
+    """``if distributed: raw = model.module`` (``else: raw = model``) behind the engine: it is there on both branches."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if not isinstance(node, cst.If) or _asks_the_object(plan, node.test):
+            continue
+        inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
+        assigns = [s.node for s in inner]
+        if not 1 <= len(inner) <= 2 or not all(isinstance(a, cst.Assign) and len(a.targets) == 1 for a in assigns):
+            continue
+        first = assigns[0]
+        assert isinstance(first, cst.Assign)
+        value = first.value
+        if not isinstance(value, cst.Attribute) or value.attr.value != "module" or not plan.is_engine(value.value):
+            continue
+        target, model = plan.code(first.targets[0].target), plan.code(value.value)
+        if len(assigns) == 2:
+            other = assigns[1]
+            assert isinstance(other, cst.Assign)
+            if plan.code(other.targets[0].target) != target or plan.code(other.value) != model or node.orelse is None:
+                continue
+        elif node.orelse is not None:
+            continue
+        plan.edits.substitute(node, f"{target} = {model}.module")
+        plan.handled.add(value)
+        plan.converted(
+            "MG503",
+            statement,
+            f"{target} = {model}.module, whatever the flag says",
+            "the engine is there on both branches",
+        )
+        for part in inner:
+            plan.converted("MG503", part, f"{target} = {model}.module", "the engine is there on both branches")
 
 
 def _modes(plan: Plan) -> None:
