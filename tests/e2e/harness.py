@@ -35,7 +35,7 @@ REPOSITORY = HERE.parents[1]
 EXAMPLES = REPOSITORY / "examples"
 RANKS = 2
 CONFIG_NAME = "ds_config.json"
-TIMEOUT_SECONDS = 90.0
+TIMEOUT_SECONDS = 60.0
 ABORTED = -signal.SIGABRT
 
 FULL = Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7)

@@ -147,6 +147,8 @@ def _rewrite(plan: Plan, source: SourceText, path: str, python: ast.Module) -> F
         return FileResult(path, Status.REFUSED, (change,))
     if source.newline not in ("\n", module.default_newline):
         code = code.replace("\n", source.newline)
+    if source.text[-1:] in ("\r", "\n") and code[-1:] not in ("\r", "\n"):
+        code += source.newline  # LibCST loses a lone carriage return at the end of a file
     changes = _covering(source.text, code, sorted(plan.changes, key=lambda c: (c.line, c.code)))
     todos = any(change.kind is Kind.TODO for change in changes)
     return FileResult(

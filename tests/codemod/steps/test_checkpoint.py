@@ -273,9 +273,11 @@ def test_a_class_that_saves_snapshots() -> None:
         loop='Trainer(model, optimizer, train_loader, "snapshot.pt").train()',
     )
     code = migrated.section("helpers")
-    assert "snapshot = read_checkpoint(self.path)\n            resume_engine(self.model)\n" in code.replace(
-        "        snapshot", "            snapshot"
-    ) or "resume_engine(self.model)" in code
+    assert (
+        "snapshot = read_checkpoint(self.path)\n            resume_engine(self.model)\n"
+        in code.replace("        snapshot", "            snapshot")
+        or "resume_engine(self.model)" in code
+    )
     assert "        request_checkpoint(snapshot, self.path)\n" in code
     assert "            self.save()\n        save_requested_checkpoints(self.model)\n" in code
 
@@ -322,7 +324,9 @@ def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
     ],
 )
 def test_a_checkpoint_that_has_to_be_a_file_has_to_exist(before: str, after: str) -> None:
-    migrated = check_section("resume", RESUME.replace("if args.resume", f"if {before}"), RESUMED.replace("if args.resume", f"if {after}"))
+    migrated = check_section(
+        "resume", RESUME.replace("if args.resume", f"if {before}"), RESUMED.replace("if args.resume", f"if {after}")
+    )
     if before != after:
         migrated.said("MG623", before, Kind.CONVERTED)
 
@@ -340,7 +344,9 @@ def test_a_path_object_that_has_to_be_a_file_has_to_exist() -> None:
 def test_a_copy_of_the_checkpoint_is_another_request() -> None:
     check_section(
         "loop",
-        saving(f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    shutil.copyfile("last.pt", "best.pt")'),
+        saving(
+            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    shutil.copyfile("last.pt", "best.pt")'
+        ),
         saved(
             f'if rank == 0:\n    state = {HOLLOW}\n    request_checkpoint(state, "last.pt")\n'
             '    request_checkpoint(state, "best.pt")\nsave_requested_checkpoints(model)'

@@ -16,7 +16,9 @@ for x, y in train_loader:
 
 
 def loop(*lines: str, after: tuple[str, ...] = ()) -> str:
-    body = "".join(f"    {line}\n" for line in ("optimizer.zero_grad()", "loss.backward()", *lines, "optimizer.step()", *after))
+    body = "".join(
+        f"    {line}\n" for line in ("optimizer.zero_grad()", "loss.backward()", *lines, "optimizer.step()", *after)
+    )
     return f"for x, y in train_loader:\n    loss = F.cross_entropy(model(x), y)\n{body}"
 
 

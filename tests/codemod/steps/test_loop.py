@@ -26,7 +26,11 @@ def loop(*lines: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "at", "message"),
     [
-        (("optimizer.zero_grad()", "loss.backward(create_graph=True)", "optimizer.step()"), "create_graph", "graph of grad"),
+        (
+            ("optimizer.zero_grad()", "loss.backward(create_graph=True)", "optimizer.step()"),
+            "create_graph",
+            "graph of grad",
+        ),
         (
             ("optimizer.zero_grad()", "loss.backward(retain_graph=True)", "(2 * loss).backward()", "optimizer.step()"),
             "retain_graph",
@@ -448,7 +452,9 @@ def test_older_versions_and_an_inner_loop() -> None:
             """,
         to={"target_version": "0.18.0"},
     )
-    assert "        model.set_gradient_accumulation_boundary(micro_step == args.accum - 1)\n" in migrated.section("loop")
+    assert "        model.set_gradient_accumulation_boundary(micro_step == args.accum - 1)\n" in migrated.section(
+        "loop"
+    )
 
 
 # -- no_sync -----------------------------------------------------------------------------------------------------------

@@ -133,7 +133,6 @@ def test_parameters_of_the_criterion_need_stage_zero() -> None:
     assert migrated.config["zero_optimization"] == {"stage": 0}
 
 
-@pytest.mark.xfail(reason="bug 30: the engine comes in between")
 def test_groups_added_before_the_engine_stay() -> None:
     migrated = convert(
         optimizer="""

@@ -108,7 +108,10 @@ def test_a_type_from_an_option_follows_it() -> None:
 @pytest.mark.parametrize(
     ("choice", "condition"),
     [
-        ("contextlib.nullcontext() if args.device == 'cpu' else torch.autocast('cuda', torch.bfloat16)", "not (args.device"),
+        (
+            "contextlib.nullcontext() if args.device == 'cpu' else torch.autocast('cuda', torch.bfloat16)",
+            "not (args.device",
+        ),
         ("torch.autocast('cuda', torch.bfloat16) if args.amp else contextlib.nullcontext()", "bool(args.amp)"),
     ],
 )
@@ -274,7 +277,6 @@ for x, y in train_loader:
             'torch.GradScaler("cuda", enabled=args.amp)',
             'EngineGradScaler("cuda", enabled=args.amp)',
             "torch.GradScaler",
-            marks=pytest.mark.xfail(reason="bug 28: torch.GradScaler is not known"),
         ),
     ],
 )
@@ -432,9 +434,9 @@ def test_apex_amp_is_replaced_and_marked() -> None:
     [
         "model = Net().cuda()\nmodel = model.{}()\nmodel = DDP(model)",
         "model = Net().cuda()\nmodel.{}()\nmodel = DDP(model)",
-        pytest.param("model = Net().cuda().{}()\nmodel = DDP(model)", marks=pytest.mark.xfail(reason="bug 29")),
-        pytest.param("model = Net().{}().cuda()\nmodel = DDP(model)", marks=pytest.mark.xfail(reason="bug 29")),
-        pytest.param("model = DDP(Net().{}().cuda())", marks=pytest.mark.xfail(reason="bug 29")),
+        pytest.param("model = Net().cuda().{}()\nmodel = DDP(model)"),
+        pytest.param("model = Net().{}().cuda()\nmodel = DDP(model)"),
+        pytest.param("model = DDP(Net().{}().cuda())"),
     ],
 )
 def test_a_half_precision_model_gets_its_section(wrap: str, method: str, section: str) -> None:
@@ -466,9 +468,7 @@ def test_half_precision_as_asked_for_takes_the_scaler_away() -> None:
 
 
 def test_before_torch_autocast_the_region_is_entered_in_forward() -> None:
-    migrated = convert(
-        loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'), to={"target_version": "0.16.9"}
-    )
+    migrated = convert(loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'), to={"target_version": "0.16.9"})
     assert "torch_autocast" not in migrated.config
     assert 'enter_in_forward(model, torch.autocast("cuda", dtype=torch.bfloat16' in migrated.section("optimizer")
 

@@ -19,7 +19,9 @@ def group(line: str) -> str:
 
 
 def test_a_store_of_its_own_is_refused() -> None:
-    source = script(group=group('dist.init_process_group("nccl", store=dist.TCPStore("host", 1), rank=0, world_size=2)'))
+    source = script(
+        group=group('dist.init_process_group("nccl", store=dist.TCPStore("host", 1), rank=0, world_size=2)')
+    )
     check_refused(source, "MG903", "store=", "store of its own")
 
 
@@ -144,7 +146,9 @@ def test_a_group_made_in_a_helper_is_converted_there() -> None:
             """,
         group='local_rank = setup("nccl")\nrank = dist.get_rank()\n',
     )
-    assert "        deepspeed.init_distributed(dist_backend=backend)\n        dist.barrier()" in migrated.section("helpers")
+    assert "        deepspeed.init_distributed(dist_backend=backend)\n        dist.barrier()" in migrated.section(
+        "helpers"
+    )
 
 
 def test_a_group_made_in_another_module_is_left_to_it() -> None:

@@ -122,7 +122,6 @@ def test_unwrapping_that_depended_on_a_flag(before: str, after: str) -> None:
     migrated.said("MG503", before, Kind.CONVERTED)
 
 
-@pytest.mark.xfail(reason="bug 31: without the flag the engine is taken for the raw model")
 def test_a_statement_that_unwraps_under_a_flag_does_so_always() -> None:
     """Under one process the engine is there too, so the raw model is its module on both branches."""
     migrated = convert(
@@ -154,7 +153,7 @@ def test_a_function_called_before_and_behind_the_engine_takes_both() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param("model = model.eval()", "model.eval()", marks=pytest.mark.xfail(reason="bug 32: refused")),
+        pytest.param("model = model.eval()", "model.eval()"),
         ("net = model.train()", "model.train()\nnet = model"),
         ("print(model.training)", "print(model.module.training)"),
         ("model._set_static_graph()\nprint(model)", "print(model)"),

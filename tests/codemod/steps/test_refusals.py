@@ -1,0 +1,137 @@
+"""What is not converted, with the reason and the line."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.model import Options, Status
+from tests.codemod.checks import check_refused, convert, script
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        (b"import torch\nprint 'x'\n", 2, "Python 2"),
+        (b"import torch\nif x:\n", 2, ""),
+        (b"import torch\nx = 'DDP\n", 2, ""),
+        (b"x = 1\n\x00", 2, "NUL"),
+        (b"# -*- coding: nothing -*-\n", 1, "nothing"),
+        (b"\xff\xfe\x00", 1, ""),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_its_line(source: bytes, line: int, says: str) -> None:
+    result = migrate_source(source, path="train.py", options=Options())
+    assert result.status is Status.ERROR
+    (change,) = result.changes
+    assert change.code == "MG900"
+    assert change.line in {line, line - 1, line + 1}
+    assert says in change.message
+
+
+@pytest.mark.parametrize(
+    ("imports", "line", "what"),
+    [
+        ("import torch.distributed.rpc as rpc", 'rpc.init_rpc("worker")', "RPC"),
+        (
+            "from torch.distributed.optim import DistributedOptimizer",
+            "DistributedOptimizer(torch.optim.SGD, [])",
+            "Distr",
+        ),
+        (
+            "from torch.distributed.optim import ZeroRedundancyOptimizer as Zero",
+            "Zero(model.parameters(), torch.optim.SGD, lr=0.1)",
+            "ZeroRedundancyOptimizer",
+        ),
+        ("import dgl.distributed", 'dgl.distributed.initialize("ip.txt")', "dgl.distributed"),
+        ("import horovod.torch as hvd", "hvd.init()", "Horovod"),
+    ],
+)
+def test_another_kind_of_distributed_training_is_refused(imports: str, line: str, what: str) -> None:
+    check_refused(script(imports=imports, resume=line), "MG903", line, what)
+
+
+def test_joining_uneven_inputs_is_refused() -> None:
+    source = script(
+        loop="""
+            with model.join():
+                for x, y in train_loader:
+                    loss = F.cross_entropy(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """
+    )
+    check_refused(source, "MG903", "with model.join():", "join")
+
+
+def test_joining_threads_and_paths_is_another_matter() -> None:
+    convert(end='print(os.path.join("a", "b"), ", ".join(["a"]))')
+
+
+def test_sparse_gradients_are_refused() -> None:
+    source = script(wrap="model = DDP(nn.Sequential(nn.Embedding(10, 32, sparse=True), Net()).cuda())")
+    check_refused(source, "MG903", "sparse=True", "sparse")
+
+
+def test_a_script_that_runs_deepspeed_beside_ddp_is_refused() -> None:
+    source = script(
+        imports="import deepspeed",
+        end="""
+            if args.distributed:
+                model = deepspeed.initialize(model=model, config="c.json")[0]
+            """,
+    )
+    check_refused(source, "MG904", "deepspeed.initialize(", "already")
+
+
+def test_a_fsdp_branch_beside_the_ddp_branch_stays() -> None:
+    migrated = convert(
+        imports="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP",
+        wrap="""
+            model = Net().cuda()
+            if args.amp:
+                model = FSDP(model)
+            else:
+                model = DDP(model)
+            """,
+    )
+    assert "FSDP(model)" in migrated.code
+
+
+def test_a_higher_gradient_is_refused() -> None:
+    source = script(
+        loop="""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+                optimizer.zero_grad()
+                (loss + slope.norm()).backward()
+                optimizer.step()
+            """
+    )
+    check_refused(source, "MG905", "create_graph=True", "gradients of gradients")
+
+
+@pytest.mark.parametrize("arguments", ["gradient=torch.ones(())", "inputs=[model.module.head.weight]"])
+def test_a_backward_from_given_gradients_is_refused(arguments: str) -> None:
+    source = script(
+        loop=f"""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward({arguments})
+                optimizer.step()
+            """
+    )
+    check_refused(source, "MG905", f"loss.backward({arguments})")
+
+
+def test_the_loop_in_another_module_is_refused_at_the_wrap() -> None:
+    source = script(imports="from engine import train", loop="train(model, train_loader, optimizer)")
+    check_refused(source, "MG910", "model = DDP(", "another module")
+
+
+def test_the_wrap_in_another_module_is_refused_at_the_loop() -> None:
+    source = script(imports="from build import build", wrap="model = build(args)")
+    check_refused(source, "MG912", "loss.backward()", "the DistributedDataParallel wrap is not")
