@@ -54,9 +54,9 @@ class Migrated:
         numbers = [n for n, text in enumerate(self.before.splitlines(), 1) if line in text]
         assert numbers, f"{line!r} is not in the script"
         for change in self.changes:
-            if change.code == code and kind in (None, change.kind):
-                if any(change.line <= number <= change.end_line for number in numbers):
-                    return change
+            there = any(change.line <= number <= change.end_line for number in numbers)
+            if there and change.code == code and kind in (None, change.kind):
+                return change
         raise AssertionError(f"no {code} for {line!r} in lines {numbers}\n{self.told()}")
 
     def silent(self, *codes: str) -> None:
@@ -211,7 +211,7 @@ _SECTIONS = {
 def script(*, imports: str = "", options: str = "", helpers: str = "", order: str = "", **sections: str) -> str:
     """A training script whose sections (``group``, ``data``, ``wrap``, ``optimizer``, ``resume``, ``loop``, ``end``) can
     be replaced; ``imports`` and ``options`` come on top of the usual ones, ``helpers`` are functions above ``main``.
-    """  # noqa: D205 - one sentence
+    """
     unknown = set(sections) - set(_SECTIONS)
     assert not unknown, unknown
     parts = [

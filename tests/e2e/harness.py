@@ -13,38 +13,20 @@ Settings come from the environment:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .cases import Case
-from .readings import Comparison, Reading, Tolerance, compare, joined, read
+from .conversion import CONFIG_NAME, REPOSITORY, adapt_config, convert
+from .launching import HERE, TIMEOUT_SECONDS, Outcome, Worker, free_port, launch_cold, rank_environment, torch_python
+from .readings import Reading, compare, joined, read
+from .verdict import Verdict, tolerance
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
 EXAMPLES = REPOSITORY / "examples"
 RANKS = 2
-CONFIG_NAME = "ds_config.json"
-TIMEOUT_SECONDS = 60.0
-ABORTED = -signal.SIGABRT
-
-FULL = Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7)
-HALF = Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7)
-"""Sums over ranks are taken in another order, which rounding in half precision makes visible after some steps."""
-
-HALF_AT_ZERO_3 = Tolerance(first=2e-3, loss=5e-3, norm=2e-2, lr=1e-7)
-"""``memory_efficient_linear``, on by default at ZeRO 3, rounds a product before it adds the bias. With the key set to
-false the first loss is exact there too (DeepSpeed 0.19.8)."""
 
 WEIGHTS_FACTOR = 10.0
 """How much farther apart weights may be than losses."""
@@ -58,158 +40,6 @@ Edit = Callable[[Path], None]
 def stages() -> tuple[int, ...]:
     """The ZeRO stages that this session tries."""
     return tuple(int(stage) for stage in os.environ.get("DSMIGRATE_E2E_STAGES", "0,1,2,3").split(","))
-
-
-def torch_python() -> str:
-    """The interpreter that runs the training scripts."""
-    return os.environ.get("DSMIGRATE_TORCH_PYTHON", sys.executable)
-
-
-def training_environment() -> dict[str, str]:
-    """The environment of every training process: CPU only, one thread, compiled extensions kept between sessions."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dsmigrate" / "torch_extensions"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "TORCHELASTIC"))}
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        environment.pop(name, None)
-    environment |= {
-        "CUDA_VISIBLE_DEVICES": "",
-        "DS_ACCELERATOR": "cpu",
-        "OMP_NUM_THREADS": "1",
-        "PATH": os.pathsep.join([str(Path(torch_python()).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": str(HERE / "site"),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONWARNINGS": "ignore::FutureWarning",
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    }
-    environment.setdefault("TORCH_EXTENSIONS_DIR", str(cache))
-    return environment
-
-
-def free_port() -> int:
-    """A TCP port of this machine that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def tolerance(case: Case, stage: int) -> Tolerance:
-    """What a conversion may differ by at a ZeRO stage."""
-    if case.precision == "fp32":
-        return FULL
-    return HALF_AT_ZERO_3 if stage == 3 else HALF
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one run did: exit codes per rank, the text of each rank, and where it ran."""
-
-    returncodes: tuple[int, ...]
-    timed_out: bool
-    texts: tuple[str, ...]
-    folder: Path
-    seconds: float
-
-    @property
-    def aborted(self) -> bool:
-        """Whether a process was ended by SIGABRT, as gloo does now and then at interpreter exit."""
-        return ABORTED in self.returncodes or any("SIGABRT" in text for text in self.texts)
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it ended well. An abort at exit is not held against a run: what it printed decides."""
-        return not self.timed_out and (self.aborted or not any(self.returncodes))
-
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        return read(self.texts[0])
-
-    def excerpt(self, characters: int = 3000) -> str:
-        """The end of what each rank printed."""
-        parts = [f"exit codes {self.returncodes}{', timed out' if self.timed_out else ''}, in {self.folder}"]
-        parts += [f"--- rank {rank}\n{text[-characters:]}" for rank, text in enumerate(self.texts)]
-        return "\n".join(parts)
-
-
-class Worker:
-    """A warm process (`runner.py`) that forks the ranks of one job after the other."""
-
-    def __init__(self, flavour: str) -> None:
-        self._process = subprocess.Popen(
-            [torch_python(), str(HERE / "runner.py"), flavour],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=training_environment(),
-            text=True,
-        )
-        self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            code = self._process.wait()
-            raise RuntimeError(
-                f"{torch_python()} cannot run the training scripts (exit code {code}): it needs torch and deepspeed. "
-                "Set DSMIGRATE_TORCH_PYTHON to an interpreter that has them."
-            )
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=10)
-
-
-def _rank_environment(case: Case, rank: int, port: int) -> dict[str, str]:
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    if case.launch == "slurm":
-        return place | {
-            "SLURM_PROCID": str(rank),
-            "SLURM_LOCALID": str(rank),
-            "SLURM_NTASKS": str(RANKS),
-            "SLURM_NODELIST": "localhost",
-        }
-    return place | {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(RANKS),
-        "LOCAL_WORLD_SIZE": str(RANKS),
-        "GROUP_RANK": "0",
-    }
-
-
-def launch_cold(command: Sequence[str], folder: Path, timeout: float = TIMEOUT_SECONDS) -> Outcome:
-    """Run a launcher of its own, as a person would type it; its output is taken for that of rank 0."""
-    start = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=training_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    timed_out = False
-    try:
-        text, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        os.killpg(process.pid, signal.SIGKILL)
-        text, _ = process.communicate()
-    return Outcome((process.returncode,), timed_out, (text,), folder, time.monotonic() - start)
-
-
-class ConversionError(AssertionError):
-    """The tool did not convert an example."""
 
 
 class Lab:
@@ -256,7 +86,7 @@ class Lab:
             {
                 "script": str(script),
                 "argv": [[argument.format(rank=rank) for argument in argv] for rank in range(RANKS)],
-                "env": [_rank_environment(case, rank, port) for rank in range(RANKS)],
+                "env": [rank_environment(rank, RANKS, port, case.launch) for rank in range(RANKS)],
                 "cwd": str(folder),
                 "output": str(output),
                 "timeout": timeout,
@@ -378,60 +208,3 @@ class Lab:
             for name, distance in zip(case.exports, distances, strict=True)
             if not distance <= limit
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The comparison of one converted run with the original; None when the converted script did not end well."""
-
-    comparison: Comparison | None
-    exports: tuple[str, ...]
-    outcome: Outcome
-
-    @property
-    def agrees(self) -> bool:
-        return self.comparison is not None and self.comparison.same and not self.exports
-
-    @property
-    def summary(self) -> str:
-        """A few words for a table."""
-        if self.comparison is None:
-            return "hangs" if self.outcome.timed_out else "fails"
-        if not self.comparison.same_lines:
-            return "other lines"
-        return f"{self.comparison.worst:.0e}{' and the export' if self.exports else ''}"
-
-    def explain(self) -> str:
-        """Why it does not agree, with the end of the output."""
-        reasons = [*(self.comparison.differences[:8] if self.comparison else ("did not end well",)), *self.exports]
-        return "\n".join([*reasons, self.outcome.excerpt()])
-
-
-def convert(script: Path, stage: int, output: Path) -> None:
-    """Let the tool write its conversion into ``output``. Work left for the person (exit code 1) is not an error."""
-    path = [str(REPOSITORY / "server"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    result = subprocess.run(
-        [sys.executable, "-m", "dsmigrate", str(script), "--zero-stage", str(stage), "--output", str(output)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if result.returncode not in (0, 1) or not (output / script.name).is_file():
-        raise ConversionError(
-            f"dsmigrate {script.name} --zero-stage {stage}: exit code {result.returncode}, "
-            f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
-        )
-
-
-def adapt_config(path: Path, stage: int, *, choose_stage: bool) -> None:
-    """Make ZeRO 3 partition small models too; the stage itself must be the one that was asked for."""
-    config = json.loads(path.read_text())
-    zero = config.setdefault("zero_optimization", {})
-    if choose_stage:
-        zero["stage"] = stage
-    assert zero.get("stage", 0) == stage, f"{path}: asked for ZeRO {stage}, got {zero}"
-    if stage == 3:
-        zero["stage3_param_persistence_threshold"] = 0
-    path.write_text(json.dumps(config, indent=2) + "\n")

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from .cases import CASES, Case
+from .conversion import ConversionError
 from .faults import FAULTS, Fault
-from .harness import ConversionError, Lab, Verdict
+from .harness import Lab
 from .planting import NotApplicableError
+from .verdict import Verdict
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.slow]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from .cases import CASES, Case, case_named
-from .harness import Lab, launch_cold, stages, torch_python
+from .harness import Lab, stages
+from .launching import launch_cold, torch_python
 from .readings import EXACT, compare
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]

@@ -10,6 +10,7 @@ from dsmigrate.migration.job import Job, Outcome
 from dsmigrate.migration.pool import cores, run_all
 
 pytestmark = [
+    pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),  # pytest-xdist has threads
     pytest.mark.usefixtures("stub_codemod"),
     pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the stub only reaches forked processes"),
 ]

@@ -17,7 +17,7 @@ from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
 from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
 
-_COMMENT_WIDTH = 100
+_COMMENT_WIDTH = 112
 
 
 class RefusedError(Exception):

@@ -1,19 +1,33 @@
-"""Runs jobs on several processes and survives the death of one."""
+"""Runs jobs on several processes and survives the death of one.
+
+Each process has a pipe of its own and one job at a time, so that a process that dies (of memory, of a parser's stack)
+takes only its job with it. ``concurrent.futures`` loses every waiting job then, and may wait for ever (Python 3.12.1).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 from dsmigrate.migration.ideas import INTERNAL
 from dsmigrate.migration.job import Job, Outcome, failure, run
 
 WORTH_A_POOL = 4
 """Below this many files, starting processes costs more than it saves."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    process: BaseProcess
+    pipe: Any  # a Connection, generic in some versions of the type stubs only
+    job: int
 
 
 def cores() -> int:
@@ -24,55 +38,96 @@ def cores() -> int:
 
 
 def run_all(jobs: Sequence[Job], processes: int, advance: Callable[[Outcome], None]) -> list[Outcome]:
-    """Run every job and return the outcomes in the order of the jobs; ``advance`` hears of each as it finishes."""
-    if processes < 2 or len(jobs) < WORTH_A_POOL:
-        return [_told(run(job), advance) for job in jobs]
-    _import_once()
+    """Run every job and return the outcomes in the order of the jobs; ``advance`` hears of each as it finishes.
+
+    The outcome of a job whose process died says so.
+    """
     outcomes: dict[int, Outcome] = {}
-    with contextlib.closing(_run_in_pool(jobs, min(processes, len(jobs)))) as finished:
+    with contextlib.closing(_outcomes(jobs, processes)) as finished:
         for index, outcome in finished:
-            outcomes[index] = _told(outcome, advance)
-    for index, job in enumerate(jobs):
-        if index not in outcomes:  # a worker died; whose fault it was shows when each left-over file is alone
-            outcomes[index] = _told(_run_alone(job), advance)
+            outcomes[index] = outcome
+            advance(outcome)
     return [outcomes[index] for index in range(len(jobs))]
 
 
-def _run_in_pool(jobs: Sequence[Job], processes: int) -> Generator[tuple[int, Outcome], None, None]:
-    largest_first = sorted(range(len(jobs)), key=lambda index: -_size(jobs[index]))
-    pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_parent)
+def _outcomes(jobs: Sequence[Job], processes: int) -> Generator[tuple[int, Outcome], None, None]:
+    if processes < 2 or len(jobs) < WORTH_A_POOL:
+        for index, job in enumerate(jobs):
+            yield index, run(job)
+        return
+    _import_once()
+    waiting = sorted(range(len(jobs)), key=lambda index: _size(jobs[index]))
+    workers: list[_Worker] = []
     try:
-        waiting: dict[Future[Outcome], int] = {pool.submit(run, jobs[index]): index for index in largest_first}
-        for done in as_completed(waiting):
-            try:
-                yield waiting[done], done.result()
-            except BrokenProcessPool:
-                return
+        workers.extend(_start(jobs, waiting.pop()) for _ in range(min(processes, len(jobs))))
+        while workers:
+            ready = connection.wait([worker.pipe for worker in workers])
+            for worker in [worker for worker in workers if worker.pipe in ready]:
+                yield worker.job, _received(worker, jobs[worker.job])
+                workers.remove(worker)
+                if waiting:
+                    workers.append(_give(worker, jobs, waiting.pop()))
+                else:
+                    _end(worker)
     finally:
-        pool.shutdown(cancel_futures=True)
+        for worker in workers:
+            worker.process.terminate()
+            _end(worker)
 
 
-def _run_alone(job: Job) -> Outcome:
-    with ProcessPoolExecutor(1) as pool:
-        try:
-            return pool.submit(run, job).result()
-        except BrokenProcessPool:
-            reason = "its process ended without a word, as it does when memory or stack run out"
-            return Outcome(job, failure(job, INTERNAL, "dsmigrate failed on this file", reason))
+def _start(jobs: Sequence[Job], index: int) -> _Worker:
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    ours.send(jobs[index])
+    return _Worker(process, ours, index)
+
+
+def _give(worker: _Worker, jobs: Sequence[Job], index: int) -> _Worker:
+    """Hand the next job to the process, or to a new one where it has died."""
+    try:
+        worker.pipe.send(jobs[index])
+    except OSError:
+        _end(worker)
+        return _start(jobs, index)
+    return _Worker(worker.process, worker.pipe, index)
+
+
+def _received(worker: _Worker, job: Job) -> Outcome:
+    try:
+        outcome = worker.pipe.recv()
+    except (EOFError, OSError):
+        worker.pipe.close()
+        reason = "its process ended without a word, as it does when memory or stack run out"
+        return Outcome(job, failure(job, INTERNAL, "dsmigrate failed on this file", reason))
+    assert isinstance(outcome, Outcome)  # noqa: S101 - what the worker sends, see _serve
+    return outcome
+
+
+def _end(worker: _Worker) -> None:
+    with contextlib.suppress(OSError):  # it may have gone
+        worker.pipe.send(None)
+    worker.pipe.close()
+    worker.process.join()
+
+
+def _serve(pipe: Any) -> None:  # noqa: ANN401 - see _Worker
+    """Run the jobs that come through the pipe until None comes, or the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends this process
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    sources = [pipe] if parent is None else [pipe, parent.sentinel]
+    while pipe in connection.wait(sources):
+        job = pipe.recv()
+        if job is None:
+            return
+        pipe.send(run(job))
 
 
 def _import_once() -> None:
     """Import the codemod before the processes fork off, so that they share it."""
     import dsmigrate.codemod.migrate  # noqa: F401, PLC0415
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _told(outcome: Outcome, advance: Callable[[Outcome], None]) -> Outcome:
-    advance(outcome)
-    return outcome
 
 
 def _size(job: Job) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.model import Options
 from tests.codemod.checks import check_noop, check_refused, check_section, convert, migrate, script
 
 ENGINE = """
@@ -353,9 +355,6 @@ def test_a_script_at_module_level_is_converted() -> None:
 
 @pytest.mark.parametrize("newline", ["\r\n", "\r"])
 def test_line_ends_stay(newline: str) -> None:
-    from dsmigrate.codemod.migrate import migrate_source
-    from dsmigrate.codemod.model import Options
-
     source = script().replace("\n", newline).encode()
     result = migrate_source(source, path="train.py", options=Options())
     assert result.new_source is not None
@@ -364,9 +363,6 @@ def test_line_ends_stay(newline: str) -> None:
 
 
 def test_a_byte_order_mark_and_latin_1_stay() -> None:
-    from dsmigrate.codemod.migrate import migrate_source
-    from dsmigrate.codemod.model import Options
-
     text = script(end='print("été")')
     marked = migrate_source(b"\xef\xbb\xbf" + text.encode(), path="train.py", options=Options())
     assert marked.new_source is not None
@@ -379,9 +375,6 @@ def test_a_byte_order_mark_and_latin_1_stay() -> None:
 
 
 def test_tabs_stay_and_new_lines_use_them() -> None:
-    from dsmigrate.codemod.migrate import migrate_source
-    from dsmigrate.codemod.model import Options
-
     text = script().replace("    ", "\t")
     result = migrate_source(text.encode(), path="train.py", options=Options())
     assert result.new_source is not None

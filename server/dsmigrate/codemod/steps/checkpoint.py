@@ -161,7 +161,8 @@ def resume_engine(engine):
     if path[0] is not None:
         engine.load_checkpoint(os.path.dirname(path[0]) or ".", tag=os.path.basename(path[0]))
 '''
-_FILES_TOO = """    if os.path.isfile(path):  # weights from elsewhere, or a file of the DDP script
+_FILES_TOO = """    if os.path.isfile(path):
+        print(f"{path} is a file, no DeepSpeed checkpoint: an optimizer state in it is not restored")
         return torch.load(path, map_location="cpu", weights_only=False)
 """
 _REMOVE_HELPER = '''def remove_checkpoint(path):
@@ -510,16 +511,16 @@ def _need_helpers(plan: Plan, *, loading: bool) -> None:
 
 
 def _saves(plan: Plan, found: _Found) -> None:
-    if not found.saves:
-        return
-    _need_helpers(plan, loading=False)
     for save in list(found.saves):
         if _is_handle(plan, save.path, save.call):
             found.saves.remove(save)
+            for source, _ in _sources(plan, save.state, save.statement.function, 6):
+                plan.handled.update(call for call, _ in _state_calls(plan, source))
             plan.todo("MG629", save.call, "this resume checkpoint is written to an open file: use engine.save_checkpoint on all ranks",
                       "a DeepSpeed checkpoint is a directory")  # fmt: skip
     if not found.saves:
         return
+    _need_helpers(plan, loading=False)
     _read_back(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed

@@ -37,6 +37,11 @@ def run(plan: Plan) -> None:
         if key in _BATCH and "train_batch_size" in merged and key not in merged:
             continue
         _merge(plan, merged, (key,), value, where, run_time)
+    for section in ("fp16", "bf16"):
+        given_section = given.get(section)
+        if isinstance(given_section, Mapping) and given_section.get("enabled") is True and section not in plan.config:
+            plan.todo("MG704", where, f"{section} is on in the config, but the script trains float32 parameters",
+                      "half-precision parameters have other numerics; turn it off or ask for --precision")  # fmt: skip
     plan.config = merged
 
 

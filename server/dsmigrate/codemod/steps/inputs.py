@@ -12,7 +12,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.loop import find_backward
 from dsmigrate.codemod.steps.wrap import may_have_buffers
-from dsmigrate.codemod.tree import Statement
+from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
@@ -70,21 +70,61 @@ def _inputs(plan: Plan) -> None:
             continue
         if not plan.is_engine(call.func):
             continue
-        text = plan.code(statement.function.node) if not statement.function.is_module else _loop_text(plan, statement)
         made = [arg for arg in call.args if _is_made_here(plan, arg.value)]
         for arg in made:
             engine = plan.code(call.func)
             plan.edits.replace(arg.value, f"{plan.code(arg.value)}.to({engine}.device)")
             plan.converted("MG108", statement, "the input is moved to the engine's device", "DDP moved it")
-        if not made and call.args and not _MOVES.search(text):
-            plan.todo("MG108", statement, f"move the inputs to {plan.code(call.func)}.device: DDP did, the engine does not",
+        left = [
+            plan.code(arg.value)
+            for arg in call.args
+            if arg not in made and not arg.star and _stays(plan, arg.value, statement, 3)
+        ]
+        if left:
+            plan.todo("MG108", statement, f"move {', '.join(left)} to {plan.code(call.func)}.device: DDP did, the engine does not",
                       "nothing in this function moves them")  # fmt: skip
             return
 
 
-def _loop_text(plan: Plan, statement: Statement) -> str:
-    outer = [o for o in statement.enclosing() if isinstance(o.node, cst.For | cst.While)]
-    return plan.code(outer[-1].node if outer else plan.tree.module)
+def _stays(plan: Plan, node: Node, statement: Statement, depth: int) -> bool:
+    """Whether an input comes straight from a loop over a loader and nothing moves it; False where that is not certain."""
+    if depth == 0 or _MOVES.search(plan.code(node)):
+        return False
+    base = node
+    while isinstance(base, cst.Attribute | cst.Subscript):
+        base = base.value
+    if not isinstance(base, cst.Name):
+        return False
+    function = statement.function
+    place = plan.flow.variable(base.value, function)
+    bindings = plan.flow.by_place.get(place, ())
+    if not bindings:
+        return False
+    for binding in bindings:
+        if binding.kind == "for":
+            if _MOVES.search(plan.code(binding.value)) or not _LOADER.search(plan.code(binding.value)):
+                return False
+        elif binding.kind == "argument":
+            if not _stays(plan, binding.value, binding.statement, depth - 1):
+                return False
+        else:
+            return False
+    return not _moved_in_place(plan, base.value, statement)
+
+
+_LOADER = re.compile(r"load|data|batch|enumerate|tqdm", re.IGNORECASE)
+
+
+def _moved_in_place(plan: Plan, name: str, statement: Statement) -> bool:
+    """Whether a loop or helper moves the parts of a batch: ``for k in batch: batch[k] = batch[k].to(device)``."""
+    for other in statement.function.statements:
+        node = other.node
+        if isinstance(node, cst.BaseCompoundStatement):
+            continue
+        text = plan.code(node)
+        if _MOVES.search(text) and re.search(rf"\b{re.escape(name)}\b", text):
+            return True
+    return False
 
 
 def _is_made_here(plan: Plan, node: cst.CSTNode) -> bool:

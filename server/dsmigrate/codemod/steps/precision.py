@@ -703,7 +703,7 @@ def _half_model(plan: Plan) -> None:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value not in ("half", "bfloat16") or call.args:
             continue
-        if not _makes_model(plan, call):
+        if not makes_model(plan, call):
             continue
         statement = plan.tree.statement(call)
         if plan.is_engine(func.value) or _in_evaluation(statement):
@@ -725,7 +725,7 @@ def _half_model(plan: Plan) -> None:
                   "plain DDP updated the half-precision weights themselves")  # fmt: skip
 
 
-def _makes_model(plan: Plan, call: cst.Call) -> bool:
+def makes_model(plan: Plan, call: cst.Call) -> bool:
     """Whether a cast is part of the expression that makes, moves or wraps the whole trained model."""
     assert isinstance(call.func, cst.Attribute)
     if isinstance(call.func.value, cst.Name | cst.Attribute) and plan.is_ours(call.func.value):

@@ -10,6 +10,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.loop import find_backward
+from dsmigrate.codemod.steps.precision import makes_model
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -19,6 +20,14 @@ IDEAS = (
         "torch.compile's wrapper fails at ZeRO 3; model.compile() compiles the module itself.",
         "The engine hooks the modules that it was given; a wrapper around them breaks the hooks at stage 3.",
         "measured against DeepSpeed 0.19.8, torch 2.13",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG710",
+        "no_grad instead of inference_mode",
+        "Evaluation at ZeRO 3 runs under torch.no_grad().",
+        "Parameters gathered under inference_mode are inference tensors; the next training step cannot use them.",
+        "engine-semantics 16",
         Kind.CONVERTED,
     ),
     Idea(
@@ -42,6 +51,7 @@ def run(plan: Plan) -> None:
         return
     done: set[Node] = set()
     _compiled(plan)
+    _inference_mode(plan)
     for call in plan.tree.calls:
         if _updates_average(plan, call):
             _gather(plan, plan.tree.statement(call), done)
@@ -78,6 +88,41 @@ def _compiled(plan: Plan) -> None:
         else:
             plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
                       "a compiled wrapper fails in its first forward")  # fmt: skip
+
+
+def _compiled_where_made(plan: Plan, call: cst.Call) -> None:
+    """``model = torch.compile(Net())``: the model is made first and compiled in place then."""
+    if not makes_model(plan, call):
+        return
+    statement = plan.tree.statement(call)
+    node = statement.node
+    simple = (
+        isinstance(node, cst.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0].target, cst.Name | cst.Attribute)
+    )
+    if not simple or any(wrap.statement is statement for wrap in plan.wraps):
+        plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
+                  "a compiled wrapper fails in its first forward")  # fmt: skip
+        return
+    assert isinstance(node, cst.Assign)
+    target = plan.code(node.targets[0].target)
+    rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
+    plan.edits.replace(call, lambda updated: updated.args[0].value)  # type: ignore[attr-defined]
+    plan.edits.insert_after(statement.line_node, f"{target}.compile({rest})")
+    plan.converted("MG708", statement, f"torch.compile(…) → {target}.compile(), in place",
+                   "a compiled wrapper fails in its first forward at ZeRO 3")  # fmt: skip
+
+
+def _inference_mode(plan: Plan) -> None:
+    """Evaluation under inference_mode leaves tensors behind that the next training step cannot use."""
+    for call in plan.tree.calls:
+        if "torch.inference_mode" in plan.imports.names(call.func) and not call.args:
+            plan.need("torch")
+            plan.edits.replace(call.func, "torch.no_grad")
+            plan.converted(
+                "MG710", call, "inference_mode → no_grad", "at ZeRO 3 the next training step fails after inference_mode"
+            )
 
 
 def _updates_average(plan: Plan, call: cst.Call) -> bool:

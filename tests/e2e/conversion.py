@@ -1,0 +1,46 @@
+"""Asks the tool for a conversion, and makes its config fit for small models."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONFIG_NAME = "ds_config.json"
+
+
+class ConversionError(AssertionError):
+    """The tool did not convert an example."""
+
+
+def convert(script: Path, stage: int, output: Path) -> None:
+    """Let the tool write its conversion into ``output``. Work left for the person (exit code 1) is not an error."""
+    path = [str(REPOSITORY / "server"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    result = subprocess.run(
+        [sys.executable, "-m", "dsmigrate", str(script), "--zero-stage", str(stage), "--output", str(output)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if result.returncode not in (0, 1) or not (output / script.name).is_file():
+        raise ConversionError(
+            f"dsmigrate {script.name} --zero-stage {stage}: exit code {result.returncode}, "
+            f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+        )
+
+
+def adapt_config(path: Path, stage: int, *, choose_stage: bool) -> None:
+    """Make ZeRO 3 partition small models too; the stage itself must be the one that was asked for."""
+    config = json.loads(path.read_text())
+    zero = config.setdefault("zero_optimization", {})
+    if choose_stage:
+        zero["stage"] = stage
+    assert zero.get("stage", 0) == stage, f"{path}: asked for ZeRO {stage}, got {zero}"
+    if stage == 3:
+        zero["stage3_param_persistence_threshold"] = 0
+    path.write_text(json.dumps(config, indent=2) + "\n")

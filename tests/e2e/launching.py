@@ -1,0 +1,165 @@
+"""Starts training scripts: in warm processes, or as a person would.
+
+``DSMIGRATE_TORCH_PYTHON`` names the interpreter that has torch and deepspeed; this one by default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .readings import Reading, read
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT_SECONDS = 60.0
+ABORTED = -signal.SIGABRT
+
+
+def torch_python() -> str:
+    """The interpreter that runs the training scripts."""
+    return os.environ.get("DSMIGRATE_TORCH_PYTHON", sys.executable)
+
+
+def training_environment() -> dict[str, str]:
+    """The environment of every training process: CPU only, one thread, compiled extensions kept between sessions."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dsmigrate" / "torch_extensions"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "TORCHELASTIC"))}
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        environment.pop(name, None)
+    environment |= {
+        "CUDA_VISIBLE_DEVICES": "",
+        "DS_ACCELERATOR": "cpu",
+        "OMP_NUM_THREADS": "1",
+        "PATH": os.pathsep.join([str(Path(torch_python()).parent), os.environ.get("PATH", os.defpath)]),
+        "PYTHONPATH": str(HERE / "site"),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": "ignore::FutureWarning",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
+    environment.setdefault("TORCH_EXTENSIONS_DIR", str(cache))
+    return environment
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run did: exit codes per rank, the text of each rank, and where it ran."""
+
+    returncodes: tuple[int, ...]
+    timed_out: bool
+    texts: tuple[str, ...]
+    folder: Path
+    seconds: float
+
+    @property
+    def aborted(self) -> bool:
+        """Whether a process was ended by SIGABRT, as gloo does now and then at interpreter exit."""
+        return ABORTED in self.returncodes or any("SIGABRT" in text for text in self.texts)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended well. An abort at exit is not held against a run: what it printed decides."""
+        return not self.timed_out and (self.aborted or not any(self.returncodes))
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        return read(self.texts[0])
+
+    def excerpt(self, characters: int = 3000) -> str:
+        """The end of what each rank printed."""
+        parts = [f"exit codes {self.returncodes}{', timed out' if self.timed_out else ''}, in {self.folder}"]
+        parts += [f"--- rank {rank}\n{text[-characters:]}" for rank, text in enumerate(self.texts)]
+        return "\n".join(parts)
+
+
+class Worker:
+    """A warm process (`runner.py`) that forks the ranks of one job after the other."""
+
+    def __init__(self, flavour: str) -> None:
+        self._process = subprocess.Popen(
+            [torch_python(), str(HERE / "runner.py"), flavour],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=training_environment(),
+            text=True,
+        )
+        self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            code = self._process.wait()
+            raise RuntimeError(
+                f"{torch_python()} cannot run the training scripts (exit code {code}): it needs torch and deepspeed. "
+                "Set DSMIGRATE_TORCH_PYTHON to an interpreter that has them."
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+
+
+def rank_environment(rank: int, ranks: int, port: int, launch: str) -> dict[str, str]:
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    if launch == "slurm":
+        return place | {
+            "SLURM_PROCID": str(rank),
+            "SLURM_LOCALID": str(rank),
+            "SLURM_NTASKS": str(ranks),
+            "SLURM_NODELIST": "localhost",
+        }
+    return place | {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
+        "GROUP_RANK": "0",
+    }
+
+
+def launch_cold(command: Sequence[str], folder: Path, timeout: float = TIMEOUT_SECONDS) -> Outcome:
+    """Run a launcher of its own, as a person would type it; its output is taken for that of rank 0."""
+    start = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=training_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    timed_out = False
+    try:
+        text, _ = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        os.killpg(process.pid, signal.SIGKILL)
+        text, _ = process.communicate()
+    return Outcome((process.returncode,), timed_out, (text,), folder, time.monotonic() - start)

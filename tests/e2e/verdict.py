@@ -1,0 +1,51 @@
+"""What a converted run may differ by, and the verdict on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cases import Case
+from .launching import Outcome
+from .readings import Comparison, Tolerance
+
+FULL = Tolerance(first=1e-6, loss=1e-5, norm=1e-4, lr=1e-7)
+HALF = Tolerance(first=1e-6, loss=2e-3, norm=1e-2, lr=1e-7)
+"""Sums over ranks are taken in another order, which rounding in half precision makes visible after some steps."""
+
+HALF_AT_ZERO_3 = Tolerance(first=2e-3, loss=5e-3, norm=2e-2, lr=1e-7)
+"""``memory_efficient_linear``, on by default at ZeRO 3, rounds a product before it adds the bias. With the key set to
+false the first loss is exact there too (DeepSpeed 0.19.8)."""
+
+
+def tolerance(case: Case, stage: int) -> Tolerance:
+    """What a conversion may differ by at a ZeRO stage."""
+    if case.precision == "fp32":
+        return FULL
+    return HALF_AT_ZERO_3 if stage == 3 else HALF
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The comparison of one converted run with the original; None when the converted script did not end well."""
+
+    comparison: Comparison | None
+    exports: tuple[str, ...]
+    outcome: Outcome
+
+    @property
+    def agrees(self) -> bool:
+        return self.comparison is not None and self.comparison.same and not self.exports
+
+    @property
+    def summary(self) -> str:
+        """A few words for a table."""
+        if self.comparison is None:
+            return "hangs" if self.outcome.timed_out else "fails"
+        if not self.comparison.same_lines:
+            return "other lines"
+        return f"{self.comparison.worst:.0e}{' and the export' if self.exports else ''}"
+
+    def explain(self) -> str:
+        """Why it does not agree, with the end of the output."""
+        reasons = [*(self.comparison.differences[:8] if self.comparison else ("did not end well",)), *self.exports]
+        return "\n".join([*reasons, self.outcome.excerpt()])
