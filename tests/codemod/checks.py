@@ -209,8 +209,10 @@ _SECTIONS = {
 
 
 def script(*, imports: str = "", options: str = "", helpers: str = "", order: str = "", **sections: str) -> str:
-    """A training script whose sections (``group``, ``data``, ``wrap``, ``optimizer``, ``resume``, ``loop``, ``end``) can
-    be replaced; ``imports`` and ``options`` come on top of the usual ones, ``helpers`` are functions above ``main``.
+    """Give a training script in which sections can be replaced.
+
+    Its sections are ``group``, ``data``, ``wrap``, ``optimizer``, ``resume``, ``loop`` and ``end``; ``imports`` and
+    ``options`` come on top of the usual ones, ``helpers`` are functions above ``main``.
     """
     unknown = set(sections) - set(_SECTIONS)
     assert not unknown, unknown

@@ -113,9 +113,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG903": (
         "    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=3e-4)",
     ),
-    "MG904": (
-        '        model, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, config="ds_config.json")',
-    ),
+    "MG904": ('        model, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config="ds_config.json")',),
     "MG905": ("        F.cross_entropy(logits, y.cuda()).backward(retain_graph=True)",),
     "MG906": ("        optimizer.step(closure)",),
     "MG907": ("    accelerator = Accelerator()",),

@@ -1,6 +1,6 @@
 """Conversions that train something else without a word: one test for each trap and each fact that a conversion meets.
 
-Trap numbers are those of ``ddp-idioms``, fact numbers those of ``engine-semantics``, which the sources of the ideas name.
+Trap numbers are those of ``ddp-idioms``, fact numbers those of ``engine-semantics``, as sources of ideas name them.
 Each test fails if the trap were reintroduced, whatever else the conversion looks like.
 """
 
@@ -393,7 +393,7 @@ def test_fact_7_code_on_gradients_runs_where_they_are_whole(line: str) -> None:
 def test_fact_8_a_frozen_group_is_named_at_the_stages_that_fail() -> None:
     migrated = convert(
         wrap="net = Net().cuda()\nfor p in net.body.parameters():\n    p.requires_grad = False\nmodel = DDP(net)",
-        optimizer="optimizer = torch.optim.SGD([{'params': net.body.parameters()}, {'params': net.head.parameters()}], 0.1)",
+        optimizer="optimizer = torch.optim.SGD([{'params': net.body.parameters()}, {'params': net.head.parameters()}])",
         to={"zero_stage": 2},
     )
     migrated.said("MG706", "optimizer = ", Kind.TODO)

@@ -14,12 +14,15 @@ from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.plan import Plan, RefusedError
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.steps import (
+    accumulation,
+    apex,
     batch,
     checkpoint,
     clipping,
     config_optimizer,
     engine,
     existing,
+    gradients,
     inputs,
     loop,
     optimizer,
@@ -27,6 +30,7 @@ from dsmigrate.codemod.steps import (
     process_group,
     refusals,
     site,
+    sites,
     stage3,
     unwrap,
     wrap,
@@ -91,7 +95,7 @@ def _with_stage_of(options: Options) -> Options:
 
 def _concerns_us(plan: Plan) -> bool:
     """Whether there is something to convert; raises a refusal where the rest of the job is in another module."""
-    backward = loop.find_backward(plan)
+    backward = sites.find_backward(plan)
     if any("deepspeed.initialize" in plan.imports.names(call.func) for call in plan.tree.calls):
         # Converted already, by this tool or by hand: a loss that still runs its own backward makes the difference.
         if not plan.roles.wraps or (backward and all(call.args for call in backward)):
@@ -109,7 +113,7 @@ def _concerns_us(plan: Plan) -> bool:
 
 def _decide(plan: Plan) -> None:
     refusals.check(plan)
-    if not loop.find_backward(plan):
+    if not sites.find_backward(plan):
         raise plan.refuse(
             "MG910", plan.roles.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",
             "the loop has to be converted together with the wrap",
@@ -117,15 +121,15 @@ def _decide(plan: Plan) -> None:
     site.choose(plan)
     process_group.run(plan)
     wrap.run(plan)
-    precision.detect_apex(plan)
+    apex.detect_apex(plan)
     loop.run(plan)
     precision.run(plan)
     clipping.run(plan)
-    loop.check_gradient_helpers(plan)
+    gradients.check_gradient_helpers(plan)
     clipping.unscale(plan)
     unwrap.run(plan)
     optimizer.run(plan)
-    loop.choose_accumulation(plan)
+    accumulation.choose_accumulation(plan)
     checkpoint.run(plan)
     stage3.run(plan)
     batch.run(plan)

@@ -7,6 +7,10 @@ import pytest
 from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import convert
 
+FROZEN = """
+optimizer = torch.optim.AdamW([{"params": net.body.parameters()}, {"params": net.head.parameters()}])
+"""
+
 
 def data(loader: str) -> str:
     return f'dataset = Digits("train")\n{loader}\n'
@@ -110,7 +114,7 @@ def test_offload_to_a_disk_has_its_path() -> None:
 def test_a_frozen_group_is_left_to_the_person() -> None:
     migrated = convert(
         wrap="net = Net().cuda()\nnet.body.requires_grad_(False)\nmodel = DDP(net)",
-        optimizer="optimizer = torch.optim.AdamW([{'params': net.body.parameters()}, {'params': net.head.parameters()}])",
+        optimizer=FROZEN,
     )
     migrated.said("MG706", "optimizer = ", Kind.TODO)
 
@@ -119,7 +123,7 @@ def test_a_frozen_group_is_left_to_the_person() -> None:
 def test_a_frozen_group_is_fine_at_other_stages(stage: int) -> None:
     migrated = convert(
         wrap="net = Net().cuda()\nnet.body.requires_grad_(False)\nmodel = DDP(net)",
-        optimizer="optimizer = torch.optim.AdamW([{'params': net.body.parameters()}, {'params': net.head.parameters()}])",
+        optimizer=FROZEN,
         to={"zero_stage": stage},
     )
     migrated.silent("MG706")

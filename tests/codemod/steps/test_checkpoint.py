@@ -222,12 +222,12 @@ def test_the_state_of_scheduler_scaler_and_averages_travels_as_it_was() -> None:
             """,
         loop=saving(
             'torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), '
-            '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "epoch": epoch}, "last.pt")'
+            '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "n": 1}, "last.pt")'
         ),
     )
     assert (
         'request_checkpoint({"model": "saved by the engine", "optimizer": "saved by the engine", '
-        '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "epoch": epoch}, "last.pt")'
+        '"scheduler": scheduler.state_dict(), "rng": torch.get_rng_state(), "args": args, "n": 1}, "last.pt")'
     ) in migrated.section("loop")
 
 
@@ -345,7 +345,8 @@ def test_a_copy_of_the_checkpoint_is_another_request() -> None:
     check_section(
         "loop",
         saving(
-            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    shutil.copyfile("last.pt", "best.pt")'
+            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n'
+            '    shutil.copyfile("last.pt", "best.pt")'
         ),
         saved(
             f'if rank == 0:\n    state = {HOLLOW}\n    request_checkpoint(state, "last.pt")\n'

@@ -210,7 +210,8 @@ def test_evaluation_without_autocast_runs_the_module() -> None:
 def test_evaluation_under_autocast_runs_the_engine() -> None:
     migrated = convert(
         helpers=EVALUATE.format(
-            'with torch.autocast("cuda", dtype=torch.bfloat16):\n            total += F.cross_entropy(model(x), y).item()'
+            'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
+            "            total += F.cross_entropy(model(x), y).item()"
         ),
         loop=region('torch.autocast("cuda", dtype=torch.bfloat16)') + "    print(evaluate(model, train_loader))\n",
     )

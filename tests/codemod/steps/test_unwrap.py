@@ -81,7 +81,8 @@ def test_the_module_is_taken_back_before_the_engine() -> None:
         ),
         (
             "if isinstance(model, (DDP, nn.DataParallel)):\n    return model.module\nreturn model",
-            "if isinstance(model, (deepspeed.DeepSpeedEngine, nn.DataParallel)):\n    return model.module\nreturn model",
+            "if isinstance(model, (deepspeed.DeepSpeedEngine, nn.DataParallel)):\n"
+            "    return model.module\nreturn model",
         ),
         (
             "if isinstance(model, nn.parallel.DistributedDataParallel):\n    return model.module\nreturn model",

@@ -9,7 +9,8 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
 from dsmigrate.codemod.roles import qualifies
-from dsmigrate.codemod.steps.loop import _mark_twins, _path, find_steps, scaler_of, step_text
+from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.sites import find_steps, mark_twins, scaler_of, step_text
 from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import Value, carry, resolve
 
@@ -139,13 +140,13 @@ def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
     def gates(path: tuple[tuple[Node, str], ...]) -> tuple[tuple[Node, str], ...]:
         return tuple(item for item in path if not isinstance(item[0], cst.If) or "%" in plan.code(item[0].test))
 
-    own = gates(_path(statement))
+    own = gates(branches_to(statement))
     later = [
         plan.tree.statement(c)
         for c in find_steps(plan)
         if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
     ]
-    behind = [gates(_path(s)) for s in later]
+    behind = [gates(branches_to(s)) for s in later]
     behind = [path for path in behind if path[: len(own)] == own]
     return bool(behind) and len(behind[0]) > len(own)
 
@@ -168,7 +169,7 @@ def unscale(plan: Plan) -> None:
             continue
         plan.edits.remove(statement.node)
         plan.handled.add(call)
-        _mark_twins(plan, statement)
+        mark_twins(plan, statement)
         plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
 
 
@@ -370,7 +371,7 @@ def _drop(plan: Plan, call: cst.Call) -> None:
     plan.dead_names.update({(dotted(call.func) or "").partition(".")[0]})
     if isinstance(node, cst.Expr) and node.value is call:
         plan.edits.remove(node)
-        _mark_twins(plan, statement)
+        mark_twins(plan, statement)
         return
     engine = plan.engine_in(call)
     if engine is None:
@@ -398,7 +399,9 @@ def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) ->
         plan.edits.remove(node)
         plan.edits.insert_after(step.line_node, after)
     elif (
-        _path(statement) == _path(step) and isinstance(step.node, cst.Expr) and _is_free_between(plan, statement, step)
+        branches_to(statement) == branches_to(step)
+        and isinstance(step.node, cst.Expr)
+        and _is_free_between(plan, statement, step)
     ):
         # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
         text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
@@ -447,7 +450,9 @@ def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str)
 
 def _is_gated(clip: Statement, step: Statement) -> bool:
     """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
-    return _path(step)[: len(_path(clip))] == _path(clip) and len(_path(step)) > len(_path(clip))
+    return branches_to(step)[: len(branches_to(clip))] == branches_to(clip) and len(branches_to(step)) > len(
+        branches_to(clip)
+    )
 
 
 def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:

@@ -9,8 +9,8 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.loop import find_backward
-from dsmigrate.codemod.steps.precision import makes_model
+from dsmigrate.codemod.steps.half import makes_model
+from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (

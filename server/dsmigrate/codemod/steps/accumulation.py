@@ -1,0 +1,204 @@
+"""MG404-MG406: gradient accumulation in the shape the script gave it, and no_sync."""
+
+from __future__ import annotations
+
+import libcst as cst
+from packaging.version import Version
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.sites import Sites, mark_twins
+from dsmigrate.codemod.tree import Node, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG404",
+        "Accumulation keeps the script's own windows",
+        "managed_gradient_accumulation is false: the engine steps where the script steps, and the script's own division "
+        "of the loss stays.",
+        "DeepSpeed's managed accumulation counts micro-batches over the whole run and knows no last partial window; a "
+        "window counted per epoch is the same only if the loader's length is a multiple of it, which no file shows. "
+        "Unmanaged accumulation is exact for every shape of loop.",
+        "engine-semantics 3 and 4; DeepSpeed 0.19.4, managed_gradient_accumulation",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG405",
+        "no_sync goes",
+        "Skipping DDP's gradient exchange has no place in the engine; it asserts at ZeRO 2 and 3.",
+        "With ZeRO gradients are partitioned as they arrive; the sums are the same.",
+        "engine-semantics 5; https://github.com/deepspeedai/DeepSpeed/issues/6793",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG406",
+        "The end of a window is marked by hand",
+        "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
+        "managed_gradient_accumulation is new in 0.19.4; and without management gradients are averaged inside step(), too "
+        "late for code that looks at p.grad before it.",
+        "engine-semantics 3",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def no_sync(plan: Plan) -> None:
+    """Take ``no_sync`` and its switch away, in every form scripts give it."""
+    for statement in plan.tree.withs:
+        node = statement.node
+        assert isinstance(node, cst.With)
+        hits = [item for item in node.items if _is_no_sync(plan, item.item)]
+        if not hits:
+            continue
+        if len(hits) == len(node.items):
+            plan.edits.dissolve(node)
+        else:
+            for item in hits:
+                plan.edits.replace(item.item, "contextlib.nullcontext()")
+                plan.need("contextlib")
+        mark_twins(plan, statement)
+        plan.converted(
+            "MG405", statement, "no_sync removed", "the engine exchanges gradients itself; the sums are the same"
+        )
+    for statement in plan.tree.statements:
+        node = statement.node
+        if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0].target
+        if (
+            isinstance(target, cst.Attribute)
+            and target.attr.value == "require_backward_grad_sync"
+            and plan.is_ours(target.value)
+        ):
+            plan.edits.remove(node)
+            plan.converted("MG405", statement, "require_backward_grad_sync removed", "it switches DDP's reducer")
+        elif _is_no_sync(plan, node.value) or _is_no_sync_function(plan, node.value):
+            called = isinstance(_plain_branch(node.value), cst.Call)
+            plan.need("contextlib")
+            plan.edits.replace(node.value, "contextlib.nullcontext()" if called else "contextlib.nullcontext")
+            plan.converted("MG405", statement, "no_sync removed", "the engine exchanges gradients itself")
+    for call in plan.tree.calls:
+        func = call.func
+        if isinstance(func, cst.Attribute) and func.attr.value == "enter_context" and call.args:
+            if _is_no_sync(plan, call.args[0].value):
+                statement = plan.tree.statement(call)
+                if isinstance(statement.node, cst.Expr):
+                    plan.edits.remove(statement.node)
+                    plan.converted("MG405", statement, "no_sync removed", "the engine exchanges gradients itself")
+
+
+def _is_no_sync(plan: Plan, node: Node) -> bool:
+    if isinstance(node, cst.IfExp):
+        return _is_no_sync(plan, node.body) or _is_no_sync(plan, node.orelse)
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "no_sync"
+
+
+def _is_no_sync_function(plan: Plan, node: Node) -> bool:
+    if isinstance(node, cst.IfExp):
+        return _is_no_sync_function(plan, node.body) or _is_no_sync_function(plan, node.orelse)
+    return isinstance(node, cst.Attribute) and node.attr.value == "no_sync"
+
+
+def _plain_branch(node: Node) -> Node:
+    return _plain_branch(node.body) if isinstance(node, cst.IfExp) else node
+
+
+def unmanaged(plan: Plan, sites: Sites) -> None:
+    """Note that the loop is not one backward per step; ``choose_accumulation`` decides once gradients were looked at."""
+    where = plan.tree.statement(sites.steps[0])
+    plan.facts["unmanaged_at"] = where
+
+
+def choose_accumulation(plan: Plan) -> None:
+    """Unmanaged accumulation, or windows marked by hand where that is not there or whole gradients are needed.
+
+    Without management the engine averages inside step(), so that at ZeRO 0 p.grad is still this rank's own between
+    backward and step; with a marked boundary the averaging happens in the last backward of the window, as in DDP.
+    """
+    where: Statement | None = plan.facts.get("unmanaged_at")
+    if where is None:
+        return
+    exists = Version(plan.options.target_version) >= Version("0.19.4")
+    if exists and not plan.facts.get("full_gradients"):
+        plan.config["managed_gradient_accumulation"] = False
+        plan.kept(
+            "MG404",
+            where,
+            "the script's own accumulation stays: managed_gradient_accumulation is false and the loss is divided here",
+            "the engine steps where the script steps; exact at ZeRO 0-3, partial windows included",
+        )
+        return
+    sites: Sites = plan.facts["sites"]
+    marks = [_boundary(plan, call, sites) for call in sites.backward]
+    if all(mark is not None for mark in marks):
+        for call, mark in zip(sites.backward, marks, strict=True):
+            engine = plan.engine_in(call)
+            statement = plan.tree.statement(call)
+            plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
+            plan.converted("MG406", statement, f"the window ends where {mark}",
+                           "the engine averages gradients in the last backward of a window")  # fmt: skip
+        return
+    if exists:
+        plan.config["managed_gradient_accumulation"] = False
+    plan.todo(
+        "MG406",
+        where,
+        "call set_gradient_accumulation_boundary(True or False) on the engine before each backward",
+        "managed_gradient_accumulation is new in 0.19.4"
+        if not exists
+        else "without it gradients are averaged inside step(), too late for code that looks at them",
+    )
+
+
+def _boundary(plan: Plan, call: cst.Call, sites: Sites) -> str | None:
+    """The condition under which a backward is the last of its window, as source text; None if it cannot be told."""
+    statement = plan.tree.statement(call)
+    path = branches_to(statement)
+    for step_call in sites.steps:
+        step = plan.tree.statement(step_call)
+        if step.function is not statement.function or step.order < statement.order:
+            continue
+        other = branches_to(step)
+        common = 0
+        while common < min(len(path), len(other)) and path[common] == other[common]:
+            common += 1
+        mine, its = path[common:], other[common:]
+        if all(isinstance(n, cst.If) and b == "body" for n, b in its) and all(isinstance(n, cst.If) for n, _ in mine):
+            tests = [plan.code(n.test) for n, _ in its if isinstance(n, cst.If)]
+            if any(_changes_between(plan, statement, step, n.test) for n, _ in its if isinstance(n, cst.If)):
+                return None
+            return " and ".join(f"({t})" if " or " in t and len(tests) > 1 else t for t in tests) or "True"
+        if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
+            loop = mine[0][0]
+            if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
+                return f"{plan.code(loop.target)} == {plan.code(loop.iter.args[0].value)} - 1"
+    return None
+
+
+def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) -> bool:
+    """Whether anything that a gate's test reads may get another value between backward and gate."""
+    read = {dotted(sub) for sub in descendants(test) if isinstance(sub, cst.Name | cst.Attribute)} - {None}
+    attributes = any(
+        text is not None and "." in text and text.split(".")[0] == first.function.self_name for text in read
+    )
+    for statement in plan.statements_between(first, last):
+        node = statement.node
+        targets: list[Node] = []
+        if isinstance(node, cst.Assign):
+            targets = [t.target for t in node.targets]
+        elif isinstance(node, cst.AugAssign | cst.AnnAssign):
+            targets = [node.target]
+        if any(dotted(t) in read for t in targets):
+            return True
+        if not attributes or isinstance(node, cst.BaseCompoundStatement):
+            continue
+        for sub in descendants(node):
+            if (
+                isinstance(sub, cst.Call)
+                and isinstance(sub.func, cst.Attribute)
+                and dotted(sub.func.value) == first.function.self_name
+            ):
+                return True
+    return False

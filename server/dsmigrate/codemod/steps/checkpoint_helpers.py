@@ -1,0 +1,83 @@
+"""The functions that a converted script gets for saving and resuming."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.plan import Plan
+
+_HELPERS = '''_checkpoint_requests = []
+
+
+def request_checkpoint(state, path):
+    """Ask for a checkpoint, from under a rank guard; save_requested_checkpoints writes it on all ranks."""
+    _checkpoint_requests.append((state, os.fspath(path)))
+
+
+def save_requested_checkpoints(engine):
+    """Save what rank 0 asked for. Saving is collective: every rank has to come here."""
+    paths = [[path for _, path in _checkpoint_requests]]
+    states = [state for state, _ in _checkpoint_requests]
+    _checkpoint_requests.clear()
+    torch.distributed.broadcast_object_list(paths, src=0)
+    for index, path in enumerate(paths[0]):
+        state = states[index] if torch.distributed.get_rank() == 0 else None
+        engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path), client_state={"script": state})
+'''
+
+
+_LOAD_HELPERS = '''_resume_requests = []
+
+
+def read_checkpoint(path):
+    """What the script itself put into a DeepSpeed checkpoint; the engine's part is loaded by resume_engine."""
+    files = sorted(glob.glob(os.path.join(glob.escape(os.fspath(path)), "*mp_rank_00_model_states.pt")))
+    if not files and os.path.exists(path):
+        raise RuntimeError(f"{path} is no DeepSpeed checkpoint; a file of the DDP script cannot be resumed")
+    if not files:
+        raise FileNotFoundError(path)
+    _resume_requests.append(os.fspath(path))
+    return torch.load(files[0], map_location="cpu", weights_only=False)["script"]
+
+
+def resume_engine(engine):
+    """Load weights and optimizer state of the checkpoint that rank 0 read last, if any. All ranks come here."""
+    path = [_resume_requests[-1] if _resume_requests else None]
+    _resume_requests.clear()
+    torch.distributed.broadcast_object_list(path, src=0)
+    if path[0] is not None:
+        engine.load_checkpoint(os.path.dirname(path[0]) or ".", tag=os.path.basename(path[0]))
+'''
+
+
+_FILES_TOO = """    if os.path.isfile(path):
+        print(f"{path} is a file, no DeepSpeed checkpoint: an optimizer state in it is not restored")
+        return torch.load(path, map_location="cpu", weights_only=False)
+"""
+
+
+REMOVE_HELPER = '''def remove_checkpoint(path):
+    """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+'''
+
+
+SAVED = '"saved by the engine"'
+
+
+def need_helpers(plan: Plan, *, loading: bool) -> None:
+    """Give the script the functions for saving or for resuming, once."""
+    plan.need("os")
+    plan.need("torch")
+    text = _LOAD_HELPERS if loading else _HELPERS
+    if loading:
+        plan.need("glob")
+        if plan.facts.get("not_strict"):
+            loaded = "tag=os.path.basename(path[0]))"
+            text = text.replace(loaded, loaded[:-1] + ", load_module_strict=False)")
+        if plan.facts.get("files_too"):
+            mark = "    files = sorted("
+            text = text.replace(mark, _FILES_TOO + mark).replace("; a file of the DDP script cannot be resumed", "")
+    if text not in plan.helpers:
+        plan.helpers.append(text)

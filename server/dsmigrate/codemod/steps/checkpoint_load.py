@@ -1,0 +1,152 @@
+"""MG622, MG623: resuming through the engine."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins
+from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.ranks import rank_guard
+from dsmigrate.codemod.tree import Function, Node
+
+IDEAS = (
+    Idea(
+        "MG622",
+        "A resume checkpoint is loaded by the engine",
+        "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
+        "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
+        "wins. Checkpoints that the DDP script wrote cannot be read.",
+        "engine-semantics 12-13",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG623",
+        "A checkpoint is a directory",
+        "isfile, is_file, copyfile and remove become exists, another save and rmtree.",
+        "os.path.isfile would be false for a DeepSpeed checkpoint, and training would silently start from scratch.",
+        "engine-semantics 14",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def loads(plan: Plan, found: Found) -> None:
+    """Convert the loading of resume checkpoints."""
+    if not found.optimizer_loads:
+        return
+    if not found.loads:
+        for call in found.optimizer_loads:
+            plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
+                      "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
+        return
+    handles = [load for load in found.loads if is_handle(plan, argument(load, 0, "f"), load)]
+    if handles:
+        for load in handles:
+            plan.todo("MG629", load, "this resume checkpoint is read from an open file: use engine.load_checkpoint(dir, tag)",
+                      "a DeepSpeed checkpoint is a directory")  # fmt: skip
+        plan.facts["keep_weights"] = True
+        return
+    _convert_loads(plan, found)
+    _restore_optimizer(plan, found)
+    _restore_weights(plan, found)
+    need_helpers(plan, loading=True)
+
+
+def _convert_loads(plan: Plan, found: Found) -> None:
+    for load in found.loads:
+        path = argument(load, 0, "f")
+        plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [bare(call.args[0])]))  # type: ignore[attr-defined]
+        plan.handled.add(load)
+        statement = plan.tree.statement(load)
+        plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
+                       "the engine's part is loaded by resume_engine")  # fmt: skip
+        if path is not None:
+            file_tests(plan, path, statement.function)
+
+
+def _restore_optimizer(plan: Plan, found: Found) -> None:
+    resumed_early = False
+    for call in found.optimizer_loads:
+        statement = plan.tree.statement(call)
+        engine = plan.engine_in(call)
+        early = plan.is_before_engine(call) or engine is None
+        if not isinstance(statement.node, cst.Expr):
+            plan.todo(
+                "MG622", statement, "the value of load_state_dict is used; resume_engine gives none", "it has no result"
+            )
+            continue
+        guard = rank_guard(plan, statement)
+        if early:
+            plan.edits.remove(statement.node)
+            resumed_early = True
+        elif guard is not None:
+            plan.edits.remove(statement.node)
+            plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
+        else:
+            plan.edits.substitute(statement.node, f"resume_engine({engine})")
+        plan.handled.add(call)
+        plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
+                       "the optimizer state is spread over the ranks")  # fmt: skip
+    if resumed_early and plan.site is not None:
+        plan.after_engine.append(f"resume_engine({plan.site.target})")
+
+
+def _restore_weights(plan: Plan, found: Found) -> None:
+    """Weights of a resumed checkpoint come from the engine; loads before it exists stay, so that plain files work too."""
+    keys: set[str] = set()
+    for call in found.model_loads:
+        if not set(origins(plan, call)) & set(found.loads):
+            continue
+        statement = plan.tree.statement(call)
+        plan.handled.add(call)
+        if plan.is_before_engine(call) or not isinstance(statement.node, cst.Expr | cst.Assign):
+            plan.facts["keep_weights"] = True
+            plan.facts["files_too"] = True
+            continue
+        key = _key(call.args[0].value) if call.args else None
+        if key is None:
+            plan.facts["keep_weights"] = True
+        else:
+            keys.add(key)
+        strict = argument(call, 1, "strict")
+        if strict is not None and dotted(strict) == "False":
+            plan.facts["not_strict"] = True
+        plan.edits.remove(statement.node)
+        plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
+                       "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
+    plan.facts["weight_keys"] = keys
+
+
+def bare(arg: cst.Arg) -> cst.Arg:
+    """An argument without its keyword and comma."""
+    return cst.Arg(arg.value)
+
+
+def _key(node: Node) -> str | None:
+    """The key of ``checkpoint["key"]`` (or an attribute ``snapshot.key``), where nothing is done to the value."""
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+        value = node.slice[0].slice.value
+        return str(value.evaluated_value) if isinstance(value, cst.SimpleString) else None
+    return None
+
+
+def file_tests(plan: Plan, path: Node, function: Function) -> None:
+    """``os.path.isfile(path)`` and ``Path.is_file()`` on a checkpoint path become tests for existence."""
+    text = plan.code(path)
+    place = plan.flow.place(path, function)
+    for call in plan.tree.calls:
+        func = call.func
+        if "os.path.isfile" in plan.imports.names(func) and call.args:
+            tested = call.args[0].value
+            if plan.code(tested) == text or (place is not None and plan.place_of(tested) == place):
+                plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
+                plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
+        elif isinstance(func, cst.Attribute) and func.attr.value == "is_file":
+            tested = func.value
+            if plan.code(tested).strip("()") == text.strip("()") or plan.place_of(tested) == place is not None:
+                plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
+                plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")

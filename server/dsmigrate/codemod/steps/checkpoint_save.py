@@ -1,0 +1,201 @@
+"""MG621, MG629: saving through the engine, on all ranks, behind every guard."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, Save, is_handle, sources, state_calls
+from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
+from dsmigrate.codemod.steps.checkpoint_load import bare, file_tests
+from dsmigrate.codemod.steps.exports import gather
+from dsmigrate.codemod.steps.ranks import is_uniform, reached_by_all
+from dsmigrate.codemod.tree import Node, Statement
+
+IDEAS = (
+    Idea(
+        "MG621",
+        "A resume checkpoint is saved by the engine",
+        "What torch.save wrote under a rank guard is requested there and saved by all ranks behind the guard.",
+        "The optimizer state is spread over the ranks and engine.save_checkpoint is collective: under a rank guard it "
+        "waits for ever. The path keeps its meaning: its directory holds the checkpoint, its last part is the tag.",
+        "engine-semantics 13-14; https://github.com/deepspeedai/DeepSpeed/issues/2993",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG629",
+        "A checkpoint through an open file or buffer",
+        "torch.save and torch.load work on a handle here; DeepSpeed saves to and loads from directories.",
+        "Uploads to object stores and in-memory buffers have to be done with the directory that engine.save_checkpoint wrote.",
+        "deepspeed/runtime/engine.py, save_checkpoint",
+        Kind.TODO,
+    ),
+)
+
+
+def saves(plan: Plan, found: Found) -> None:
+    """Convert the saving of resume checkpoints."""
+    for save in list(found.saves):
+        if is_handle(plan, save.path, save.call):
+            found.saves.remove(save)
+            for source, _ in sources(plan, save.state, save.statement.function, 6):
+                plan.handled.update(call for call, _ in state_calls(plan, source))
+            plan.todo("MG629", save.call, "this resume checkpoint is written to an open file: use engine.save_checkpoint on all ranks",
+                      "a DeepSpeed checkpoint is a directory")  # fmt: skip
+    if not found.saves:
+        return
+    need_helpers(plan, loading=False)
+    _read_back(plan, found)
+    removed = plan.facts.get("weight_keys", set())
+    keep_weights = bool(plan.facts.get("keep_weights")) or not removed
+    points: set[Node] = set()
+    for save in found.saves:
+        _hollow(plan, save, keep_weights=keep_weights)
+        plan.edits.replace(save.call, _request)
+        plan.handled.add(save.call)
+        plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
+                       "DeepSpeed checkpoints are collective")  # fmt: skip
+        _copies(plan, save)
+        if not _behind_guard(plan, save.statement, points):
+            plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
+                      "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+
+
+def _read_back(plan: Plan, found: Found) -> None:
+    """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
+    for save in found.saves:
+        file_tests(plan, save.path, save.statement.function)
+        place = plan.flow.place(save.path, save.statement.function)
+        text = plan.code(save.path)
+        for call in plan.tree.calls:
+            if call is save.call or call in plan.handled or not call.args:
+                continue
+            function = plan.function_of(call)
+            first = call.args[0].value
+            same = (place is not None and plan.flow.place(first, function) == place) or (
+                plan.code(first) == text and function is save.statement.function
+            )
+            if not same or isinstance(first, cst.SimpleString):
+                continue
+            if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
+                need_helpers(plan, loading=True)
+                plan.facts["keep_weights"] = True
+                plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
+                plan.handled.add(call)
+                plan.converted(
+                    "MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now"
+                )
+                if not found.loads:
+                    plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
+            elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
+                plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
+                          "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+
+
+_HARMLESS_WITH_PATH = frozenset({
+    "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
+    "makedirs", "mkdir", "remove", "unlink", "copyfile", "copy", "copy2", "format", "Path", "save", "is_file", "fspath",
+    "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write",
+})  # fmt: skip
+
+
+def _is_harmless_with_path(call: cst.Call) -> bool:
+    last = (dotted(call.func) or "").rpartition(".")[2]
+    return last in _HARMLESS_WITH_PATH or "log" in last.lower() or "print" in last.lower()
+
+
+def _request(call: Node) -> Node:
+    assert isinstance(call, cst.Call)
+    arguments = [arg.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT) for arg in call.args[:2]]
+    arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(func=cst.Name("request_checkpoint"), args=arguments)
+
+
+def _hollow(plan: Plan, save: Save, *, keep_weights: bool) -> None:
+    """Entries that the engine saves itself become None, so that every key is still there."""
+    for source, _ in sources(plan, save.state, save.statement.function, 6):
+        for call, kind in state_calls(plan, source):
+            if call in plan.edits.expressions:
+                continue
+            if kind == "M" and keep_weights:
+                if plan.zero_stage == PARTITIONED:
+                    gather(plan, plan.tree.statement(call))
+                continue
+            plan.edits.replace(call, SAVED)
+            plan.handled.add(call)
+            what = "optimizer state" if kind == "O" else "weights"
+            plan.converted("MG621", call, f"{plan.code(call)} → a note: the engine saves the {what}",
+                           "the engine's checkpoint holds it, spread over the ranks")  # fmt: skip
+
+
+def _copies(plan: Plan, save: Save) -> None:
+    """``shutil.copyfile(path, best)`` becomes another request; removing old checkpoints removes directories."""
+    text = plan.code(save.path)
+    for call in plan.tree.calls:
+        names = plan.imports.names(call.func)
+        if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"} and len(call.args) >= 2:
+            if plan.code(call.args[0].value) == text and plan.function_of(call) is save.statement.function:
+                target = plan.code(call.args[1].value)
+                plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
+                plan.converted(
+                    "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
+                )
+        elif names & {"os.replace", "os.rename", "shutil.move"} and len(call.args) >= 2:
+            statement = plan.tree.statement(call)
+            if plan.code(call.args[0].value) == text and statement.function is save.statement.function:
+                target = plan.code(call.args[1].value)
+                if isinstance(statement.node, cst.Expr):
+                    plan.edits.replace(save.path, target)
+                    plan.edits.remove(statement.node)
+                    plan.converted(
+                        "MG623",
+                        call,
+                        "the checkpoint is saved under its final name",
+                        "it is written later, by all ranks",
+                    )
+        elif names & {"os.remove", "os.unlink"} and plan.function_of(call) is save.statement.function and call.args:
+            plan.need("shutil")
+            plan.edits.replace(call.func, "remove_checkpoint")
+            if REMOVE_HELPER not in plan.helpers:
+                plan.helpers.append(REMOVE_HELPER)
+            plan.converted(
+                "MG623", call, f"{plan.code(call.func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory"
+            )
+
+
+def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:
+    """Insert the collective save behind everything that only some ranks may run; False where no place is found."""
+    anchors = reached_by_all(plan, statement, 4)
+    if anchors is None:
+        return False
+    for anchor in anchors:
+        if anchor.line_node in points:
+            continue
+        points.add(anchor.line_node)
+        line = f"save_requested_checkpoints({plan.engine_name(anchor.function)})"
+        condition = _sure_part(plan, anchor) if isinstance(anchor.node, cst.If) else None
+        if condition is not None:
+            plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")
+        else:
+            plan.edits.insert_after(anchor.line_node, line)
+    return True
+
+
+def _sure_part(plan: Plan, guard: Statement) -> str | None:
+    """The part of a guard's test that all ranks share (``epoch % 5 == 0`` of ``rank == 0 and epoch % 5 == 0``)."""
+    node = guard.node
+    if not isinstance(node, cst.If) or node.orelse is not None:
+        return None
+    parts: list[str] = []
+
+    def split(test: Node) -> None:
+        if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+            split(test.left)
+            split(test.right)
+        elif is_uniform(plan, test):
+            parts.append(plan.code(test))
+
+    split(node.test)
+    return " and ".join(parts) or None

@@ -1,0 +1,115 @@
+"""MG306: forward passes that ran outside any autocast region keep their precision."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.tree import Node, Statement
+
+IDEAS = (
+    Idea(
+        "MG306",
+        "Evaluation outside autocast uses the module",
+        "Where the script ran the model outside any autocast region, engine.module is called.",
+        "With torch_autocast enabled the engine autocasts every forward, also outside a region.",
+        "measured against DeepSpeed 0.19.8",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def evaluation(plan: Plan) -> None:
+    """Forward passes that ran outside any autocast region keep their precision through ``engine.module``."""
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if _is_outside_evaluation(plan, call):
+            for arg in call.args:
+                if (
+                    isinstance(arg.value, cst.Name | cst.Attribute)
+                    and plan.is_engine(arg.value)
+                    and not _in_region(plan, statement)
+                ):
+                    plan.edits.replace(arg.value, f"{plan.code(arg.value)}.module")
+                    plan.converted("MG306", statement, f"{plan.code(arg.value)} → its module: evaluated outside autocast",
+                                   "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+            continue
+        if not calls_engine(plan, call) or plan.is_before_engine(call):
+            continue
+        if _in_region(plan, statement) or (statement.function in training and not under_no_grad(plan, statement)):
+            continue
+        if not under_no_grad(plan, statement) and statement.function in training:
+            continue
+        func = call.func
+        tags = plan.tags(func)
+        if any(tag[0] == "N" for tag in tags) or not isinstance(func, cst.Name | cst.Attribute):
+            continue
+        if not plan.is_engine(func):
+            continue
+        if _may_be_raw(plan, func):
+            plan.edits.replace(func, f'getattr({plan.code(func)}, "module", {plan.code(func)})')
+        else:
+            plan.edits.replace(func, f"{plan.code(func)}.module")
+        plan.converted("MG306", statement, f"{plan.code(func)}(…) → the engine's module: this forward ran outside autocast",
+                       "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+
+
+def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs an evaluation that another module defines."""
+    last = (dotted(call.func) or "").rpartition(".")[2].lower()
+    words = ("evaluate", "validate", "validation", "eval_", "test_model", "run_eval", "estimate_loss")
+    return plan.flow.callee(call) is None and any(word in last for word in words)
+
+
+def _in_region(plan: Plan, statement: Statement) -> bool:
+    return any(
+        isinstance(outer.node, cst.With)
+        and any("C" in plan.tags(i.item) or may_be_autocast(i.item) for i in outer.node.items)
+        for outer in (statement, *statement.enclosing())
+    )
+
+
+def _may_be_raw(plan: Plan, node: Node) -> bool:
+    """Whether a parameter is handed both wrapped and other models by its callers."""
+    function = plan.function_of(node)
+    if not isinstance(node, cst.Name) or node.value not in function.params:
+        return False
+    for binding in plan.flow.by_place.get(("v", id(function), node.value), ()):
+        tags = plan.roles.of(binding.value, binding.function)
+        if not any(tag[0] == "E" for tag in tags):
+            return True
+    return False
+
+
+def under_no_grad(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement runs without gradients, by a region around it or a decorator of its function."""
+    for outer in (statement, *statement.enclosing()):
+        if isinstance(outer.node, cst.With) and any(
+            "no_grad" in plan.code(i.item) or "inference_mode" in plan.code(i.item) for i in outer.node.items
+        ):
+            return True
+    node = statement.function.node
+    return isinstance(node, cst.FunctionDef) and any(
+        "no_grad" in plan.code(d.decorator) or "inference_mode" in plan.code(d.decorator) for d in node.decorators
+    )
+
+
+def may_be_autocast(node: Node) -> bool:
+    """A parameter or attribute that callers outside this file fill, by its name; or a factory such as get_autocast()."""
+    text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
+    last = text.rpartition(".")[2].lower()
+    return "autocast" in last or last in ("amp_context", "amp_ctx")
+
+
+def calls_engine(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs the forward pass of the trained model."""
+    func = call.func
+    if isinstance(func, cst.Attribute) and func.attr.value in ("forward", "__call__"):
+        func = func.value
+    if isinstance(func, cst.Name | cst.Attribute | cst.Subscript):
+        return any(tag[0] == "E" and tag[1:] in plan.group for tag in plan.tags(func))
+    return False

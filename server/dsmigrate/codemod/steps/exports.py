@@ -1,0 +1,189 @@
+"""MG507, MG624-MG628: weights-only exports, loads of weights, and optimizer state in other hands."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, sources, state_calls
+from dsmigrate.codemod.steps.ranks import reached_by_all
+from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.tree import Statement
+
+IDEAS = (
+    Idea(
+        "MG624",
+        "A weights-only export stays",
+        "torch.save of model.state_dict() writes the whole model at ZeRO 0, 1 and 2.",
+        "At ZeRO 3 the module holds empty tensors unless the parameters are gathered on all ranks.",
+        "engine-semantics 16",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG625",
+        "Weights are loaded after the engine is made",
+        "load_state_dict on the module is undone by the next step at ZeRO 1-3.",
+        "The engine's master copy was taken before. Load the weights before deepspeed.initialize.",
+        "engine-semantics 12",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG626",
+        "The optimizer state goes through a helper of another module",
+        "A function outside this file saves or loads the optimizer's state.",
+        "At ZeRO 1-3 the optimizer object holds this rank's part only; engine.save_checkpoint and load_checkpoint have to "
+        "take over in that helper.",
+        "engine-semantics 13",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG627",
+        "Optimizer state used outside a checkpoint",
+        "optimizer.state_dict() and optimizer.state hold this rank's flat partition at ZeRO 1-3.",
+        "Reads of the learning rate through param_groups are fine; reads of the state are not.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG507",
+        "A loader of another module got the wrapped model",
+        "Between the old wrap and the engine a helper receives the plain model, whose keys have no 'module.' prefix.",
+        "A state dict of a DDP model has the prefix, one of the plain model has not; whether the helper copes is not known.",
+        "torch.nn.parallel.DistributedDataParallel, state_dict",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG628",
+        "Weights are gathered for an export at ZeRO 3",
+        "GatheredParameters on all ranks around the rank guard, a no-op below stage 3.",
+        "state_dict() has shapes (0,) at ZeRO 3 otherwise.",
+        "engine-semantics 16",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def exports(plan: Plan, found: Found) -> None:
+    """Keep weights-only exports whole: nothing to do below ZeRO 3, gathered parameters at 3."""
+    for save in found.exports:
+        if plan.zero_stage == PARTITIONED:
+            calls = [
+                c
+                for source, _ in sources(plan, save.state, save.statement.function, 6)
+                for c, _ in state_calls(plan, source)
+            ]
+            for statement in {plan.tree.statement(c): None for c in calls} or {save.statement: None}:
+                gather(plan, statement)
+            continue
+        plan.kept("MG624", save.statement, "this export of the weights stays; it is whole at ZeRO 0, 1 and 2",
+                  "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
+
+
+def pretrained(plan: Plan) -> None:
+    """``model.save_pretrained(…)`` exports the weights as well."""
+    for call in plan.tree.calls:
+        func = call.func
+        if (
+            isinstance(func, cst.Attribute)
+            and func.attr.value in ("save_pretrained", "save_weights")
+            and plan.is_ours(func.value)
+        ):
+            if plan.zero_stage == PARTITIONED:
+                plan.todo("MG628", call, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
+                          "the module holds empty tensors at ZeRO 3")  # fmt: skip
+            else:
+                plan.kept("MG624", call, "this export of the weights stays; it is whole at ZeRO 0, 1 and 2",
+                          "at ZeRO 3 the parameters would have to be gathered first")  # fmt: skip
+
+
+def gather(plan: Plan, statement: Statement) -> None:
+    """Gather the parameters, on all ranks, around a statement that takes the state dict of the module."""
+    anchors = reached_by_all(plan, statement, 4)
+    if anchors is None:
+        plan.todo("MG628", statement, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
+                  "state_dict() has shapes (0,) at ZeRO 3")  # fmt: skip
+        return
+    for anchor in anchors:
+        engine = plan.engine_name(anchor.function)
+        plan.edits.surround(anchor.line_node, f"deepspeed.zero.GatheredParameters(list({engine}.module.parameters()))")
+    plan.need("deepspeed")
+    plan.converted(
+        "MG628",
+        statement,
+        "the parameters are gathered on all ranks around this",
+        "state_dict() has shapes (0,) at ZeRO 3",
+    )
+
+
+def late_weights(plan: Plan, found: Found) -> None:
+    """Weights that are loaded into the module after the engine took its master copy."""
+    for call in found.model_loads:
+        statement = plan.tree.statement(call)
+        if call in plan.handled or plan.edits.is_removed(statement.node) or plan.is_before_engine(call):
+            continue
+        if _only_evaluates(plan, statement):
+            plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",
+                      "at ZeRO 1-3 the next training step would undo them")  # fmt: skip
+            continue
+        plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step: load them before",
+                  "the engine's master copy wins at ZeRO 1-3")  # fmt: skip
+
+
+def _only_evaluates(plan: Plan, statement: Statement) -> bool:
+    """Whether nothing trains after a statement: no backward below it in its function, nor in a loop around it."""
+    training = {plan.function_of(call) for call in find_backward(plan)}
+    name = statement.function.name.lower()
+    if any(word in name for word in ("eval", "valid", "test", "infer")) and statement.function not in training:
+        return True
+    if any(isinstance(outer.node, cst.For | cst.While) for outer in statement.enclosing()):
+        return False
+    for call in plan.tree.calls:
+        inner = plan.tree.statement(call)
+        if inner.function is statement.function and inner.order > statement.order:
+            if plan.flow.callee(call) in training or call in find_backward(plan):
+                return False
+    return statement.function in training or any(
+        plan.flow.callee(call) in training and plan.function_of(call) is statement.function for call in plan.tree.calls
+    )
+
+
+def outside_helpers(plan: Plan) -> None:
+    """Calls that hand the optimizer to a saving or loading function of another module."""
+    for call in plan.tree.calls:
+        text = dotted(call.func) or ""
+        last = text.rpartition(".")[2]
+        if plan.flow.callee(call) is not None or not re.search(
+            r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE
+        ):
+            continue
+        if last in ("load_state_dict", "state_dict") or call in plan.handled:
+            continue
+        if "load" in last.lower() or "restore" in last.lower():
+            wrapped_before = [
+                arg for arg in call.args
+                if isinstance(arg.value, cst.Name | cst.Attribute)
+                and any(t[0] == "E" and t[1:] in plan.group for t in plan.tags(arg.value))
+                and plan.is_before_engine(arg.value)
+                and any(w.function is plan.function_of(call) and w.statement.order < plan.tree.statement(call).order for w in plan.wraps)
+            ]  # fmt: skip
+            if wrapped_before:
+                plan.todo("MG507", call, f"{text} gets the plain model here; it was wrapped, with keys that begin with 'module.'",
+                          "the engine is made further down")  # fmt: skip
+        if any(plan.roles.is_optimizer(arg.value) for arg in call.args):
+            plan.todo("MG626", call, f"{text} handles the optimizer state: it has to use engine.save_checkpoint/load_checkpoint",
+                      "the optimizer object holds this rank's partition at ZeRO 1-3; saving is collective")  # fmt: skip
+
+
+def stray_state(plan: Plan) -> None:
+    """Mark optimizer state that is used outside a checkpoint."""
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "state_dict" or call in plan.edits.expressions:
+            continue
+        if plan.roles.is_optimizer(func.value) and call not in plan.handled:
+            plan.todo("MG627", call, "optimizer.state_dict() holds this rank's part only at ZeRO 1-3",
+                      "use engine.save_checkpoint for state that has to come back")  # fmt: skip

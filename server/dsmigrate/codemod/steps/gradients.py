@@ -1,0 +1,124 @@
+"""MG409, MG410: code that reads or edits p.grad."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
+from dsmigrate.codemod.tree import Function, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG410",
+        "Gradients are read after the step",
+        "engine.step() has zeroed the gradients by then; under DDP they were still there.",
+        "engine.get_global_grad_norm() gives the norm after the step; anything else has to be read before it, at ZeRO 0.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG409",
+        "Gradients are read or edited",
+        "p.grad between backward and step holds the averaged gradient only at ZeRO 0.",
+        "At ZeRO 1-3 p.grad is None after backward: an edit or a custom clip would silently do nothing. The config is "
+        "given ZeRO stage 0, where the script's own code works as before.",
+        "engine-semantics 7; ddp-idioms trap 6",
+        Kind.KEPT,
+    ),
+)
+
+
+def check_gradient_helpers(plan: Plan) -> None:
+    """Look for hidden gradient work between backward and step; runs after clipping has taken its own calls away."""
+    _gradient_helpers(plan, plan.facts["sites"])
+
+
+def gradient_access(plan: Plan) -> None:
+    """Reads and edits of ``p.grad`` work at ZeRO 0 only."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.BaseCompoundStatement) or plan.edits.is_removed(node):
+            continue
+        if any(plan.edits.is_removed(outer.node) for outer in statement.enclosing()):
+            continue
+        if statement.function.class_seen is not None and _in_optimizer_class(statement.function):
+            continue
+        for sub in descendants(node):
+            if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
+                if _after_step(plan, statement):
+                    plan.todo("MG410", statement, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
+                              "engine.step() zeroes the gradients")  # fmt: skip
+                else:
+                    plan.needs_full_gradients(
+                        "MG409",
+                        statement,
+                        "p.grad is read or changed here",
+                        "p.grad is None after backward at ZeRO 1-3",
+                    )
+                break
+
+
+def _after_step(plan: Plan, statement: Statement) -> bool:
+    """Whether the last thing that happened to the gradients before a statement of the loop was a step."""
+    marks = [(plan.tree.statement(call).order, "b", call) for call in find_backward(plan)]
+    marks += [(plan.tree.statement(call).order, "s", call) for call in find_steps(plan)]
+    before = [m for m in marks if m[0] < statement.order and plan.function_of(m[2]) is statement.function]
+    return bool(before) and max(before, key=lambda m: m[0])[1] == "s"
+
+
+def _gradient_helpers(plan: Plan, sites: Sites) -> None:
+    """Calls between backward and step that are named for gradients, or are methods of the model: they may touch p.grad."""
+    spans: list[tuple[Function, int, int]] = []
+    for call in sites.steps:
+        step = plan.tree.statement(call)
+        before = [
+            plan.tree.statement(c).order
+            for c in sites.backward
+            if plan.function_of(c) is step.function and plan.tree.statement(c).order < step.order
+        ]
+        if before:
+            spans.append((step.function, max(before), step.order))
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if call in plan.handled or plan.edits.is_removed(statement.node) or statement.node in plan.edits.statements:
+            continue
+        if not any(f is statement.function and a < statement.order < b for f, a, b in spans):
+            continue
+        func = call.func
+        last = (dotted(func) or "").rpartition(".")[2]
+        is_method = isinstance(func, cst.Attribute) and plan.is_ours(func.value)
+        named = "grad" in last.lower() and last not in (
+            "zero_grad",
+            "no_grad",
+            "set_grad_enabled",
+            "enable_grad",
+            "is_grad_enabled",
+        )
+        if plan.flow.callee(call) is not None and named:
+            continue  # the helper is in this file: its own statements are looked at
+        if named or (is_method and last not in _HARMLESS):
+            plan.needs_full_gradients(
+                "MG409",
+                statement,
+                f"{short(dotted(func) or last)} runs between backward and step and may work on gradients",
+                "p.grad is None after backward at ZeRO 1-3",
+            )
+
+
+_HARMLESS = frozenset({
+    "train", "eval", "parameters", "named_parameters", "modules", "named_modules", "children", "state_dict", "item",
+    "zero_grad", "module", "size", "log", "log_dict", "buffers", "backward", "step",
+})  # fmt: skip
+
+
+def _in_optimizer_class(function: Function) -> bool:
+    cls = function.class_seen
+    return cls is not None and any("Optim" in base or base in ("LARS", "SGD", "Adam", "AdamW") for base in cls.bases)
+
+
+def _is_module_grad(node: cst.Attribute) -> bool:
+    """``torch.autograd.grad`` and gradients of inputs (``x.grad`` of a tensor that requires grad) are other things."""
+    return dotted(node.value) in ("torch.autograd", "autograd", "torch")

@@ -1,0 +1,101 @@
+"""MG302, MG303: the script's gradient scaler drives the engine."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.sites import mark_twins
+
+IDEAS = (
+    Idea(
+        "MG302",
+        "The gradient scaler drives the engine",
+        "The script's scaler keeps its scale, schedule and state, and lends them to the engine.",
+        "DeepSpeed 0.19.8 scales fp16 torch_autocast losses by itself, but at ZeRO 1-3 its scale never falls after an "
+        "overflow and clipping sees scaled gradients. With the script's own scaler the scale sequence, the skipped "
+        "steps and the losses are those of DDP at every stage.",
+        "measured against DeepSpeed 0.19.8, ZeRO 0-3",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG303",
+        "scaler.update goes",
+        "engine_step updates the scale.",
+        "Updating twice would let the scale grow twice as fast.",
+        "torch.amp.GradScaler.update",
+        Kind.CONVERTED,
+    ),
+)
+
+
+SCALER_CLASS = "EngineGradScaler"
+
+
+def scalers(plan: Plan, *, has_regions: bool) -> None:
+    """Let the script's gradient scaler drive the engine."""
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "update" or call.args:
+            continue
+        if not (plan.roles.is_scaler(func.value) or "scaler" in (dotted(func.value) or "").lower()):
+            continue
+        statement = plan.tree.statement(call)
+        if isinstance(statement.node, cst.Expr):
+            plan.edits.remove(statement.node)
+            mark_twins(plan, statement)
+            plan.converted("MG303", statement, "scaler.update removed", "engine_step updates the scale")
+    if not plan.roles.scalers:
+        if plan.facts.get("scaler_used"):
+            raise plan.refuse(
+                "MG910", plan.facts.get("first_scaler", plan.wraps[0].statement),
+                "the gradient scaler is made in another module", "it has to become an EngineGradScaler there",
+            )  # fmt: skip
+        return
+    if not plan.facts.get("scaler_used") or plan.options.precision != "keep":
+        return
+    names = sorted(
+        name for call in plan.roles.scalers for name in plan.imports.names(call.func) if name.startswith("torch.")
+    )
+    plan.need("torch")
+    plan.helpers.append(scaler_class(names[0] if names else "torch.cuda.amp.GradScaler"))
+    for call in plan.roles.scalers:
+        plan.edits.replace(call.func, SCALER_CLASS)
+        plan.converted("MG302", call, f"{plan.code(call.func)} → {SCALER_CLASS}, which lends its scale to the engine",
+                       "DeepSpeed 0.19.8's own fp16 autocast scale never falls at ZeRO 1-3")  # fmt: skip
+    if not has_regions:
+        plan.todo("MG302", plan.roles.scalers[0], "a gradient scaler is used, but no autocast region around the model was found",
+                  "loss scaling needs torch_autocast with dtype float16 in the config to have an effect")  # fmt: skip
+        plan.config["torch_autocast"] = {"enabled": False, "dtype": "float16", "lower_precision_safe_modules": []}
+
+
+def scaler_class(base: str) -> str:
+    """The source of the scaler class that the script gets, deriving from the scaler class it used."""
+    return f'''class {SCALER_CLASS}({base}):
+    """A gradient scaler that lends its scale to a DeepSpeed engine: the same steps are skipped at ZeRO 0-3."""
+
+    def engine_backward(self, engine, loss, **kwargs):
+        if engine.zero_optimization():
+            engine.optimizer.torch_autocast_gradscaler = None
+            engine.optimizer.override_loss_scale(self.get_scale())
+        else:
+            engine.torch_autocast_z0_gradscaler = self
+        engine.backward(loss, **kwargs)
+
+    def engine_step(self, engine):
+        engine.step()
+        if not engine.zero_optimization() or not self.is_enabled():
+            return
+        state = self.state_dict()
+        if engine.optimizer.overflow:
+            state["scale"] *= state["backoff_factor"]
+            state["_growth_tracker"] = 0
+        else:
+            state["_growth_tracker"] += 1
+            if state["_growth_tracker"] >= state["growth_interval"]:
+                state["scale"] *= state["growth_factor"]
+                state["_growth_tracker"] = 0
+        self.load_state_dict(state)
+'''

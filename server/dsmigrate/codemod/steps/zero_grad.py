@@ -1,0 +1,139 @@
+"""MG403, MG407, MG408: clearing gradients."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
+from dsmigrate.codemod.steps.sites import Sites, mark_twins, short
+from dsmigrate.codemod.tree import Node, Statement
+
+IDEAS = (
+    Idea(
+        "MG403",
+        "zero_grad goes",
+        "engine.step() zeroes the gradients itself.",
+        "A zero_grad beside the step, or before the first backward of a step, clears what is already clear.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG407",
+        "The script never zeroes its gradients",
+        "engine.step() zeroes them after every step; under DDP they kept adding up.",
+        "That is nearly always a bug of the original, but the training changes.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG408",
+        "zero_grad that throws gradients away",
+        "A zero_grad away from the step drops what has been accumulated; it goes to the engine's optimizer.",
+        "At ZeRO 1-3 gradients live in the engine, not in p.grad, so the client optimizer's zero_grad would miss them.",
+        "engine-semantics 11",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def find_zeroes(plan: Plan) -> list[Statement]:
+    """Every statement that clears the gradients of the trained model."""
+    found = []
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "zero_grad":
+            continue
+        if plan.roles.is_optimizer(func.value) or plan.is_ours(func.value):
+            statement = plan.tree.statement(call)
+            if isinstance(statement.node, cst.Expr) and statement.node.value is call:
+                found.append(statement)
+    found.extend(statement for statement in plan.tree.statements if _is_none_loop(plan, statement))
+    return sorted(found, key=lambda s: s.order)
+
+
+def _is_none_loop(plan: Plan, statement: Statement) -> bool:
+    """``for p in model.parameters(): p.grad = None``."""
+    node = statement.node
+    if not isinstance(node, cst.For) or not isinstance(node.iter, cst.Call):
+        return False
+    func = node.iter.func
+    if not isinstance(func, cst.Attribute) or func.attr.value != "parameters" or not plan.is_ours(func.value):
+        return False
+    inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
+    return (
+        len(inner) == 1
+        and isinstance(inner[0].node, cst.Assign)
+        and plan.code(inner[0].node).replace(" ", "") == f"{plan.code(node.target)}.grad=None"
+    )
+
+
+def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
+    """Take away what engine.step() does by itself, and hand on what throws gradients away."""
+    if not sites.zeroes:
+        plan.todo("MG407", sites.steps[0], "nothing in this file zeroes the gradients; engine.step() does after every step",
+                  "under DDP the gradients of all steps would add up")  # fmt: skip
+        return
+    step_paths = {branches_to(plan.tree.statement(call)) for call in sites.steps}
+    step_functions = {plan.function_of(call) for call in sites.steps}
+    for statement in sites.zeroes:
+        beside_step = any(branches_to(statement)[: len(p)] == p or p[: len(branches_to(statement))] == branches_to(statement)
+                          for p in step_paths) and statement.function in step_functions  # fmt: skip
+        if managed or (beside_step and _clears_nothing(plan, statement, sites)):
+            plan.edits.remove(statement.node)
+            mark_twins(plan, statement)
+            plan.converted("MG403", statement, f"{short(plan.code(statement.node))} removed",
+                           "engine.step() zeroes the gradients")  # fmt: skip
+            continue
+        engine = plan.engine_name(statement.function)
+        before = (
+            plan.site is not None
+            and statement.function is plan.site.function
+            and (statement.order <= plan.site.order or innermost_loop(statement) is None)
+        )
+        if before or engine is None:
+            plan.edits.remove(statement.node)
+            plan.converted(
+                "MG403", statement, f"{short(plan.code(statement.node))} removed", "there is no gradient yet"
+            )
+            continue
+        plan.edits.substitute(statement.node, f"drop_gradients({engine})")
+        if _DROP_HELPER not in plan.helpers:
+            plan.helpers.append(_DROP_HELPER)
+        plan.converted("MG408", statement, f"{short(plan.code(statement.node))} → drop_gradients({engine})",
+                       "gradients live in the engine's optimizer")  # fmt: skip
+
+
+_DROP_HELPER = '''def drop_gradients(engine):
+    """What optimizer.zero_grad() did for gradients that were not stepped yet, at every ZeRO stage."""
+    engine.optimizer.zero_grad()
+    if engine.zero_optimization_stage() == 2:
+        engine.optimizer.all_grad_tensors.clear()
+'''
+
+
+def _clears_nothing(plan: Plan, zero: Statement, sites: Sites) -> bool:
+    """Whether a zero_grad stands beside a step (same branch), so that the engine has just cleared everything."""
+    path = branches_to(zero)
+    for call in sites.steps:
+        step = plan.tree.statement(call)
+        if step.function is zero.function and branches_to(step) == path:
+            return True
+        # Twins: the step in both branches of an `if`, zero_grad behind it.
+        if step.function is zero.function and branches_to(step)[: len(path)] == path and zero.order > step.order:
+            deeper = branches_to(step)[len(path) :]
+            if all(isinstance(node, cst.If) and _is_twin(plan, node, sites) for node, _ in deeper):
+                return True
+    return False
+
+
+def _is_twin(plan: Plan, node: Node, sites: Sites) -> bool:
+    statement = plan.tree.statement_of[node]
+    branches = {
+        branches_to(plan.tree.statement(call))[len(branches_to(statement))][1]
+        for call in sites.steps
+        if statement.order < plan.tree.statement(call).order <= statement.last_order
+        and len(branches_to(plan.tree.statement(call))) > len(branches_to(statement))
+    }
+    return {"body", "orelse"} <= branches
