@@ -189,7 +189,7 @@ _SECTIONS = {
         train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))
         """,
     "wrap": """
-        model = DDP(Net().cuda(), device_ids=[local_rank])
+        model = DDP(Net().cuda())
         """,
     "optimizer": """
         optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)

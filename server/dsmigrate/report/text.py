@@ -61,7 +61,8 @@ def _file(entry: Entry) -> Iterator[Text]:
     if result.status is Status.UNCHANGED and not result.changes:
         yield Text("  nothing of DistributedDataParallel to convert in it")
     for kind, title, colour in GROUPS:
-        yield from _group(title, colour, result.path, [change for change in result.changes if change.kind is kind])
+        changes = [change for change in result.changes if change.kind is kind and change not in result.notes]
+        yield from _group(title, colour, result.path, changes)
     yield from _group("Behaves differently under DeepSpeed", "magenta", result.path, result.notes)
 
 

@@ -303,7 +303,7 @@ def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
                 net.load_state_dict(checkpoint["model"])
                 optimizer.load_state_dict(checkpoint["optimizer"])
                 start_epoch = checkpoint["epoch"]
-            model = DDP(net, device_ids=[local_rank])
+            model = DDP(net)
             """,
         loop=saving(f'torch.save({STATE}, "last.pt")'),
     )

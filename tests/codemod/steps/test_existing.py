@@ -106,7 +106,6 @@ def test_a_total_batch_size_stands_for_the_others() -> None:
     assert "train_micro_batch_size_per_gpu" not in migrated.config
 
 
-@pytest.mark.xfail(reason="bug 38: bf16 and torch_autocast stand side by side")
 def test_half_precision_of_the_config_beside_autocast_of_the_script_is_reported() -> None:
     migrated = fitted(
         {"bf16": {"enabled": True}, "zero_optimization": {"stage": 2}},

@@ -99,7 +99,7 @@ def test_an_optimizer_from_another_module_is_named() -> None:
         '[{"params": model.parameters()}]',
         "(p for p in model.parameters() if p.requires_grad)",
         "filter(lambda p: p.requires_grad, model.parameters())",
-        '[{"params": [p for p in model.parameters() if p.ndim > 1]}, {"params": [model.module.head.bias]}]',
+        '[{"params": [p for n, p in model.named_parameters() if "bias" not in n], "weight_decay": 0.1}]',
     ],
 )
 def test_parameter_groups_stay(groups: str) -> None:

@@ -232,7 +232,7 @@ def test_an_averaged_copy_is_no_engine() -> None:
         wrap="""
             net = Net().cuda()
             ema = copy.deepcopy(net)
-            model = DDP(net, device_ids=[local_rank])
+            model = DDP(net)
             """,
         loop=region('torch.autocast("cuda", dtype=torch.bfloat16)') + "    print(evaluate(ema, train_loader))\n",
     )

@@ -170,8 +170,10 @@ def test_a_variable_of_the_launcher_becomes_a_default(name: str) -> None:
     [
         (
             'parser.add_argument("--local_rank", type=int)',
-            'parser.add_argument("--local_rank", "--local-rank", type=int, '
-            'default=int(os.environ.get("LOCAL_RANK", 0)))',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", type=int, '
+                'default=int(os.environ.get("LOCAL_RANK", 0)))'
+            ),
         ),
         pytest.param(
             'parser.add_argument("--local-rank", default=0, type=int, metavar="N")',
@@ -181,8 +183,10 @@ def test_a_variable_of_the_launcher_becomes_a_default(name: str) -> None:
         ),
         (
             'parser.add_argument("--local_rank", type=int, default=-1)',
-            'parser.add_argument("--local_rank", "--local-rank", type=int, '
-            'default=int(os.environ.get("LOCAL_RANK", -1)))',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", type=int, '
+                'default=int(os.environ.get("LOCAL_RANK", -1)))'
+            ),
         ),
         (
             'parser.add_argument("--local_rank", type=int, default=os.getenv("LOCAL_RANK", 0))',
@@ -217,7 +221,7 @@ def worker(gpu, world_size, epochs, args):
     dist.init_process_group("nccl", init_method="tcp://localhost:23456", rank=gpu, world_size=world_size)
     torch.cuda.set_device(gpu)
     loader = DataLoader(Digits("train"), batch_size=32)
-    model = DDP(Net().cuda(gpu), device_ids=[gpu])
+    model = DDP(Net().cuda(gpu))
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     for x, y in loader:
         optimizer.zero_grad()
@@ -275,7 +279,7 @@ def test_a_spawned_worker_with_a_node_rank_gets_the_size_of_its_node() -> None:
                 args.rank = args.rank * ngpus + gpu
                 dist.init_process_group("nccl", init_method=args.url, rank=args.rank, world_size=args.world_size)
                 torch.cuda.set_device(gpu)
-                model = DDP(Net().cuda(gpu), device_ids=[gpu])
+                model = DDP(Net().cuda(gpu))
                 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
                 for x, y in DataLoader(Digits("train"), batch_size=32):
                     optimizer.zero_grad()

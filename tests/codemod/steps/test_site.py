@@ -141,7 +141,7 @@ def test_the_engine_replaces_a_wrap_that_comes_after_the_optimizer() -> None:
             model = Net().cuda()
             optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
             """,
-        wrap="model = DDP(model, device_ids=[local_rank])",
+        wrap="model = DDP(model)",
     )
     assert migrated.section("optimizer") == (
         "model = Net().cuda()\noptimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)\n"
@@ -156,7 +156,7 @@ def test_a_wrap_under_a_new_name_gives_the_engine_that_name() -> None:
     migrated = convert(
         wrap="""
             net = Net().cuda()
-            ddp_model = DDP(net, device_ids=[local_rank])
+            ddp_model = DDP(net)
             """,
         optimizer="optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)",
         loop="""
@@ -176,7 +176,7 @@ def test_an_alias_of_the_raw_model_stays_the_raw_model() -> None:
         wrap="""
             model = Net().cuda()
             model_without_ddp = model
-            model = DDP(model, device_ids=[local_rank])
+            model = DDP(model)
             model_without_ddp = model.module
             """,
         optimizer="optimizer = torch.optim.AdamW(model_without_ddp.parameters(), lr=args.lr)",
@@ -231,7 +231,7 @@ def test_the_engine_is_passed_on_by_a_helper_that_returns_a_tuple() -> None:
         helpers="""
             def build(args, local_rank):
                 model = Net().cuda()
-                model = DDP(model, device_ids=[local_rank])
+                model = DDP(model)
                 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
                 return model, optimizer
             """,
@@ -254,7 +254,7 @@ def test_the_wrap_in_a_helper_and_the_optimizer_in_main_meet_in_main() -> None:
     migrated = convert(
         helpers="""
             def wrap(model, local_rank):
-                return DDP(model.cuda(), device_ids=[local_rank])
+                return DDP(model.cuda())
             """,
         wrap="model = wrap(Net(), local_rank)",
     )
@@ -282,7 +282,7 @@ def test_a_method_of_the_model_makes_the_optimizer() -> None:
         wrap="""
             model = Net().cuda()
             optimizer = model.configure_optimizers(0.1, args.lr, (0.9, 0.95), "cuda")
-            model = DDP(model, device_ids=[local_rank])
+            model = DDP(model)
             """,
         optimizer="",
     )
@@ -311,8 +311,8 @@ def test_the_loop_in_another_function_uses_its_own_names() -> None:
 def test_a_teacher_keeps_its_wrap_beside_the_student() -> None:
     migrated = convert(
         wrap="""
-            student = DDP(Net().cuda(), device_ids=[local_rank])
-            teacher = DDP(Net().cuda(), device_ids=[local_rank])
+            student = DDP(Net().cuda())
+            teacher = DDP(Net().cuda())
             """,
         optimizer="optimizer = torch.optim.AdamW(student.parameters(), lr=args.lr)",
         loop="""
@@ -325,9 +325,7 @@ def test_a_teacher_keeps_its_wrap_beside_the_student() -> None:
                 optimizer.step()
             """,
     )
-    assert migrated.section("wrap") == (
-        "student = Net().cuda()\nteacher = DDP(Net().cuda(), device_ids=[local_rank])\n"
-    )
+    assert migrated.section("wrap") == ("student = Net().cuda()\nteacher = DDP(Net().cuda())\n")
     migrated.said("MG105", "teacher = DDP")
     assert "student.backward(loss)" in migrated.section("loop")
 

@@ -18,7 +18,7 @@ WITH_EMA = {
     "wrap": """
         net = Net().cuda()
         ema = copy.deepcopy(net)
-        model = DDP(net, device_ids=[local_rank])
+        model = DDP(net)
         """,
 }
 

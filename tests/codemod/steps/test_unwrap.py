@@ -15,7 +15,7 @@ FLAG = {
     "wrap": """
         model = Net().cuda()
         if args.distributed:
-            model = DDP(model, device_ids=[local_rank])
+            model = DDP(model)
         """,
 }
 
@@ -43,8 +43,8 @@ def test_module_of_something_else_stays() -> None:
 def test_a_teacher_in_ddp_is_still_asked_for_ddp() -> None:
     migrated = convert(
         wrap="""
-            model = DDP(Net().cuda(), device_ids=[local_rank])
-            teacher = DDP(Net().cuda(), device_ids=[local_rank])
+            model = DDP(Net().cuda())
+            teacher = DDP(Net().cuda())
             """,
         end="print(isinstance(teacher, DDP), teacher.module)",
     )
@@ -81,8 +81,10 @@ def test_the_module_is_taken_back_before_the_engine() -> None:
         ),
         (
             "if isinstance(model, (DDP, nn.DataParallel)):\n    return model.module\nreturn model",
-            "if isinstance(model, (deepspeed.DeepSpeedEngine, nn.DataParallel)):\n"
-            "    return model.module\nreturn model",
+            (
+                "if isinstance(model, (deepspeed.DeepSpeedEngine, nn.DataParallel)):\n"
+                "    return model.module\nreturn model"
+            ),
         ),
         (
             "if isinstance(model, nn.parallel.DistributedDataParallel):\n    return model.module\nreturn model",
