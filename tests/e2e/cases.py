@@ -122,12 +122,6 @@ CASES: tuple[Case, ...] = (
     Case("autocast_ctx-fp32", "autocast_ctx.py", argv=("--precision", "fp32")),
     Case("frozen_backbone-adagrad", "frozen_backbone.py", exports=("finetuned.pt",)),
     Case("frozen_backbone-rmsprop", "frozen_backbone.py", argv=("--optimizer", "rmsprop", "--unfreeze-last")),
-    Case(
-        "mae_pretrain",
-        "mae_pretrain/main_pretrain.py",
-        precision="bf16",
-        halves=(("--stop_epoch", "2"), ("--resume", "output_dir/checkpoint-1.pth")),
-    ),
 )
 
 

@@ -17,7 +17,7 @@ from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
 from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
 
-_COMMENT_WIDTH = 112
+_COMMENT_WIDTH = 117
 
 
 class RefusedError(Exception):
@@ -150,7 +150,9 @@ class Plan:
             while _is_elif(self.tree, target):
                 target = self.tree.parent[target]
         if not isinstance(target, cst.BaseSmallStatement):
-            for line in textwrap.wrap(f"TODO(dsmigrate {code}): {message}", _COMMENT_WIDTH, subsequent_indent="  "):
+            depth = sum(isinstance(node, cst.IndentedBlock) for node in self.tree.ancestors(target))
+            width = _COMMENT_WIDTH - depth * len(self.tree.module.default_indent.expandtabs(4))
+            for line in textwrap.wrap(f"TODO(dsmigrate {code}): {message}", max(width, 60), subsequent_indent="  "):
                 self.edits.comment(target, line)
 
     def refuse(self, code: str, where: Node | Statement, message: str, reason: str) -> RefusedError:

@@ -126,6 +126,27 @@ def test_an_optimizer_in_another_function_than_the_model_is_refused_where_they_n
     check_refused(source, "MG911", "model = DDP(Net()")
 
 
+@pytest.mark.xfail(reason="bug 24: the holder is handed over as if it were the optimizer")
+def test_an_object_that_holds_the_optimizer_is_no_optimizer() -> None:
+    migrated = migrate(
+        script(
+            imports="from optim import OptimizerHolder",
+            optimizer="holder = OptimizerHolder(args.lr)\nholder.attach(model)",
+            loop="""
+                for x, y in train_loader:
+                    loss = F.cross_entropy(model(x), y)
+                    holder.optimizer.zero_grad()
+                    loss.backward()
+                    holder.optimizer.step()
+                """,
+        )
+    )
+    if migrated.result.new_source is None:
+        assert [change.code for change in migrated.changes] == ["MG911"]
+    else:
+        assert "optimizer=holder.optimizer" in migrated.code
+
+
 def test_the_engine_follows_an_optimizer_that_is_built_after_the_wrap() -> None:
     migrated = convert()
     assert migrated.section("wrap") == "model = Net().cuda()\n"
