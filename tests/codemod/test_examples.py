@@ -159,7 +159,7 @@ def test_only_refusals_have_no_after_side() -> None:
     assert {idea.code for idea in IDEAS if not idea.after} == {idea.code for idea in IDEAS if idea.kind is Kind.REFUSED}
 
 
-@by_code(CONVERTED, MG204="bug 9: the line of --local_rank is too long", MG308="bug 40: a comment is too long")
+@by_code(CONVERTED)
 def test_the_output_is_the_after_side(idea: Idea) -> None:
     migrated = migrate_example(idea.before)
     assert migrated.code == idea.after, f"python -m tests.codemod.update_examples {idea.code}"

@@ -19,6 +19,7 @@ _GAP = 6
 def add_needed(plan: Plan) -> None:
     """Insert missing imports, each into its own group, and helper definitions behind the imports."""
     missing = [(module, text) for module, text in sorted(plan.needed_imports.items()) if not _is_imported(plan, module)]
+    missing.sort(key=lambda item: (item[0] not in sys.stdlib_module_names, item[0]))
     run = _first_run(plan)
     first = plan.tree.top.statements[0] if plan.tree.top.statements else None
     for module, text in missing:
@@ -49,7 +50,10 @@ def _insert(plan: Plan, run: list[Statement], module: str, text: str) -> None:
         if after:
             plan.edits.insert_after(after[-1].line_node, text)
         else:
-            plan.edits.insert_before(run[0].line_node, text)
+            lines = plan.edits.before.setdefault(run[0].line_node, [])
+            lines.insert(lines.index("") if "" in lines else 0, text)
+            if "" not in lines:
+                lines.append("")  # a block of its own
     else:
         plan.edits.insert_after(run[-1].line_node, text)
 

@@ -213,10 +213,7 @@ def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
         cls = roles.flow.tree.classes.get(name)
         if cls is not None:
             return _class_is_optimizer(cls, roles)
-        if (
-            head in {"torch.optim", "torch.optim._multi_tensor", "optim", "torch.distributed.optim"}
-            and last[:1].isupper()
-        ):
+        if head in {"torch.optim", "torch.optim._multi_tensor", "torch.distributed.optim"} and last[:1].isupper():
             return True
         if last in KNOWN_OPTIMIZER_CLASSES:
             return True

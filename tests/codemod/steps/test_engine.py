@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.codemod.checks import convert, migrate, script
 
 PATH = 'os.path.join(os.path.dirname(os.path.abspath(__file__)), "ds_config.json")'
@@ -79,7 +77,6 @@ def test_names_given_to_the_wrapper_in_between_get_the_engine() -> None:
     assert "network = model\n" in migrated.section("optimizer")
 
 
-@pytest.mark.xfail(reason="bug 41: os lands between deepspeed and torch")
 def test_a_file_without_a_standard_module_gets_a_group_for_it() -> None:
     source = script(data=FIXED)
     for name in ("argparse", "contextlib", "copy", "os", "shutil"):

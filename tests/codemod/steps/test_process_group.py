@@ -179,7 +179,6 @@ def test_a_variable_of_the_launcher_becomes_a_default(name: str) -> None:
             'parser.add_argument("--local-rank", default=0, type=int, metavar="N")',
             'parser.add_argument("--local_rank", "--local-rank", default=int(os.environ.get("LOCAL_RANK", 0)), '
             'type=int, metavar="N")',
-            marks=pytest.mark.xfail(reason="bug 9: the arguments change places"),
         ),
         (
             'parser.add_argument("--local_rank", type=int, default=-1)',

@@ -126,7 +126,6 @@ def test_an_optimizer_in_another_function_than_the_model_is_refused_where_they_n
     check_refused(source, "MG911", "model = DDP(Net()")
 
 
-@pytest.mark.xfail(reason="bug 24: the holder is handed over as if it were the optimizer")
 def test_an_object_that_holds_the_optimizer_is_no_optimizer() -> None:
     migrated = migrate(
         script(

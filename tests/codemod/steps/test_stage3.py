@@ -82,7 +82,6 @@ def test_a_model_is_compiled_in_place(arguments: str) -> None:
     migrated.said("MG708", "torch.compile(", Kind.CONVERTED)
 
 
-@pytest.mark.xfail(reason="bug 37: the wrapper stays and fails at stage 3")
 @pytest.mark.parametrize(
     "wrap", ["model = DDP(torch.compile(Net().cuda()))", "model = torch.compile(Net().cuda())\nmodel = DDP(model)"]
 )

@@ -368,6 +368,10 @@ def _options(plan: Plan) -> None:
                        "torchrun sets the variable, the deepspeed launcher passes the option")  # fmt: skip
 
 
+_LONGEST_CALL = 110
+"""Characters of a rewritten option on one line, indentation not counted."""
+
+
 def _local_rank_option(call: Node, *, fallback: str) -> Node:
     """``add_argument`` with both spellings and a default from the environment; its other arguments stay as they are."""
     assert isinstance(call, cst.Call)
@@ -395,7 +399,10 @@ def _local_rank_option(call: Node, *, fallback: str) -> Node:
     head = [arg for arg in kept if arg.keyword is None]
     if new and not isinstance(head[-1].comma, cst.Comma):
         head[-1] = head[-1].with_changes(comma=space)
-    arguments = [*head, *new, *[arg for arg in kept if arg.keyword is not None]]
+    first = [
+        arg for arg in new if isinstance(arg.value, cst.SimpleString) and arg.value.evaluated_value == "--local_rank"
+    ]
+    arguments = [*first, *head, *[a for a in new if a not in first], *[arg for arg in kept if arg.keyword is not None]]
     no_space = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     extra = []
     if not has_type:
@@ -408,7 +415,13 @@ def _local_rank_option(call: Node, *, fallback: str) -> Node:
     arguments.extend(extra)
     if not isinstance(call.args[-1].comma, cst.Comma):
         arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return call.with_changes(args=arguments)
+    result = call.with_changes(args=arguments)
+    text = cst.Module([]).code_for_node(result)
+    if "\n" in text or len(text) <= _LONGEST_CALL:
+        return result
+    function = cst.Module([]).code_for_node(call.func)
+    lines = [cst.Module([]).code_for_node(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in arguments]
+    return cst.parse_expression(f"{function}(\n" + "".join(f"    {line},\n" for line in lines) + ")")
 
 
 def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:

@@ -249,11 +249,19 @@ def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dic
             and not _passes_itself_on(plan, b)
             and (_gives(plan, b.value, b.index, b.function, wanted))
         ]
+        if prefix == "O" and place[0] == "n" and not statements and _made_here(plan, name, function):
+            continue  # the attribute is filled out of sight, by whatever made the object
         if name in parameters and not statements:
             found[name] = _Acquisition(name, [])
         else:
             found[name] = _Acquisition(name, statements)
     return found
+
+
+def _made_here(plan: Plan, name: str, function: Function) -> bool:
+    """Whether the object that an attribute belongs to is made in this very function."""
+    place = plan.flow.variable(name.partition(".")[0], function)
+    return any(b.function is function and b.kind == "assign" for b in plan.flow.by_place.get(place, ()))
 
 
 def _passes_itself_on(plan: Plan, binding: Binding) -> bool:

@@ -69,11 +69,10 @@ def run(plan: Plan) -> None:
 def _compiled(plan: Plan) -> None:
     """``model = torch.compile(model)`` before the engine fails at stage 3; compiling in place does not."""
     for call in plan.tree.calls:
-        if (
-            "torch.compile" not in plan.imports.names(call.func)
-            or not call.args
-            or not plan.is_ours(call.args[0].value)
-        ):
+        if "torch.compile" not in plan.imports.names(call.func) or not call.args:
+            continue
+        if not plan.is_ours(call.args[0].value):
+            _compiled_where_made(plan, call)
             continue
         statement = plan.tree.statement(call)
         node = statement.node
