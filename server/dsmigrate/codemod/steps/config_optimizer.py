@@ -53,7 +53,8 @@ def run(plan: Plan) -> None:
         if name in _NOT_IN_CONFIG:
             continue
         value = resolve(plan, arg.value, site.statement.function)
-        params[name] = value.static
+        if value.static is not None:
+            params[name] = value.static
         if value.expression is not None:
             plan.set_at_run_time(("optimizer", "params", name), value.expression, site.statement)
     plan.config["optimizer"] = {"type": kind, "params": params}
