@@ -139,6 +139,8 @@ def choose_accumulation(plan: Plan) -> None:
             plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
             plan.converted("MG406", statement, f"the window ends where {mark}",
                            "the engine averages gradients in the last backward of a window")  # fmt: skip
+        plan.kept("MG406", where, "before the last micro-batch of a window p.grad is this rank's own; DDP averaged it every time",
+                  "what is logged there differs; what is stepped does not")  # fmt: skip
         return
     if exists:
         plan.config["managed_gradient_accumulation"] = False

@@ -11,7 +11,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.ranks import rank_guard
-from dsmigrate.codemod.tree import Function, Node
+from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
@@ -51,6 +51,7 @@ def loads(plan: Plan, found: Found) -> None:
         plan.facts["keep_weights"] = True
         return
     _convert_loads(plan, found)
+    file_tests(plan)
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
     need_helpers(plan, loading=True)
@@ -58,14 +59,11 @@ def loads(plan: Plan, found: Found) -> None:
 
 def _convert_loads(plan: Plan, found: Found) -> None:
     for load in found.loads:
-        path = argument(load, 0, "f")
         plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [bare(call.args[0])]))  # type: ignore[attr-defined]
         plan.handled.add(load)
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
-        if path is not None:
-            file_tests(plan, path, statement.function)
 
 
 def _restore_optimizer(plan: Plan, found: Found) -> None:
@@ -86,6 +84,7 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
         elif guard is not None:
             plan.edits.remove(statement.node)
             plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
+            _rank_local_loads(plan, guard, call)
         else:
             plan.edits.substitute(statement.node, f"resume_engine({engine})")
         plan.handled.add(call)
@@ -93,6 +92,18 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
                        "the optimizer state is spread over the ranks")  # fmt: skip
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
+
+
+def _rank_local_loads(plan: Plan, guard: Statement, optimizer_load: cst.Call) -> None:
+    """Schedulers and scalers that only the guarded ranks restore: with a partitioned optimizer all ranks must agree."""
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        func = call.func
+        if call is optimizer_load or not guard.order < statement.order <= guard.last_order:
+            continue
+        if isinstance(func, cst.Attribute) and func.attr.value == "load_state_dict" and not plan.is_ours(func.value):
+            plan.todo("MG622", call, "only some ranks restore this: read the checkpoint on all of them",
+                      "schedules and loss scales that differ between ranks spoil a partitioned optimizer")  # fmt: skip
 
 
 def _restore_weights(plan: Plan, found: Found) -> None:
@@ -134,19 +145,17 @@ def _key(node: Node) -> str | None:
     return None
 
 
-def file_tests(plan: Plan, path: Node, function: Function) -> None:
-    """``os.path.isfile(path)`` and ``Path.is_file()`` on a checkpoint path become tests for existence."""
-    text = plan.code(path)
-    place = plan.flow.place(path, function)
+def file_tests(plan: Plan) -> None:
+    """``isfile`` and ``is_file`` become tests for existence: a path can be written in many ways, and no file fails them."""
     for call in plan.tree.calls:
         func = call.func
+        if func in plan.edits.expressions:
+            continue
         if "os.path.isfile" in plan.imports.names(func) and call.args:
-            tested = call.args[0].value
-            if plan.code(tested) == text or (place is not None and plan.place_of(tested) == place):
-                plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
-                plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
-        elif isinstance(func, cst.Attribute) and func.attr.value == "is_file":
-            tested = func.value
-            if plan.code(tested).strip("()") == text.strip("()") or plan.place_of(tested) == place is not None:
-                plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
-                plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
+            plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
+            plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
+        elif (
+            isinstance(func, cst.Attribute) and func.attr.value == "is_file" and func.attr not in plan.edits.expressions
+        ):
+            plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
+            plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
@@ -58,6 +60,9 @@ def saves(plan: Plan, found: Found) -> None:
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
+        if not found.loads:
+            plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
+                      "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
@@ -65,19 +70,18 @@ def saves(plan: Plan, found: Found) -> None:
 
 def _read_back(plan: Plan, found: Found) -> None:
     """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
+    file_tests(plan)
     for save in found.saves:
-        file_tests(plan, save.path, save.statement.function)
         place = plan.flow.place(save.path, save.statement.function)
-        text = plan.code(save.path)
         for call in plan.tree.calls:
             if call is save.call or call in plan.handled or not call.args:
                 continue
             function = plan.function_of(call)
             first = call.args[0].value
             same = (place is not None and plan.flow.place(first, function) == place) or (
-                plan.code(first) == text and function is save.statement.function
+                same_text(plan, first, save.path) and function is save.statement.function
             )
-            if not same or isinstance(first, cst.SimpleString):
+            if not same:
                 continue
             if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
                 need_helpers(plan, loading=True)
@@ -89,9 +93,32 @@ def _read_back(plan: Plan, found: Found) -> None:
                 )
                 if not found.loads:
                     plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
+            elif _asks_too_early(plan, save, call):
+                plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
+                          "torch.save had written it by now")  # fmt: skip
             elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
                 plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
                           "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+
+
+def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
+    """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
+    statement = plan.tree.statement(call)
+    if statement.function is not save.statement.function or statement.order <= save.statement.order:
+        return False
+    last = (dotted(call.func) or "").rpartition(".")[2]
+    return last in ("exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob")
+
+
+def same_text(plan: Plan, left: Node, right: Node) -> bool:
+    """Whether two expressions are the same but for quotes and white space."""
+    first, second = plan.code(left), plan.code(right)
+    if first == second:
+        return True
+    try:
+        return ast.dump(ast.parse(first, mode="eval")) == ast.dump(ast.parse(second, mode="eval"))
+    except SyntaxError:
+        return False
 
 
 _HARMLESS_WITH_PATH = frozenset({
@@ -132,11 +159,10 @@ def _hollow(plan: Plan, save: Save, *, keep_weights: bool) -> None:
 
 def _copies(plan: Plan, save: Save) -> None:
     """``shutil.copyfile(path, best)`` becomes another request; removing old checkpoints removes directories."""
-    text = plan.code(save.path)
     for call in plan.tree.calls:
         names = plan.imports.names(call.func)
         if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"} and len(call.args) >= 2:
-            if plan.code(call.args[0].value) == text and plan.function_of(call) is save.statement.function:
+            if same_text(plan, call.args[0].value, save.path) and plan.function_of(call) is save.statement.function:
                 target = plan.code(call.args[1].value)
                 plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
                 plan.converted(
@@ -144,7 +170,7 @@ def _copies(plan: Plan, save: Save) -> None:
                 )
         elif names & {"os.replace", "os.rename", "shutil.move"} and len(call.args) >= 2:
             statement = plan.tree.statement(call)
-            if plan.code(call.args[0].value) == text and statement.function is save.statement.function:
+            if same_text(plan, call.args[0].value, save.path) and statement.function is save.statement.function:
                 target = plan.code(call.args[1].value)
                 if isinstance(statement.node, cst.Expr):
                     plan.edits.replace(save.path, target)

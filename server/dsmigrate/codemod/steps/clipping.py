@@ -174,12 +174,14 @@ def unscale(plan: Plan) -> None:
 
 
 _ONCE = '''
+    engine_is_stepping = False
+
     def unscale_(self, optimizer):
-        """Once per step: the script and the clipping engine both ask for it."""
+        """Once per step, by the script; the clipping engine asks again within its step, without effect."""
         try:
             super().unscale_(optimizer)
-        except RuntimeError as error:
-            if "already been called" not in str(error):
+        except RuntimeError:
+            if not self.engine_is_stepping:
                 raise
 '''
 
@@ -188,7 +190,8 @@ def _unscale_once(plan: Plan) -> None:
     """Let the scaler be asked twice: by the script before it looks at gradients, and by the engine before it clips."""
     for index, helper in enumerate(plan.helpers):
         if helper.startswith("class EngineGradScaler") and "def unscale_" not in helper:
-            plan.helpers[index] = helper.rstrip("\n") + "\n" + _ONCE
+            stepping = "        self.engine_is_stepping = True\n        engine.step()\n        self.engine_is_stepping = False\n"
+            plan.helpers[index] = helper.replace("        engine.step()\n", stepping).rstrip("\n") + "\n" + _ONCE
 
 
 def _is_scaler(plan: Plan, node: Node) -> bool:

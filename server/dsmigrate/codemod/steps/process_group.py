@@ -264,6 +264,7 @@ def _spawn(plan: Plan, call: cst.Call) -> None:
     plan.handled.add(call)
     if processes is not None:
         _forget_count(plan, processes, call)
+        _say_count(plan, processes, call)
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
                    "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     plan.facts["spawned"] = True
@@ -302,9 +303,31 @@ def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
         if "seed" in last:
             plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
                       "spawned workers started with their own seeds")  # fmt: skip
-        elif any(word in last.lower() for word in _HEAVY):
-            plan.todo("MG207", statement, f"{last} ran once, in the parent; now every process runs it: guard it by rank and a barrier",
-                      "the launcher starts the whole script in every process")  # fmt: skip
+        elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
+            shown = " ".join(plan.code(statement.node).split())
+            plan.todo(
+                "MG207",
+                statement,
+                f"`{shown if len(shown) < _SHOWN else shown[:_SHOWN] + '…'}` ran once in the parent and was shared; now every process "
+                "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
+                "the launcher starts the whole script in every process",
+            )
+
+
+_SHOWN = 50
+_PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
+                  "torch.cuda", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex")  # fmt: skip
+
+
+def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
+    """Whether a value that another module computes is kept in a variable: it may be random, large, or written to disk."""
+    if not isinstance(statement.node, cst.Assign):
+        return False
+    names = plan.imports.names(call.func)
+    text = dotted(call.func)
+    if text is None or text.partition(".")[0] not in plan.imports.meaning:
+        return False
+    return not any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES)
 
 
 def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
@@ -422,6 +445,19 @@ def _local_rank_option(call: Node, *, fallback: str) -> Node:
     function = cst.Module([]).code_for_node(call.func)
     lines = [cst.Module([]).code_for_node(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in arguments]
     return cst.parse_expression(f"{function}(\n" + "".join(f"    {line},\n" for line in lines) + ")")
+
+
+def _say_count(plan: Plan, count: Node, call: cst.Call) -> None:
+    """A count of processes that follows from something else than the devices there are has to be given to the launcher."""
+    function = plan.function_of(call)
+    values = [count]
+    if isinstance(count, cst.Name):
+        place = plan.flow.variable(count.value, function)
+        values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"] or values
+    for value in values:
+        if isinstance(value, cst.Call) and dotted(value.func) == "len":
+            plan.todo("MG202", call, f"start exactly {plan.code(value)} processes, and choose devices with CUDA_VISIBLE_DEVICES",
+                      "the launcher decides how many processes there are; each uses the device of LOCAL_RANK")  # fmt: skip
 
 
 def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
