@@ -331,6 +331,24 @@ def test_a_checkpoint_that_has_to_be_a_file_has_to_exist(before: str, after: str
         migrated.said("MG623", before, Kind.CONVERTED)
 
 
+def test_a_path_that_is_written_in_another_way_has_to_exist_too() -> None:
+    before = "os.path.isfile(os.path.join(args.output, 'last.pt'))"
+    migrated = convert(
+        resume=RESUME.replace("if args.resume", f"if {before}").replace(
+            "torch.load(args.resume", 'torch.load(os.path.join(args.output, "last.pt")'
+        )
+    )
+    assert "isfile" not in migrated.code
+    migrated.said("MG623", before, Kind.CONVERTED)
+
+
+def test_a_second_load_of_the_same_path_reads_the_checkpoint_too() -> None:
+    migrated = convert(
+        resume="run_id = torch.load(args.resume).get('run') if args.resume else None\n" + RESUME,
+    )
+    assert "run_id = read_checkpoint(args.resume).get('run') if args.resume else None" in migrated.code
+
+
 def test_a_path_object_that_has_to_be_a_file_has_to_exist() -> None:
     migrated = convert(
         imports="from pathlib import Path",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -194,3 +195,14 @@ def is_handle(plan: Plan, node: Node | None, call: cst.Call) -> bool:
         ):
             return True
     return False
+
+
+def same_text(plan: Plan, left: Node, right: Node) -> bool:
+    """Whether two expressions are the same but for quotes and white space."""
+    first, second = plan.code(left), plan.code(right)
+    if first == second:
+        return True
+    try:
+        return ast.dump(ast.parse(first, mode="eval")) == ast.dump(ast.parse(second, mode="eval"))
+    except SyntaxError:
+        return False

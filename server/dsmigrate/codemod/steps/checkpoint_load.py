@@ -8,7 +8,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins
+from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.tree import Node, Statement
@@ -58,12 +58,26 @@ def loads(plan: Plan, found: Found) -> None:
 
 
 def _convert_loads(plan: Plan, found: Found) -> None:
-    for load in found.loads:
+    for load in [*found.loads, *_same_path(plan, found)]:
         plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [bare(call.args[0])]))  # type: ignore[attr-defined]
         plan.handled.add(load)
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
+
+
+def _same_path(plan: Plan, found: Found) -> list[cst.Call]:
+    """Other loads, in the same function, of a path that a resume checkpoint is read from."""
+    others = []
+    for call in plan.tree.calls:
+        if call in found.loads or not call.args or not plan.imports.names(call.func) & {"torch.load"}:
+            continue
+        for load in found.loads:
+            if plan.function_of(load) is plan.function_of(call) and load.args:
+                if same_text(plan, call.args[0].value, load.args[0].value):
+                    others.append(call)
+                    break
+    return others
 
 
 def _restore_optimizer(plan: Plan, found: Found) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, Save, is_handle, sources, state_calls
+from dsmigrate.codemod.steps.checkpoint_facts import (
+    PARTITIONED,
+    Found,
+    Save,
+    is_handle,
+    same_text,
+    sources,
+    state_calls,
+)
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare, file_tests
 from dsmigrate.codemod.steps.exports import gather
@@ -108,17 +114,6 @@ def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
         return False
     last = (dotted(call.func) or "").rpartition(".")[2]
     return last in ("exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob")
-
-
-def same_text(plan: Plan, left: Node, right: Node) -> bool:
-    """Whether two expressions are the same but for quotes and white space."""
-    first, second = plan.code(left), plan.code(right)
-    if first == second:
-        return True
-    try:
-        return ast.dump(ast.parse(first, mode="eval")) == ast.dump(ast.parse(second, mode="eval"))
-    except SyntaxError:
-        return False
 
 
 _HARMLESS_WITH_PATH = frozenset({
