@@ -129,7 +129,7 @@ REFUSED = [idea for idea in IDEAS if not idea.after and idea.code != "MG900"]
 
 
 def by_code(found: list[Idea], **known: str) -> pytest.MarkDecorator:
-    """One case per idea; ``known`` gives the reason why a code fails for now."""
+    """One case per idea; ``known`` gives the reason why a code is known to fail."""
     cases = [
         pytest.param(
             idea, id=idea.code, marks=[pytest.mark.xfail(reason=known[idea.code])] if idea.code in known else []
