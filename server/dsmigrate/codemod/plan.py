@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from dsmigrate.codemod.edit import Edits
 from dsmigrate.codemod.flow import Flow, Place
 from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
-from dsmigrate.codemod.roles import OptimizerSite, Roles, Wrap
+from dsmigrate.codemod.roles import Roles, Wrap
 from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
 
 _COMMENT_WIDTH = 117
@@ -82,7 +81,6 @@ class Plan:
     kept_wraps: list[Wrap] = field(default_factory=list)
     group: set[str] = field(default_factory=set)
     needed_imports: dict[str, str] = field(default_factory=dict)
-    dead_names: set[str] = field(default_factory=set)
     helpers: list[str] = field(default_factory=list)
     before_engine: list[str] = field(default_factory=list)
     after_engine: list[str] = field(default_factory=list)
@@ -279,29 +277,10 @@ class Plan:
         """The place that an expression names where it stands."""
         return self.flow.place(node, self.function_of(node))
 
-    def trained_optimizers(self) -> list[OptimizerSite]:
-        """The optimizer sites of the file."""
-        return self.roles.optimizers
-
 
 def _is_elif(tree: Tree, node: Node) -> bool:
     parent = tree.parent.get(node)
     return isinstance(node, cst.If) and isinstance(parent, cst.If) and parent.orelse is node
-
-
-_IDENTIFIER = re.compile(r"^[A-Za-z_]\w*$")
-
-
-def is_identifier(text: str) -> bool:
-    """Whether source text is one bare name."""
-    return bool(_IDENTIFIER.match(text))
-
-
-def is_literal_number(node: Node) -> bool:
-    """Whether a node is a number written out (with a sign, perhaps)."""
-    if isinstance(node, cst.UnaryOperation):
-        return isinstance(node.operator, cst.Minus | cst.Plus) and is_literal_number(node.expression)
-    return isinstance(node, cst.Integer | cst.Float)
 
 
 def number(node: Node) -> int | float | None:

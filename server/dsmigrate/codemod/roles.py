@@ -551,8 +551,3 @@ def _evaluate_element(roles: Roles, node: Node, index: int, function: Function) 
             roles, node.orelse, index, function
         )
     return set()
-
-
-def names_in(node: Node) -> set[str]:
-    """Every bare name that an expression reads."""
-    return {sub.value for sub in descendants(node) if isinstance(sub, cst.Name)}

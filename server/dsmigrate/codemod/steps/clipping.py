@@ -371,7 +371,6 @@ def _drop(plan: Plan, call: cst.Call) -> None:
     statement = plan.tree.statement(call)
     node = statement.node
     plan.handled.add(call)
-    plan.dead_names.update({(dotted(call.func) or "").partition(".")[0]})
     if isinstance(node, cst.Expr) and node.value is call:
         plan.edits.remove(node)
         mark_twins(plan, statement)

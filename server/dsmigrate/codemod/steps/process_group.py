@@ -87,7 +87,6 @@ IDEAS = (
 _KEPT_KEYWORDS = {"backend": "dist_backend", "init_method": "init_method", "timeout": "timeout", "rank": "rank",
                   "world_size": "world_size"}  # fmt: skip
 _POSITIONS = ("backend", "init_method", "timeout", "world_size", "rank", "store", "group_name")
-_DROPPED = {"group_name", "pg_options", "device_id"}
 
 
 def run(plan: Plan) -> None:

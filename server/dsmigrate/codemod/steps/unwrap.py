@@ -189,7 +189,6 @@ def _isinstance(plan: Plan, call: cst.Call, statement: Statement) -> None:
     for item in hits:
         if is_ddp_class(plan.imports, item):
             plan.edits.replace(item, "deepspeed.DeepSpeedEngine")
-            plan.dead_names.update({(dotted(item) or "").partition(".")[0]})
     plan.converted("MG502", statement, "the unwrap test asks for deepspeed.DeepSpeedEngine",
                    "the engine is no DistributedDataParallel")  # fmt: skip
 

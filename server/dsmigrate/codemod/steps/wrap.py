@@ -8,7 +8,7 @@ from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import DATA_PARALLEL_NAMES, Wrap, qualifies
-from dsmigrate.codemod.tree import Node, descendants
+from dsmigrate.codemod.tree import Node
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
 _DROPPED = {
@@ -79,7 +79,6 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
         texts = {plan.code(wrap.model) if b is wrap.call else plan.code(b) for b in branches}
         if texts == {target}:
             plan.edits.remove(node)
-    plan.dead_names.update(_root_names(wrap.call.func))
     plan.converted(
         "MG101",
         statement,
@@ -121,11 +120,6 @@ def _inner(call: Node) -> Node:
         if (arg.keyword is None and not arg.star) or (arg.keyword is not None and arg.keyword.value == "module"):
             return arg.value
     raise AssertionError("a wrap has a model")
-
-
-def _root_names(node: Node) -> set[str]:
-    text = dotted(node)
-    return {text.partition(".")[0]} if text else set()
 
 
 def _keywords(plan: Plan, wrap: Wrap) -> None:
@@ -233,7 +227,6 @@ def _drop_data_parallel(plan: Plan, call: cst.Call) -> None:
         and plan.code(node.targets[0].target) == plan.code(call.args[0].value)
     ):
         plan.edits.remove(node)
-    plan.dead_names.update(_root_names(call.func))
     plan.converted("MG102", statement, "DataParallel → the plain model",
                    "one process per device under DeepSpeed; start more processes instead")  # fmt: skip
 
@@ -244,8 +237,3 @@ def _is_part_of_model(plan: Plan, node: Node) -> bool:
         if any(tag[0] in "ER" for tag in plan.tags(node)):
             return True
     return False
-
-
-def uses_name(node: Node, name: str) -> bool:
-    """Whether an expression reads a bare name."""
-    return any(isinstance(sub, cst.Name) and sub.value == name for sub in descendants(node))
