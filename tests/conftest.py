@@ -18,8 +18,14 @@ def stub_codemod(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     catalogue.ideas = codemod.ideas  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, migrate.__name__, migrate)
     monkeypatch.setitem(sys.modules, catalogue.__name__, catalogue)
-    for name in ("dsmigrate.migration.catalogue", "dsmigrate.cli.explain", "dsmigrate.docs.__main__"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in _readers_of_the_catalogue():
+        monkeypatch.delitem(sys.modules, name)
     yield
-    for name in ("dsmigrate.migration.catalogue", "dsmigrate.cli.explain", "dsmigrate.docs.__main__"):
-        sys.modules.pop(name, None)
+    for name in _readers_of_the_catalogue():
+        del sys.modules[name]
+
+
+def _readers_of_the_catalogue() -> list[str]:
+    """Return the modules that hold on to the catalogue once they are imported."""
+    readers = ("dsmigrate.migration.catalogue", "dsmigrate.cli.explain", "dsmigrate.docs.__main__", "dsmigrate.explain")
+    return [name for name in sys.modules if name in readers or name.startswith("dsmigrate.explain.")]

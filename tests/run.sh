@@ -117,7 +117,7 @@ for version in "${SUPPORTED[@]}"; do
     make_venv "$other" ".venv-test-$version"
     once ".venv-test-$version" install_unit
     step "unit suite on Python $version" \
-        ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow" -q -n 2 -p no:cacheprovider
+        ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow and not node and not derivation" -q -n 2 -p no:cacheprovider
 done
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED so far:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"

@@ -12,16 +12,21 @@ Captured = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("code", "says"),
+    ("word", "says"),
     [
         ("MG110", "there is no code MG110; near: MG101 (the wrap becomes deepspeed.initialize)"),
-        ("wrap", "there is no code wrap; near: MG101 (the wrap becomes deepspeed.initialize)"),
-        ("zzz", "there is no code zzz; `dsmigrate explain` lists every code"),
+        ("gradient_cliping", "there is no key, type or code gradient_cliping; near: gradient_clipping"),
+        ("zzz", "there is no key, type or code zzz; `dsmigrate explain` lists the sections"),
     ],
 )
-def test_an_unknown_code_is_exit_code_2_with_the_nearest(capsys: Captured, code: str, says: str) -> None:
-    assert run(["explain", code]) == 2
+def test_an_unknown_word_is_exit_code_2_with_the_nearest(capsys: Captured, word: str, says: str) -> None:
+    assert run(["explain", word]) == 2
     assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_unknown_release_is_exit_code_2(capsys: Captured) -> None:
+    assert run(["explain", "fp16", "--target-version", "0.8.0"]) == 2
+    assert "--target-version '0.8.0' is not a DeepSpeed release from 0.9 on" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("spelling", ["MG101", "mg101", "101"])
@@ -32,21 +37,44 @@ def test_a_code_is_explained_with_its_example(capsys: Captured, spelling: str) -
     assert "+model, *_ = deepspeed.initialize(model=model)\n" in out
 
 
-def test_json_is_the_catalogue_entry(capsys: Captured) -> None:
+def test_json_of_a_code_is_its_catalogue_entry(capsys: Captured) -> None:
     assert run(["explain", "MG101", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["code"], found["kind"], found["before"]) == ("MG101", "converted", IDEAS[0].before)
+    assert (found["about"], found["code"], found["before"]) == ("code", "MG101", IDEAS[0].before)
 
 
-def test_without_a_code_all_are_listed(capsys: Captured) -> None:
-    assert run(["explain"]) == 0
+def test_codes_lists_all(capsys: Captured) -> None:
+    assert run(["explain", "codes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "MG101  converted  the wrap becomes deepspeed.initialize"
     assert [line[:5] for line in lines] == ["MG101", "MG901", "MG998"]
-    assert run(["explain", "--format", "json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 3
 
 
 def test_markdown_is_the_page_of_the_docs(capsys: Captured) -> None:
     assert run(["explain", "MG901", "--format", "markdown"]) == 0
     assert "Nothing is written." in capsys.readouterr().out
+
+
+def test_without_a_word_the_sections_are_listed(capsys: Captured) -> None:
+    assert run(["explain"]) == 0
+    out = capsys.readouterr().out
+    assert "- `zero_optimization`: " in out
+    assert "- `train_batch_size`: " in out
+    assert "`AdamW`" in out
+    assert run(["explain", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["about"] == "overview"
+
+
+def test_a_key_is_told_for_the_release_that_is_asked_for(capsys: Captured) -> None:
+    assert run(["explain", "gradient_clipping"]) == 0
+    assert "default `1.0`" in capsys.readouterr().out
+    assert run(["explain", "gradient_clipping", "--target-version", "0.19.2"]) == 0
+    assert "default `0.0`" in capsys.readouterr().out
+
+
+def test_json_of_a_key(capsys: Captured) -> None:
+    assert run(["explain", "zero_optimization.reduce_bucket_size", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["default"] == 500_000_000
+    assert found["exclusive_minimum"] == 0
+    assert found["auto"]["transformers"] == {"effect": "filled", "from": "hidden_size squared"}

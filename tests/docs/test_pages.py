@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.docs.__main__ import FOLDER, generated, main, stale
+from dsmigrate.docs.__main__ import CODES, generated, main, stale
 from dsmigrate.docs.pages import MARK, page, pages
 from dsmigrate.docs.readme import PATCH, refreshed
 from dsmigrate.migration.catalogue import every_idea
@@ -53,7 +53,7 @@ def test_a_refusal_shows_what_it_refuses() -> None:
 def test_the_command_writes_what_is_missing_and_removes_what_is_left_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone = tmp_path / FOLDER / "MG000.md"
+    gone = tmp_path / CODES / "MG000.md"
     gone.parent.mkdir(parents=True)
     gone.write_text("of a code that is gone\n")
     assert main(["--check"], tmp_path) == 1

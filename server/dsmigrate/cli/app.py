@@ -17,7 +17,7 @@ from dsmigrate import __version__
 DEFAULT = "migrate"
 COMMANDS = {
     "migrate": "Convert DDP training scripts to the DeepSpeed engine (the default command).",
-    "explain": "Print what a migration code stands for.",
+    "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
 }
 INTERRUPTED = 130
 _HELP = """Move PyTorch DDP training to DeepSpeed.
@@ -28,6 +28,8 @@ _HELP = """Move PyTorch DDP training to DeepSpeed.
   dsmigrate train.py                 print the patch and the report
   dsmigrate train.py --write         rewrite the script, write ds_config.json beside it
   dsmigrate train.py --output DIR    write the results to DIR, leave the script alone
+  dsmigrate explain zero_optimization.stage
+                                     say what a key of ds_config.json does, its default, history and traps
   dsmigrate explain MG101            say what a code of the report means
 
 `dsmigrate migrate --help` lists the options.

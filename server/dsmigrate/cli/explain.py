@@ -1,53 +1,42 @@
-"""``dsmigrate explain``: the text behind a code of the report."""
+"""``dsmigrate explain``: a key of the config, an optimizer or scheduler type, or a code, in the terminal."""
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 
 from dsmigrate.cli import terminal
-from dsmigrate.codemod.model import Idea
-from dsmigrate.docs.pages import page
-from dsmigrate.migration.catalogue import every_idea
+from dsmigrate.explain import NothingToExplainError, Overview, find, markdown
+from dsmigrate.explain import json as explain_json
+from dsmigrate.knowledge import knowledge
+from dsmigrate.settings.errors import SettingsError
+from dsmigrate.settings.releases import check_release
 
 
-@click.command("explain", short_help="Print what a migration code stands for.")
-@click.argument("code", required=False, metavar="[CODE]")
+@click.command("explain", short_help="Print what a key, an optimizer or scheduler type, or a code stands for.")
+@click.argument("subject", required=False, metavar="[KEY|TYPE|CODE]")
+@click.option("--target-version", metavar="TEXT", help="DeepSpeed release to describe; default the newest known.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-def command(code: str | None, form: str) -> int:
-    """Print what a migration code stands for, why, and an example before and after.
+def command(subject: str | None, target_version: str | None, form: str) -> int:
+    """Print what a key of ds_config.json does, its type, default and history, and who fills "auto".
 
-    Without a code, lists every code.
+    KEY is a path such as zero_optimization.stage. TYPE is an optimizer or scheduler (AdamW, WarmupLR) or one of its
+    parameters (AdamW.lr). CODE is a code of a report (MG101). Without any of them, lists the sections; `codes` lists
+    the codes.
     """
-    ideas = every_idea()
-    if code is None:
-        chosen: Sequence[Idea] = ideas
-    else:
-        chosen = [_find(code, ideas)]
+    try:
+        version = check_release(target_version, "--target-version") if target_version else None
+        known = knowledge(version)
+        found = find(subject, known)
+    except (SettingsError, NothingToExplainError) as error:
+        raise click.UsageError(str(error)) from None
     if form == "json":
-        document = [asdict(idea) for idea in chosen]
-        terminal.write_bytes((json.dumps(document if code is None else document[0], indent=2) + "\n").encode())
+        terminal.write_bytes((json.dumps(explain_json.document(found, known), indent=2, default=str) + "\n").encode())
     elif form == "markdown":
-        terminal.write_bytes("\n".join(page(idea) for idea in chosen).encode())
-    elif code is None:
-        terminal.show_codes(chosen)
+        terminal.write_bytes(markdown.text(found, known).encode())
+    elif isinstance(found, Overview) and found.codes:
+        terminal.show_codes(found.codes)
     else:
-        terminal.show_idea(chosen[0])
+        terminal.show_markdown(markdown.text(found, known))
     return 0
-
-
-def _find(code: str, ideas: Sequence[Idea]) -> Idea:
-    asked = code.strip().upper()
-    asked = f"MG{asked}" if asked.isdigit() else asked
-    codes = {idea.code: idea for idea in ideas}
-    if asked in codes:
-        return codes[asked]
-    near = difflib.get_close_matches(asked, codes, n=3, cutoff=0.6)
-    titles = [f"{idea.code} ({idea.title})" for idea in ideas if code.lower() in f"{idea.title} {idea.summary}".lower()]
-    hints = [f"{name} ({codes[name].title})" for name in near] or titles[:5]
-    hint = f"; near: {', '.join(hints)}" if hints else "; `dsmigrate explain` lists every code"
-    raise click.UsageError(f"there is no code {code}{hint}")

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from dsmigrate.codemod.model import Idea, Status
-from dsmigrate.docs.pages import page
 from dsmigrate.report import text
 from dsmigrate.report.view import Report
 
@@ -65,14 +64,14 @@ def show_codes(ideas: Sequence[Idea]) -> None:
         console.print(line, soft_wrap=True)
 
 
-def show_idea(idea: Idea) -> None:
-    """Print the page of a code on stdout, as a terminal shows Markdown."""
+def show_markdown(markdown: str) -> None:
+    """Print Markdown on stdout, rendered on a terminal and as it is elsewhere."""
     if not sys.stdout.isatty():
-        write_bytes(page(idea).split("\n", 2)[2].encode())
+        write_bytes(markdown.encode())
         return
     from rich.markdown import Markdown  # noqa: PLC0415 - only here
 
-    Console().print(Markdown(page(idea).split("\n", 2)[2]))
+    Console().print(Markdown(markdown))
 
 
 @contextlib.contextmanager

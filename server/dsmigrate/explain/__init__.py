@@ -1,0 +1,7 @@
+"""What ``dsmigrate explain`` has to say: finding the subject of a word, and telling it as Markdown or as JSON."""
+
+from __future__ import annotations
+
+from dsmigrate.explain.subject import NothingToExplainError, Overview, ParameterOf, Subject, find
+
+__all__ = ["NothingToExplainError", "Overview", "ParameterOf", "Subject", "find"]

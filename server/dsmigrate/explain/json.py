@@ -1,0 +1,117 @@
+"""A subject as JSON: the contract of ``schemas/output/explain.schema.json``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from dsmigrate.codemod.model import Idea
+from dsmigrate.explain.subject import Overview, ParameterOf, Subject
+from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
+
+VERSION = 1
+Document = dict[str, Any]
+
+
+def document(subject: Subject, known: Knowledge) -> Document:
+    """Return the JSON document of a subject; a default that does not exist is left out."""
+    head: Document = {"version": VERSION, "deepspeed_version": known.version}
+    if isinstance(subject, Idea):
+        return {**head, "about": "code", **asdict(subject)}
+    if isinstance(subject, Key):
+        members = [member.path for member in known.children(subject.path)]
+        return {**head, "about": "key", **key(subject), "keys": members}
+    if isinstance(subject, TypeFacts):
+        return {**head, "about": "type", **type_(subject)}
+    if isinstance(subject, ParameterOf):
+        described = [{"of": facts.path, **parameter(found)} for facts, found in subject.described]
+        return {**head, "about": "parameter", "name": subject.name, "parameters": described}
+    return {**head, "about": "overview", **_overview(subject, known)}
+
+
+def key(found: Key) -> Document:
+    """Return the facts and texts of a key."""
+    texts = {name: getattr(found, name) for name in ("summary", "doc", "when", "trap", "myth", "unit", "dead")}
+    bounds = ("minimum", "exclusive_minimum", "maximum", "exclusive_maximum")
+    return {
+        "path": found.path,
+        "status": found.status.value,
+        "section": found.is_section,
+        "type": list(found.type),
+        "items": list(found.items),
+        **({} if found.default is MISSING else {"default": found.default}),
+        "enum": list(found.enum or found.item_enum),
+        "values": dict(found.values),
+        **{bound: getattr(found, bound) for bound in bounds if getattr(found, bound) is not None},
+        "rejects_unknown_keys": found.rejects_unknown_keys if found.is_section else None,
+        "also": found.field,
+        "alias_of": found.alias_of,
+        "use_instead": list(found.successors),
+        "since": found.since,
+        "until": found.until,
+        "history": [_event(event) for event in found.history],
+        "auto": {
+            consumer.value: {"effect": found.auto(consumer).effect.value, "from": found.auto(consumer).source}
+            for consumer in Consumer
+        },
+        "effective_when": {path: list(values) for path, values in found.effective_when.items()},
+        "suggestions": [dict(value) for value in found.suggestions],
+        "related": list(found.related),
+        "source": list(found.source),
+        **texts,
+    }
+
+
+def type_(facts: TypeFacts) -> Document:
+    """Return the facts and texts of an optimizer or scheduler type."""
+    return {
+        "path": facts.path,
+        "name": facts.name,
+        "kind": facts.kind,
+        "builds": list(facts.builds),
+        "case_sensitive": facts.case_sensitive,
+        "needs_zero_allow_untested_optimizer": facts.untested,
+        "torch": facts.torch,
+        "since": facts.since,
+        "until": facts.until,
+        "parameters": [parameter(found) for found in facts.parameters.values()],
+        "source": list(facts.source),
+        **{name: getattr(facts, name) for name in ("summary", "doc", "when", "trap", "myth")},
+    }
+
+
+def parameter(found: Parameter) -> Document:
+    """Return the facts and texts of a parameter."""
+    return {
+        "name": found.name,
+        "type": list(found.type),
+        "items": list(found.items),
+        **({} if found.default is MISSING else {"default": found.default}),
+        "required": found.required,
+        "since": found.since,
+        "history": [_event(event) for event in found.changes],
+        "suggestions": [dict(value) for value in found.suggestions],
+        **{name: getattr(found, name) for name in ("summary", "doc", "when", "trap", "unit", "only_with")},
+    }
+
+
+def _event(event: Event) -> Document:
+    sides = {"old": event.old, "new": event.new}
+    return {
+        "version": event.version,
+        "kind": event.kind.value,
+        **{
+            side: list(value) if isinstance(value, tuple) else value
+            for side, value in sides.items()
+            if value is not MISSING
+        },
+    }
+
+
+def _overview(subject: Overview, known: Knowledge) -> Document:
+    return {
+        "keys": [{"path": found.path, "section": found.is_section, "summary": found.summary} for found in subject.keys],
+        "optimizers": [facts.name for facts in known.optimizers()] if subject.keys else [],
+        "schedulers": [facts.name for facts in known.schedulers()] if subject.keys else [],
+        "codes": [{"code": idea.code, "kind": idea.kind.value, "title": idea.title} for idea in subject.codes],
+    }

@@ -1,0 +1,38 @@
+"""A subject as Markdown."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.model import Idea
+from dsmigrate.docs import keys
+from dsmigrate.docs.pages import page
+from dsmigrate.explain.subject import Overview, ParameterOf, Subject
+from dsmigrate.knowledge import Key, Knowledge, TypeFacts
+
+
+def text(subject: Subject, known: Knowledge) -> str:
+    """Return the Markdown of a subject, without marks of generation."""
+    if isinstance(subject, Idea):
+        return page(subject).split("\n", 2)[2]
+    if isinstance(subject, Key):
+        return keys.key_text(subject, known)
+    if isinstance(subject, TypeFacts):
+        return keys.type_text(subject)
+    if isinstance(subject, ParameterOf):
+        return "\n".join(keys.parameter_text(facts, parameter) for facts, parameter in subject.described)
+    return _overview(subject, known)
+
+
+def _overview(subject: Overview, known: Knowledge) -> str:
+    if subject.codes:
+        rows = "\n".join(f"- `{idea.code}`: {idea.title}" for idea in subject.codes)
+        return f"# Codes\n\n{rows}\n"
+    sections = [key for key in subject.keys if key.is_section]
+    others = [key for key in subject.keys if not key.is_section]
+    parts = [f"# Keys of ds_config.json in DeepSpeed {known.version}", "## Sections"]
+    parts.append("\n".join(f"- `{key.path}`: {key.summary}" for key in sections))
+    parts += ["## Keys at the top level", "\n".join(f"- `{key.path}`: {key.summary}" for key in others)]
+    parts.append("## Types")
+    parts.append("Optimizers: " + ", ".join(f"`{facts.name}`" for facts in known.optimizers()) + ".")
+    parts.append("Schedulers: " + ", ".join(f"`{facts.name}`" for facts in known.schedulers()) + ".")
+    parts.append("`dsmigrate explain zero_optimization.stage` prints a key, `dsmigrate explain codes` lists the codes.")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,118 @@
+"""From what a person typed to what is meant: a code, a key, an optimizer or scheduler type, or a parameter of one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dsmigrate.codemod.model import Idea
+from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.migration.catalogue import every_idea
+
+CODES = "codes"
+_CODE = re.compile(r"(MG|DS|DF)?\d{3}", re.IGNORECASE)
+_KINDS = ("optimizer", "scheduler")
+
+
+class NothingToExplainError(Exception):
+    """A word that is no code, key or type; the message names what is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterOf:
+    """A parameter with the types that take it, the most used first."""
+
+    name: str
+    owners: tuple[TypeFacts, ...]
+
+    @property
+    def described(self) -> Sequence[tuple[TypeFacts, Parameter]]:
+        """The parameter as each type has it."""
+        return [(facts, facts.parameters[self.name]) for facts in self.owners]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """No word at all: the sections, or every code."""
+
+    keys: tuple[Key, ...] = ()
+    codes: tuple[Idea, ...] = ()
+
+
+Subject = Idea | Key | TypeFacts | ParameterOf | Overview
+
+
+def find(word: str | None, known: Knowledge) -> Subject:
+    """Return what ``word`` stands for; the overview of sections for None, of codes for "codes".
+
+    Raises NothingToExplainError, which suggests what is near.
+    """
+    if word is None:
+        return Overview(keys=known.children())
+    asked = word.strip().strip("`\"'")
+    if asked.lower() == CODES:
+        return Overview(codes=tuple(every_idea()))
+    if _CODE.fullmatch(asked):
+        return _code(asked)
+    found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
+    if found is None:
+        raise NothingToExplainError(_missing(asked, known))
+    return found
+
+
+def _code(asked: str) -> Idea:
+    spelled = f"MG{asked}" if asked.isdigit() else asked.upper()
+    codes = {idea.code: idea for idea in every_idea()}
+    if spelled in codes:
+        return codes[spelled]
+    near = difflib.get_close_matches(spelled, codes, n=3, cutoff=0.6)
+    hints = ", ".join(f"{code} ({codes[code].title})" for code in near)
+    raise NothingToExplainError(
+        f"there is no code {asked}" + (f"; near: {hints}" if hints else "; `dsmigrate explain codes` lists every code")
+    )
+
+
+def _key(asked: str, known: Knowledge) -> Key | None:
+    return known.key(asked) or known.key(asked.lower())
+
+
+def _only_one(asked: str, known: Knowledge) -> Key | None:
+    """Return the key whose last name is ``asked``, if this release has a single one: ``stage``."""
+    paths = known.ending_in(asked)
+    return known.key(paths[0]) if len(paths) == 1 else None
+
+
+def _type(asked: str, known: Knowledge) -> TypeFacts | None:
+    kind, _, name = asked.partition(".")
+    for wanted in _KINDS:
+        look = known.optimizer if wanted == "optimizer" else known.scheduler
+        found = look(name) if kind == wanted else look(asked) if "." not in asked else None
+        if found is not None:
+            return found
+    return None
+
+
+def _parameter(asked: str, known: Knowledge) -> ParameterOf | None:
+    """``AdamW.lr``, ``optimizer.AdamW.lr``, ``optimizer.params.lr`` or ``scheduler.params.warmup_num_steps``."""
+    owner, _, name = asked.rpartition(".")
+    if not owner:
+        return None
+    one = _type(owner, known)
+    if one is not None:
+        return ParameterOf(name, (one,)) if name in one.parameters else None
+    kind = owner.removesuffix(".params")
+    if kind not in _KINDS or not owner.endswith(".params"):
+        return None
+    every = known.optimizers() if kind == "optimizer" else known.schedulers()
+    owners = tuple(sorted((facts for facts in every if name in facts.parameters), key=lambda facts: facts.torch))
+    return ParameterOf(name, owners) if owners else None
+
+
+def _missing(asked: str, known: Knowledge) -> str:
+    near = known.search(asked)
+    titles = [f"{idea.code} ({idea.title})" for idea in every_idea() if asked.lower() in idea.title.lower()]
+    hints = ", ".join([*near, *titles[: max(0, 5 - len(near))]])
+    start = f"there is no key, type or code {asked}"
+    return f"{start}; near: {hints}" if hints else f"{start}; `dsmigrate explain` lists the sections"

@@ -1,0 +1,156 @@
+"""Schemas of single values, and the texts around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsmigrate.knowledge import wording
+from dsmigrate.knowledge.key import MISSING, Key
+from dsmigrate.knowledge.versions import order
+
+Schema = dict[str, Any]
+BOUNDS = {
+    "minimum": "minimum",
+    "exclusive_minimum": "exclusiveMinimum",
+    "maximum": "maximum",
+    "exclusive_maximum": "exclusiveMaximum",
+}
+_NUMBERS = frozenset({"integer", "number"})
+
+
+def described(key: Key, consumers: Sequence[str]) -> Schema:
+    """Return title texts, default and deprecation of a key, without what values it accepts."""
+    schema: Schema = {"description": key.summary, "markdownDescription": markdown(key, consumers)}
+    if key.default is not MISSING and not (key.default is None and "null" not in key.type):
+        schema["default"] = key.default
+    warning = wording.status_text(key)
+    if warning:
+        schema |= {"deprecationMessage": warning, "doNotSuggest": True}
+    return schema
+
+
+def markdown(key: Key, consumers: Sequence[str]) -> str:
+    """Return the hover text of a key."""
+    filled = f'"auto" is filled by {" and ".join(consumers)}.' if consumers else ""
+    parts = [
+        wording.status_text(key),
+        key.summary,
+        wording.facts_line(key),
+        key.doc.strip(),
+        wording.effective_text(key),
+        f"**When to change it.** {key.when.strip()}" if key.when else "",
+        f"**Trap.** {key.trap.strip()}" if key.trap else "",
+        f"**Often said, but wrong.** {key.myth.strip()}" if key.myth else "",
+        f"**No effect.** {key.dead.strip()}" if key.dead else "",
+        filled,
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def accepted(key: Key, consumers: Sequence[str]) -> list[Schema]:
+    """Return the alternatives that a value may take; an empty list when anything goes."""
+    variants: list[Schema] = []
+    if key.enum:
+        variants += _enumerated(key)
+    else:
+        variants += [_of_type(kind, key) for kind in key.type if kind != "null"]
+    if (consumers or _auto_is_a_value(key)) and "auto" not in key.enum and not _takes_text(key):
+        variants.append({"const": "auto"})
+    if "null" in key.type and variants and None not in key.enum:
+        if len(variants) == 1 and isinstance(variants[0].get("type"), str) and "enum" not in variants[0]:
+            variants[0]["type"] = [variants[0]["type"], "null"]
+        else:
+            variants.append({"type": "null"})
+    return variants
+
+
+def completed(schema: Schema, variants: Sequence[Schema]) -> Schema:
+    """Return ``schema`` with the alternatives: in place when there is one, else as ``anyOf``."""
+    if not variants:
+        return schema
+    if len(variants) == 1:
+        return {**schema, **variants[0]}
+    return {**schema, "anyOf": list(variants)}
+
+
+def rejected(key: Key) -> Schema:
+    """Return the schema of a key whose presence is an error."""
+    text = wording.status_text(key)
+    return {
+        "description": f"{text} {key.summary}",
+        "markdownDescription": f"{text}\n\n{key.summary}\n\n{key.doc.strip()}",
+        "deprecationMessage": text,
+        "errorMessage": text,
+        "doNotSuggest": True,
+        "not": {},
+    }
+
+
+def no_longer_read(key: Key) -> Schema:
+    """Return the schema of a key that an open section swallows since its reader went."""
+    text = wording.status_text(key)
+    return {"description": f"{text} {key.summary}", "deprecationMessage": text, "doNotSuggest": True}
+
+
+def file_snippets(table: Mapping[str, Any], version: str) -> list[Schema]:
+    """Return the whole-file starters that fit a release, as VS Code's ``defaultSnippets``."""
+    return _snippets(table.get("files", {}), version, "config")
+
+
+def section_snippets(table: Mapping[str, Any], section: str, version: str) -> list[Schema]:
+    """Return the starters of a section that fit a release, as VS Code's ``defaultSnippets``."""
+    return _snippets(table.get("sections", {}).get(section, {}), version, "value")
+
+
+def _snippets(starters: Mapping[str, Any], version: str, body: str) -> list[Schema]:
+    now = order(version)
+    return [
+        {"label": label, "description": starter["summary"], "body": starter[body]}
+        for label, starter in starters.items()
+        if order(starter.get("since", "0.9.0")) <= now
+    ]
+
+
+def any_case(text: str) -> str:
+    """Return a regular expression for a text in any case: ``[Ff][Pp]16``."""
+    return "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character if character.isalnum() or character in "_-" else f"\\{character}"
+
+
+def _enumerated(key: Key) -> list[Schema]:
+    schema: Schema = {"enum": list(key.enum), **_meanings(key, key.enum)}
+    if not key.ignores_case:
+        return [schema]
+    pattern = "|".join(any_case(str(value)) for value in key.enum)
+    return [schema, {"type": "string", "pattern": f"^({pattern})$"}]
+
+
+def _meanings(key: Key, values: Sequence[object]) -> Schema:
+    if not key.values:
+        return {}
+    meanings = [key.values.get(wording.value_name(value), "") for value in values]
+    return {"enumDescriptions": meanings, "markdownEnumDescriptions": meanings}
+
+
+def _of_type(kind: str, key: Key) -> Schema:
+    schema: Schema = {"type": kind}
+    if kind in _NUMBERS:
+        facts = {name: getattr(key, name) for name in BOUNDS}
+        schema |= {BOUNDS[name]: bound for name, bound in facts.items() if bound is not None}
+    if kind == "array" and key.item_enum:
+        schema["items"] = {"enum": list(key.item_enum), **_meanings(key, key.item_enum)}
+    elif kind == "array" and key.items:
+        schema["items"] = {"type": key.items[0]} if len(key.items) == 1 else {"anyOf": [{"type": i} for i in key.items]}
+    return schema
+
+
+def _takes_text(key: Key) -> bool:
+    return not key.enum and "string" in key.type
+
+
+def _auto_is_a_value(key: Key) -> bool:
+    return key.default == "auto"

@@ -1,0 +1,65 @@
+"""Who reads a config, and what becomes of ``"auto"`` there."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Consumer(enum.Enum):
+    """The program that hands a config to DeepSpeed."""
+
+    DEEPSPEED = "deepspeed"
+    TRANSFORMERS = "transformers"
+    ACCELERATE = "accelerate"
+
+    @property
+    def title(self) -> str:
+        """The name a reader knows it by."""
+        return _TITLES[self]
+
+    @property
+    def reads_strict_json(self) -> bool:
+        """Whether it parses the file with Python's ``json``, which knows no comments and sees no duplicate keys."""
+        return self is not Consumer.DEEPSPEED
+
+
+_TITLES = {
+    Consumer.DEEPSPEED: "plain DeepSpeed",
+    Consumer.TRANSFORMERS: "Transformers Trainer",
+    Consumer.ACCELERATE: "Accelerate",
+}
+
+
+class AutoEffect(enum.Enum):
+    """What happens to a key whose value is the text "auto"."""
+
+    FILLED = "filled"
+    """The consumer puts a value in its place."""
+    DEFAULT = "default"
+    """DeepSpeed drops the key and uses its default."""
+    TEXT = "string"
+    """DeepSpeed keeps the text, which does nothing useful and counts as true."""
+    CONFIG_ERROR = "config-error"
+    """DeepSpeed fails while it reads the config."""
+    ENGINE_ERROR = "engine-error"
+    """DeepSpeed fails while it builds the engine or takes the first step."""
+    VALUE = "value"
+    """"auto" is a value of this key, with a meaning of its own."""
+    REFUSED = "refused"
+    """The consumer stops with an error that names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """The fate of ``"auto"`` at one key; ``source`` says what a filled value is taken from, else ""."""
+
+    effect: AutoEffect
+    source: str = ""
+    stages: tuple[int, ...] = ()
+    """The ZeRO stages at which the consumer fills the key; empty when it always does."""
+
+    @property
+    def works(self) -> bool:
+        """Whether "auto" gives what the person who wrote it expects."""
+        return self.effect in {AutoEffect.FILLED, AutoEffect.VALUE}

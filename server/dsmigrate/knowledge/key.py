@@ -1,0 +1,367 @@
+"""One key of the config, as one release knows it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dsmigrate.knowledge import paths
+from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
+from dsmigrate.knowledge.versions import order
+
+Record = Mapping[str, Any]
+
+
+class _Missing(enum.Enum):
+    MISSING = "missing"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing.MISSING
+"""There is no default: the key must be given, or nothing happens without it."""
+
+
+class Status(str, enum.Enum):
+    """What a release does with a key."""
+
+    PRESENT = "present"
+    DEPRECATED = "deprecated"
+    NOT_YET = "not yet"
+    """A later release began to read it."""
+    NO_LONGER = "no longer"
+    """An earlier release read it; this one does not."""
+    REJECTED = "rejected"
+    """An earlier release read it; this one refuses a config that holds it."""
+
+
+class EventKind(str, enum.Enum):
+    """What happened to a key in a release."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    REJECTED = "rejected"
+    DEFAULT = "default"
+    TYPE = "type"
+    RANGE = "range"
+    VALUES = "values"
+    DEPRECATED = "deprecated"
+    CHECKED = "checked"
+    """Its section began (or stopped) to reject unknown keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a key in a release, with what it was and what it became."""
+
+    version: str
+    kind: EventKind
+    old: object = None
+    new: object = None
+
+
+class Key:
+    """A key at one release: facts of that release, and the documentation, which is written for the newest one.
+
+    Types are the JSON names: boolean, integer, number, string, array, object, null.
+    """
+
+    __slots__ = ("_auto", "_facts", "_record", "path", "status", "version")
+
+    def __init__(self, path: str, version: str, record: Record, *, status: Status, auto: Mapping[str, Record]) -> None:
+        """Wrap the record of ``path``; made by ``Knowledge`` alone."""
+        self.path = path
+        self.version = version
+        self.status = status
+        self._record = record
+        self._facts = facts_at(record, version)
+        self._auto = auto
+
+    def __repr__(self) -> str:
+        return f"Key({self.path!r}, {self.version!r}, {self.status.value!r})"
+
+    @property
+    def name(self) -> str:
+        """The last name of the path."""
+        return paths.name(self.path)
+
+    @property
+    def parent(self) -> str:
+        """The path of the section that holds it; "" at the top."""
+        return paths.parent(self.path)
+
+    @property
+    def type(self) -> tuple[str, ...]:
+        """The JSON types it means to take; empty when any will do."""
+        return tuple(self._facts.get("type", ()))
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The JSON types of the elements of a list."""
+        return tuple(self._facts.get("items", ()))
+
+    @property
+    def is_section(self) -> bool:
+        """Whether its value is an object with keys that are known one by one."""
+        return bool(self._record.get("section"))
+
+    @property
+    def default(self) -> object:
+        """What an absent key means, or ``MISSING``."""
+        return self._facts.get("default", MISSING)
+
+    @property
+    def enum(self) -> tuple[object, ...]:
+        """The closed list of its values; empty when there is none."""
+        return tuple(self._facts.get("enum", ()))
+
+    @property
+    def item_enum(self) -> tuple[object, ...]:
+        """The closed list of the elements of a list; empty when there is none."""
+        return tuple(self._facts.get("item_enum", ()))
+
+    @property
+    def ignores_case(self) -> bool:
+        """Whether the values of ``enum`` may be spelled in any case."""
+        return bool(self._record.get("ignore_case"))
+
+    @property
+    def minimum(self) -> float | None:
+        """The least value that is accepted."""
+        return self._facts.get("minimum")
+
+    @property
+    def exclusive_minimum(self) -> float | None:
+        """The value that an accepted one is greater than."""
+        return self._facts.get("exclusive_minimum")
+
+    @property
+    def maximum(self) -> float | None:
+        """The greatest value that is accepted."""
+        return self._facts.get("maximum")
+
+    @property
+    def exclusive_maximum(self) -> float | None:
+        """The value that an accepted one is less than."""
+        return self._facts.get("exclusive_maximum")
+
+    @property
+    def field(self) -> str | None:
+        """A second spelling that is accepted: ``prefetch_bucket_size`` for ``stage3_prefetch_bucket_size``."""
+        return self._facts.get("field")
+
+    @property
+    def alias_of(self) -> str | None:
+        """The path that this one is another name of: ``bf16`` for ``bfloat16``."""
+        return self._record.get("alias_of")
+
+    @property
+    def successors(self) -> tuple[str, ...]:
+        """The paths to write instead of a deprecated, renamed or removed key."""
+        return tuple(self._facts.get("replaced_by") or self._record.get("successor") or ())
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether DeepSpeed checks the value (pydantic); a plain read takes a value of any type."""
+        return self._facts.get("validated") == "pydantic"
+
+    @property
+    def is_read_by_config(self) -> bool:
+        """Whether DeepSpeed's config classes read it; otherwise the code that uses it takes it out of a dictionary."""
+        return self._facts.get("validated") != "elsewhere"
+
+    @property
+    def rejects_wrong_values(self) -> bool:
+        """Whether a value of a wrong type, or out of range, is an error when the config is read."""
+        return (self.is_checked and not self._facts.get("any_type")) or bool(self._record.get("rejects_wrong_values"))
+
+    @property
+    def rejects_values_not_listed(self) -> bool:
+        """Whether a value outside the closed list is an error when the config is read, and not later or never."""
+        return bool(self.enum) and self.rejects_wrong_values and not self._facts.get("enum_at_use")
+
+    @property
+    def rejects_unknown_keys(self) -> bool:
+        """Of a section: whether an unknown key is an error; false means that it is swallowed."""
+        return self._facts.get("unknown_keys") == "reject"
+
+    @property
+    def since(self) -> str | None:
+        """The first release that reads it; "0.9.0" stands for 0.9.0 or earlier, None for a key that is only refused."""
+        return next((span["from"] for span in self._record["spans"] if not _gone(span)), None)
+
+    @property
+    def until(self) -> str | None:
+        """The first release that no longer knows it, if there is one."""
+        last = self._record["spans"][-1]
+        return last["from"] if _gone(last) else None
+
+    @property
+    def summary(self) -> str:
+        """One sentence: what it does."""
+        return self._text("summary")
+
+    @property
+    def doc(self) -> str:
+        """Markdown: what DeepSpeed does with it."""
+        return self._text("doc")
+
+    @property
+    def when(self) -> str:
+        """When to change it, and to what."""
+        return self._text("when")
+
+    @property
+    def trap(self) -> str:
+        """What people get wrong about it."""
+        return self._text("trap")
+
+    @property
+    def myth(self) -> str:
+        """Common advice that does not hold, with the release since when."""
+        return self._text("myth")
+
+    @property
+    def unit(self) -> str:
+        """What a number counts: elements, bytes, steps …."""
+        return self._text("unit")
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """What each value means, by its text."""
+        values: Mapping[str, str] = self._record.get("values", {})
+        return values
+
+    @property
+    def suggestions(self) -> Sequence[Record]:
+        """Sensible values: mappings with ``value`` and ``means``."""
+        suggestions: Sequence[Record] = self._record.get("suggest", ())
+        return suggestions
+
+    @property
+    def effective_when(self) -> Mapping[str, Sequence[object]]:
+        """Paths with the values they must have, all of them, for the key to do anything."""
+        conditions: Mapping[str, Sequence[object]] = self._record.get("effective_when", {})
+        return conditions
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """The ZeRO stages at which it does something; empty when the stage does not matter."""
+        return tuple(
+            stage for stage in self.effective_when.get("zero_optimization.stage", ()) if isinstance(stage, int)
+        )
+
+    @property
+    def dead(self) -> str:
+        """Why it has no effect in the newest release, although it is accepted; "" for a living key."""
+        return self._text("dead")
+
+    @property
+    def related(self) -> tuple[str, ...]:
+        """Paths to look at next."""
+        return tuple(self._record.get("related", ()))
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """Files of DeepSpeed, or threads, that the documentation stands on."""
+        return tuple(self._record.get("source", ()))
+
+    @property
+    def history(self) -> tuple[Event, ...]:
+        """What happened to it, release by release, oldest first; the first is that it was added."""
+        return tuple(events(self._record["spans"]))
+
+    def _text(self, name: str) -> str:
+        return str(self._record.get(name, ""))
+
+    def auto(self, consumer: Consumer) -> Auto:
+        """Return what ``consumer`` makes of the value "auto" at this key."""
+        fill = self._auto.get(consumer.value)
+        if fill is not None and fill.get("from"):
+            return Auto(AutoEffect.FILLED, fill["from"], tuple(fill.get("stages", ())))
+        if fill is not None:
+            return Auto(AutoEffect.REFUSED)
+        if self.is_checked:
+            return Auto(AutoEffect.VALUE if self._record.get("auto") == "value" else AutoEffect.DEFAULT)
+        return Auto(AutoEffect(self._record.get("auto", "string")))
+
+
+def facts_at(record: Record, version: str) -> Record:
+    """Return the facts of a record at a release: those of the last span that had begun, else of the first."""
+    wanted = order(version)
+    spans = record["spans"]
+    current = spans[0]
+    for span in spans[1:]:
+        if order(span["from"]) > wanted:
+            break
+        if not (_gone(span)):
+            current = span
+    return current if isinstance(current, dict) else dict(current)
+
+
+def status_at(record: Record, version: str) -> Status:
+    """Return what a release does with the key of a record, its sections aside."""
+    wanted = order(version)
+    begun = [span for span in record["spans"] if order(span["from"]) <= wanted]
+    if not begun:
+        return Status.NOT_YET
+    last = begun[-1]
+    if last.get("rejected"):
+        return Status.REJECTED
+    if last.get("absent"):
+        return Status.NO_LONGER if any(not _gone(span) for span in begun) else Status.NOT_YET
+    return Status.DEPRECATED if last.get("deprecated") else Status.PRESENT
+
+
+def events(spans: Sequence[Record]) -> list[Event]:
+    """Return the changes between the spans of a key, the first of which is that it was added."""
+    found: list[Event] = []
+    before: Record | None = None
+    for span in spans:
+        version = span["from"]
+        if span.get("rejected"):
+            found.append(Event(version, EventKind.REJECTED))
+        elif span.get("absent"):
+            found.append(Event(version, EventKind.REMOVED))
+        elif before is None:
+            found.append(Event(version, EventKind.ADDED, None, span.get("default", MISSING)))
+            if span.get("deprecated"):
+                found.append(Event(version, EventKind.DEPRECATED, None, tuple(span.get("replaced_by") or ())))
+        else:
+            found += _changes(version, before, span)
+        before = None if _gone(span) else span
+    return found
+
+
+_RANGE = ("minimum", "exclusive_minimum", "maximum", "exclusive_maximum")
+
+
+def _changes(version: str, before: Record, after: Record) -> list[Event]:
+    found = []
+    pairs = (
+        (EventKind.DEFAULT, before.get("default", MISSING), after.get("default", MISSING)),
+        (EventKind.TYPE, tuple(before.get("type", ())), tuple(after.get("type", ()))),
+        (EventKind.VALUES, tuple(before.get("enum", ())), tuple(after.get("enum", ()))),
+        (EventKind.RANGE, _range(before), _range(after)),
+        (EventKind.CHECKED, before.get("unknown_keys"), after.get("unknown_keys")),
+    )
+    for kind, old, new in pairs:
+        if old != new or type(old) is not type(new):
+            found.append(Event(version, kind, old, new))
+    if after.get("deprecated") and not before.get("deprecated"):
+        found.append(Event(version, EventKind.DEPRECATED, None, tuple(after.get("replaced_by") or ())))
+    return found
+
+
+def _range(facts: Record) -> Mapping[str, float]:
+    return {bound: facts[bound] for bound in _RANGE if bound in facts}
+
+
+def _gone(span: Record) -> bool:
+    return bool(span.get("absent") or span.get("rejected"))

@@ -1,0 +1,265 @@
+"""Looking keys up: by path, at a release, with aliases and free names resolved."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+from dsmigrate.knowledge import near, paths, store
+from dsmigrate.knowledge.consumer import Consumer
+from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Record, Status, status_at
+from dsmigrate.knowledge.types import Parameter, TypeFacts
+from dsmigrate.knowledge.versions import order
+
+_HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
+
+
+@functools.lru_cache(maxsize=16)
+def knowledge(version: str | None = None) -> Knowledge:
+    """Return the knowledge of a release: of the newest one that is known, unless ``version`` names another.
+
+    A release that is not known stands for the newest known one before it. Raises ValueError for a text that is no
+    version, and for releases before the first known one.
+    """
+    known: Sequence[str] = store.index()["releases"]
+    if version is None:
+        return Knowledge(known[-1])
+    fitting = [release for release in known if order(release) <= order(version)]
+    if not fitting:
+        raise ValueError(f"DeepSpeed {version} is older than {known[0]}, the first release that is known")
+    return Knowledge(fitting[-1])
+
+
+class Knowledge:
+    """The keys of one release. Files are read when a key of theirs is first asked for."""
+
+    def __init__(self, version: str) -> None:
+        """Take the keys as ``version`` knows them; ``knowledge()`` makes and keeps these."""
+        self.version = version
+        self._keys: dict[str, Key | None] = {}
+        self._children: dict[str, tuple[Key, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"Knowledge({self.version!r})"
+
+    def key(self, path: str | Sequence[str | int]) -> Key | None:
+        """Return the key at a path, or None if no release since 0.9 knew it.
+
+        ``path`` may be the path of a value in a config: other spellings (``prefetch_bucket_size``), names that are free
+        (the metrics of ``curriculum_metrics``) and list indexes lead to the key that describes them. Whether *this*
+        release has the key, says its ``status``.
+        """
+        asked = paths.spelled(path)
+        if asked not in self._keys:
+            self._keys[asked] = self._find(asked)
+        return self._keys[asked]
+
+    def children(self, path: str = "") -> tuple[Key, ...]:
+        """Return the keys of a section that this release has, deprecated ones included, in the order of their names.
+
+        "" is the top level. Parameters of optimizers and schedulers are not among them: see ``optimizer``.
+        """
+        if path not in self._children:
+            canonical = self.canonical(path) if path else ""
+            found = [self.key(child) for child in store.children().get(canonical, ())]
+            self._children[path] = tuple(key for key in found if key is not None and key.status in _HERE)
+        return self._children[path]
+
+    def sections(self) -> tuple[Key, ...]:
+        """Return the sections at the top level of this release."""
+        return tuple(key for key in self.children() if key.is_section)
+
+    def every_path(self) -> Sequence[str]:
+        """Return the path of every key that any release knew, in the order of the alphabet."""
+        return list(store.index()["paths"])
+
+    def canonical(self, path: str | Sequence[str | int]) -> str:
+        """Return the path under which a key is documented: ``bf16.enabled`` for ``bfloat16.enabled``."""
+        key = self.key(path)
+        if key is None:
+            return paths.spelled(path)
+        return key.alias_of or key.path
+
+    def default(self, path: str | Sequence[str | int]) -> object:
+        """Return what the absence of a key means in this release, or ``MISSING``."""
+        key = self.key(path)
+        return MISSING if key is None or key.status not in _HERE else key.default
+
+    def rejects_unknown_keys(self, path: str = "") -> bool:
+        """Return whether this release refuses an unknown key in a section; the top level swallows them."""
+        key = self.key(path) if path else None
+        return key is not None and key.rejects_unknown_keys
+
+    def nearest(self, name: str, section: str = "", *, limit: int = 3) -> list[str]:
+        """Return the paths of this release that a wrong key ``name`` in ``section`` may mean, best first.
+
+        Slips of keys of the section come first, then keys of that very name elsewhere.
+        """
+        inside = self.children(section)
+        spellings = {key.name: key.path for key in inside} | {key.field: key.path for key in inside if key.field}
+        found = [spellings[slip] for slip in near.nearest(name, spellings, limit=limit)]
+        found += [path for path in self._named(name) if paths.parent(path) != section]
+        return list(dict.fromkeys(found))[:limit]
+
+    def search(self, text: str, *, limit: int = 5) -> list[str]:
+        """Return the paths and type names that a person who typed ``text`` may mean, best first."""
+        every: Sequence[str] = store.index()["paths"]
+        asked = text.strip().lower()
+        by_name: dict[str, str] = {}
+        for path in sorted(every, key=len):
+            by_name.setdefault(paths.name(path), path)
+        for kind in ("optimizer", "scheduler"):
+            by_name |= {name: f"{kind}.{name}" for name in store.index()[f"{kind}s"]}
+        found = sorted((path for path in every if path.lower().endswith(f".{asked}")), key=len)
+        found += near.nearest(asked, every, limit=limit) if "." in asked else []
+        found += [by_name[name] for name in near.nearest(paths.name(asked), by_name, limit=limit)]
+        words = near.words(asked)
+        found += sorted((path for path in every if words <= near.words(path)), key=len)
+        found += sorted((path for path in every if len(asked) > 3 and asked in path.lower()), key=len)
+        return list(dict.fromkeys(found))[:limit]
+
+    def ending_in(self, name: str) -> list[str]:
+        """Return the paths of this release whose last name is ``name``, in any case and with dashes for underscores."""
+        return self._named(name)
+
+    def optimizers(self) -> tuple[TypeFacts, ...]:
+        """Return the optimizer types that this release builds."""
+        return self._types("optimizer")
+
+    def schedulers(self) -> tuple[TypeFacts, ...]:
+        """Return the scheduler types that this release builds."""
+        return self._types("scheduler")
+
+    def every_optimizer(self) -> tuple[TypeFacts, ...]:
+        """Return the optimizer types of all releases, those that are gone included."""
+        return _every_type("optimizer")
+
+    def every_scheduler(self) -> tuple[TypeFacts, ...]:
+        """Return the scheduler types of all releases."""
+        return _every_type("scheduler")
+
+    def optimizer(self, name: str) -> TypeFacts | None:
+        """Return the optimizer type that DeepSpeed understands by ``name``, of whatever release; None for none."""
+        return _type("optimizer", name)
+
+    def scheduler(self, name: str) -> TypeFacts | None:
+        """Return the scheduler type of that name, of whatever release; None for none. Case matters."""
+        return _type("scheduler", name)
+
+    def _types(self, kind: str) -> tuple[TypeFacts, ...]:
+        now = order(self.version)
+        return tuple(
+            facts
+            for facts in _every_type(kind)
+            if order(facts.since) <= now and (facts.until is None or now < order(facts.until))
+        )
+
+    def _named(self, name: str) -> list[str]:
+        folded = name.lower().replace("-", "_")
+        found = (self.key(path) for path in store.names().get(folded, ()))
+        return [key.path for key in found if key is not None and key.status in _HERE]
+
+    def _find(self, asked: str) -> Key | None:
+        for candidate in paths.candidates(asked):
+            path = self._documented(candidate)
+            if path is not None:
+                return self._make(path)
+        return None
+
+    def _documented(self, path: str) -> str | None:
+        """Return the path of the record that describes ``path``, after other spellings of its sections and name."""
+        index = store.index()
+        if path in store.paths_known():
+            return path
+        head, dot, last = path.rpartition(".")
+        if not dot:
+            return None
+        section = self._documented(head.removesuffix(paths.ANY_ELEMENT))
+        if section is None:
+            return None
+        section = index["aliases"].get(section, section)
+        element = paths.ANY_ELEMENT if head.endswith(paths.ANY_ELEMENT) else ""
+        known = f"{section}{element}.{last}"
+        known = index["aliases"].get(known, known)
+        return known if known in store.paths_known() else None
+
+    def _make(self, path: str) -> Key:
+        record = store.load(store.file_of(path))["keys"][path]
+        return Key(path, self.version, record, status=self._status(path, record), auto=_auto(path))
+
+    def _status(self, path: str, record: Record) -> Status:
+        own = status_at(record, self.version)
+        if own in {Status.REJECTED, Status.NOT_YET}:
+            return own
+        around = self.key(paths.parent(path).removesuffix(paths.ANY_ELEMENT)) if paths.parent(path) else None
+        if around is not None and around.status in {Status.REJECTED, Status.NO_LONGER}:
+            return around.status
+        return own
+
+
+def _auto(path: str) -> Mapping[str, Record]:
+    consumers: Mapping[str, Record] = store.index()["consumers"]
+    found: dict[str, Record] = {}
+    for consumer in Consumer:
+        facts = consumers[consumer.value]
+        if path in facts["fills"]:
+            found[consumer.value] = facts["fills"][path]
+        elif facts["otherwise"] == "refuses":
+            found[consumer.value] = {}
+    return found
+
+
+def _every_type(kind: str) -> tuple[TypeFacts, ...]:
+    found = (_type(kind, name) for name in store.index()[f"{kind}s"])
+    return tuple(facts for facts in found if facts is not None)
+
+
+@functools.lru_cache(maxsize=256)
+def _type(kind: str, name: str) -> TypeFacts | None:
+    types: Mapping[str, Record] = store.load(f"{kind}_types")["types"]
+    if name in types:
+        return _type_facts(kind, name, types[name])
+    folded = {known.lower(): known for known, record in types.items() if not record.get("case_sensitive")}
+    known = folded.get(name.lower())
+    return None if known is None else _type_facts(kind, known, types[known])
+
+
+def _type_facts(kind: str, name: str, record: Record) -> TypeFacts:
+    return TypeFacts(
+        name=name,
+        kind=kind,
+        summary=record["summary"],
+        doc=record["doc"],
+        parameters={parameter: _parameter(parameter, facts) for parameter, facts in record["params"].items()},
+        builds=tuple(record.get("class", ())),
+        when=record.get("when", ""),
+        trap=record.get("trap", ""),
+        myth=record.get("myth", ""),
+        case_sensitive=bool(record.get("case_sensitive")),
+        untested=bool(record.get("untested")),
+        torch=bool(record.get("torch")),
+        since=record.get("since", "0.9.0"),
+        until=record.get("until"),
+        takes_anything=bool(record.get("takes_anything")),
+        source=tuple(record.get("source", ())),
+        related=tuple(record.get("related", ())),
+    )
+
+
+def _parameter(name: str, record: Record) -> Parameter:
+    return Parameter(
+        name=name,
+        type=tuple(record.get("type", ())),
+        default=record.get("default", MISSING),
+        items=tuple(record.get("items", ())),
+        required=bool(record.get("required")),
+        unit=record.get("unit", ""),
+        summary=record.get("summary", ""),
+        doc=record.get("doc", ""),
+        when=record.get("when", ""),
+        trap=record.get("trap", ""),
+        only_with=record.get("only_with", ""),
+        suggestions=tuple(record.get("suggest", ())),
+        since=record.get("since", "0.9.0"),
+        changes=tuple(Event(version, EventKind.DEFAULT, old, new) for version, old, new in record.get("changes", ())),
+    )

@@ -1,0 +1,61 @@
+"""The compiled facts on disk, one file at a time and each at most once."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsmigrate.knowledge import paths
+from dsmigrate.schemas_location import schema_file
+
+FOLDER = "deepspeed/compiled"
+INDEX = "index"
+TOP_LEVEL = "top_level"
+
+
+@functools.cache
+def load(name: str) -> Mapping[str, Any]:
+    """Return the content of ``schemas/deepspeed/compiled/<name>.json``.
+
+    Raises FileNotFoundError when the installation lacks it.
+    """
+    content = json.loads(schema_file(f"{FOLDER}/{name}.json").read_bytes())
+    assert isinstance(content, dict)  # noqa: S101 - our own file
+    return content
+
+
+def file_of(path: str) -> str:
+    """Return the name of the file that holds the key ``path``: that of its section, else of the top-level scalars."""
+    section = path.partition(".")[0].removesuffix(paths.ANY_ELEMENT)
+    return section if section in index()["files"] else TOP_LEVEL
+
+
+def index() -> Mapping[str, Any]:
+    """Return the index: releases, files, paths, aliases, the names of types, consumers."""
+    return load(INDEX)
+
+
+@functools.cache
+def paths_known() -> frozenset[str]:
+    """Return the path of every key that any release knew."""
+    return frozenset(index()["paths"])
+
+
+@functools.cache
+def children() -> Mapping[str, Sequence[str]]:
+    """Return the paths inside each section, by the path of the section; "" is the top level."""
+    found: dict[str, list[str]] = {}
+    for path in index()["paths"]:
+        found.setdefault(paths.parent(path), []).append(path)
+    return found
+
+
+@functools.cache
+def names() -> Mapping[str, Sequence[str]]:
+    """Return the paths that end in each name, by the name in lower case."""
+    found: dict[str, list[str]] = {}
+    for path in index()["paths"]:
+        found.setdefault(paths.name(path).lower(), []).append(path)
+    return found

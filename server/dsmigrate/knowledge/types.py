@@ -1,0 +1,64 @@
+"""Optimizer and scheduler types: what may stand in ``optimizer.type`` and what each takes in ``params``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dsmigrate.knowledge.key import MISSING, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an optimizer or scheduler type; ``default`` is MISSING when there is none."""
+
+    name: str
+    type: tuple[str, ...]
+    default: object = MISSING
+    items: tuple[str, ...] = ()
+    required: bool = False
+    unit: str = ""
+    summary: str = ""
+    doc: str = ""
+    when: str = ""
+    trap: str = ""
+    only_with: str = ""
+    """Which of the classes behind the type takes it; "" for all."""
+    suggestions: tuple[Mapping[str, object], ...] = ()
+    since: str = "0.9.0"
+    changes: tuple[Event, ...] = ()
+    """How its default moved from release to release."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """A type by the name written in a config."""
+
+    name: str
+    kind: str
+    """"optimizer" or "scheduler"."""
+    summary: str
+    doc: str
+    parameters: Mapping[str, Parameter]
+    builds: tuple[str, ...] = ()
+    """The classes it stands for; more than one where offload or a parameter decides."""
+    when: str = ""
+    trap: str = ""
+    myth: str = ""
+    case_sensitive: bool = False
+    untested: bool = False
+    """Whether ZeRO needs ``zero_allow_untested_optimizer`` for it."""
+    torch: bool = False
+    """Whether it is a class of torch and not DeepSpeed's own."""
+    since: str = "0.9.0"
+    until: str | None = None
+    """The first release without it."""
+    takes_anything: bool = False
+    """Whether unknown parameters are swallowed and not refused."""
+    source: tuple[str, ...] = ()
+    related: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def path(self) -> str:
+        """What ``dsmigrate explain`` and links call it."""
+        return f"{self.kind}.{self.name}"

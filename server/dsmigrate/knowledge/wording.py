@@ -1,0 +1,164 @@
+"""Facts in words: the same sentences in hovers, in the terminal, on pages and in the JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
+from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Status
+
+FIRST = "0.9.0"
+"""The oldest release that is known: "since" it means since it or earlier."""
+
+_AUTO = {
+    AutoEffect.DEFAULT: "is dropped without a word, and the default applies",
+    AutoEffect.TEXT: 'stays the text "auto", which nothing understands',
+    AutoEffect.CONFIG_ERROR: "is an error when the config is read",
+    AutoEffect.ENGINE_ERROR: "is an error when the engine is built or takes its first step",
+    AutoEffect.VALUE: "is a value of its own",
+    AutoEffect.REFUSED: "is refused by name",
+}
+
+
+def json_text(value: object) -> str:
+    """Return a value as it is written in a config; large whole floats stay short (5e+08 is 500000000)."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return f"{value:.1f}" if abs(value) < 1e6 else str(int(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def value_name(value: object) -> str:
+    """Return the name of a value in ``Key.values``: a text as it is, anything else as JSON (``true``, ``2``)."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def default_text(key: Key) -> str:
+    """Return the default in backticks, or what its absence means."""
+    if key.default is MISSING:
+        return "none"
+    text = json_text(key.default)
+    return f"`{text}`" if len(text) <= 80 else f"`{text[:77]}…`"
+
+
+def type_text(key: Key) -> str:
+    """Return the types in words: "integer or null", "list of strings"."""
+    words = [f"list of {_plural(key.items)}" if kind == "array" and key.items else kind for kind in key.type]
+    return _alternatives(words) or "any value"
+
+
+def range_text(key: Key) -> str:
+    """Return the accepted range, such as "≥ 0" or "> 0 and < 1"; "" without one."""
+    bounds = (
+        ("≥", key.minimum),
+        (">", key.exclusive_minimum),
+        ("≤", key.maximum),
+        ("<", key.exclusive_maximum),
+    )
+    return " and ".join(f"{sign} {json_text(bound)}" for sign, bound in bounds if bound is not None)
+
+
+def since_text(key: Key) -> str:
+    """Return when the key came and went: "since 0.15.2", "0.9 or earlier until 0.19.6"."""
+    if key.since is None:
+        return f"never read, refused since {key.until}"
+    came = "0.9 or earlier" if key.since == FIRST else f"since {key.since}"
+    return came if key.until is None else f"{came}, gone with {key.until}"
+
+
+def status_text(key: Key) -> str:
+    """Return a warning about the key at its release; "" for a key that is simply there."""
+    instead = f"; use {_alternatives([f'`{path}`' for path in key.successors])}" if key.successors else ""
+    if key.status is Status.DEPRECATED:
+        return f"Deprecated{instead}."
+    if key.status is Status.NOT_YET:
+        return f"Not in DeepSpeed {key.version}: it came with {key.since}."
+    if key.status is Status.NO_LONGER:
+        since = f" since {key.until}" if key.until else ""
+        return f"Not read any more{since}{instead}."
+    if key.status is Status.REJECTED:
+        since = f" since {key.until}" if key.until else ""
+        return f"Removed: DeepSpeed rejects a config that holds it{since}{instead}."
+    return ""
+
+
+def facts_line(key: Key) -> str:
+    """Return type, range, unit, default and age in one line."""
+    accepted = type_text(key)
+    if range_text(key):
+        accepted += f" {range_text(key)}"
+    if key.unit:
+        accepted += f" ({key.unit})"
+    parts = [accepted]
+    if not (key.is_section and key.default in (None, MISSING)):
+        parts.append(f"default {default_text(key)}")
+    parts.append(since_text(key))
+    return " · ".join(parts)
+
+
+def effective_text(key: Key) -> str:
+    """Return when the key does something: "Does something only when `fp16.enabled` is `true`."; "" for always."""
+    conditions = [
+        f"`{path}` is {_alternatives([f'`{json_text(value)}`' for value in values])}"
+        for path, values in key.effective_when.items()
+    ]
+    return f"Does something only when {' and '.join(conditions)}." if conditions else ""
+
+
+def auto_text(auto: Auto, consumer: Consumer) -> str:
+    """Return what "auto" becomes for a consumer, in one sentence."""
+    if auto.effect is AutoEffect.FILLED:
+        stages = f" at ZeRO stage {_alternatives([str(stage) for stage in auto.stages])}" if auto.stages else ""
+        return f'{consumer.title} fills "auto"{stages} with {auto.source}.'
+    return f'For {consumer.title} "auto" {_AUTO[auto.effect]}.'
+
+
+def only_text(condition: str) -> str:
+    """Return which classes take a parameter, as a sentence; "" for all of them."""
+    if not condition:
+        return ""
+    joint = "" if condition.startswith(("with", "when", "for ", "if ", "under ", "in ")) else "with "
+    return f"Only {joint}{condition.rstrip('.')}."
+
+
+def event_text(event: Event) -> str:
+    """Return an event of the history in a few words."""
+    if event.kind is EventKind.ADDED:
+        return "there in 0.9.0 or earlier" if event.version == FIRST else "added"
+    if event.kind is EventKind.REMOVED:
+        return "no longer read"
+    if event.kind is EventKind.REJECTED:
+        return "removed, and rejected when present"
+    if event.kind is EventKind.DEPRECATED:
+        instead = event.new if isinstance(event.new, tuple) else ()
+        return "deprecated" + (f" in favour of {_alternatives([f'`{path}`' for path in instead])}" if instead else "")
+    if event.kind is EventKind.CHECKED:
+        return "unknown keys are rejected" if event.new == "reject" else "unknown keys are swallowed"
+    what = {
+        EventKind.DEFAULT: "default",
+        EventKind.TYPE: "type",
+        EventKind.RANGE: "range",
+        EventKind.VALUES: "values",
+    }[event.kind]
+    return f"{what} {_side(event.old)} → {_side(event.new)}"
+
+
+def _side(value: object) -> str:
+    if value is MISSING or value in ((), {}):
+        return "none"
+    if isinstance(value, tuple):
+        return _alternatives([str(part) for part in value])
+    if isinstance(value, dict):
+        signs = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclusive_maximum": "<"}
+        return " and ".join(f"{signs[name]} {json_text(bound)}" for name, bound in value.items())
+    return f"`{json_text(value)}`"
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _plural(types: Sequence[str]) -> str:
+    return _alternatives([f"{kind}s" if kind != "any" else "values" for kind in types])
