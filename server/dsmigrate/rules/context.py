@@ -1,0 +1,343 @@
+"""What a rule looks at: the document with the knowledge of one release for one consumer."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from dsmigrate.document import (
+    Array,
+    Document,
+    EditError,
+    Member,
+    Node,
+    Object,
+    Path,
+    Scalar,
+    TextEdit,
+    parse,
+    render_path,
+)
+from dsmigrate.document import edits as editing
+from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
+
+_PARAMS = (("optimizer", "params"), ("scheduler", "params"))
+Part = Literal["key", "value", "member"]
+
+
+class _Unknown(enum.Enum):
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = _Unknown.UNKNOWN
+"""A value that the consumer, or somebody else, decides when the training starts."""
+
+
+TYPED = ("optimizer", "scheduler")
+"""The sections whose ``params`` belong to a type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A member of the config: where it is, and what DeepSpeed knows of it.
+
+    ``key`` is the key as the release has it (its ``status`` says whether it is there at all), None when no release ever
+    knew it. For a member of ``optimizer.params`` or ``scheduler.params``, ``parameter`` is what the type makes of it.
+    """
+
+    path: Path
+    member: Member
+    key: Key | None
+    parameter: Parameter | None = None
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a member of the ``params`` of an optimizer or scheduler."""
+        return len(self.path) == 3 and self.path[0] in TYPED and self.path[1] == "params"
+
+    @property
+    def name(self) -> str:
+        """The key as it is written."""
+        return str(self.path[-1])
+
+    @property
+    def node(self) -> Node | None:
+        """The value; None while it is being typed."""
+        return self.member.node
+
+
+class Context:
+    """The document as one release and one consumer see it; made anew for every check.
+
+    Paths of keys are dotted and canonical (``bf16.enabled``), whatever spelling the file has.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        known: Knowledge,
+        *,
+        consumer: Consumer = Consumer.DEEPSPEED,
+        facts: Facts | None = None,
+    ) -> None:
+        """Look at ``document`` with ``known``; ``facts`` is what is known beside the file."""
+        self.document = document
+        self.known = known
+        self.consumer = consumer
+        self.facts = facts or Facts()
+        self.rule: Rule | None = None
+        """The rule that is being checked; set by ``run``."""
+
+    @cached_property
+    def root(self) -> Object | None:
+        """The config; None when the text is empty, or its root is no object."""
+        root = self.document.root
+        return root if isinstance(root, Object) else None
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every member with a key, outermost first and in the order of the text.
+
+        Members below a key that nobody knows, and what lies inside free values, are left out.
+        """
+        return tuple(self._entries(self.root, ())) if self.root is not None else ()
+
+    @cached_property
+    def _by_key(self) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.node is None:
+                continue
+            if entry.key is not None:
+                found[entry.key.path] = entry
+            elif entry.is_parameter:
+                found[".".join(map(str, entry.path))] = entry
+        return found
+
+    def entry(self, path: str) -> Entry | None:
+        """Return the member that gives a key, in whatever spelling it is written; None when the file leaves it out."""
+        return self._by_key.get(self.known.canonical(path))
+
+    def has(self, path: str) -> bool:
+        """Return whether the file gives a key."""
+        return self.entry(path) is not None
+
+    def raw(self, path: str) -> object:
+        """Return the value the file gives a key, as the loader reads it, or MISSING."""
+        entry = self.entry(path)
+        return MISSING if entry is None or entry.node is None else entry.node.value()
+
+    def value(self, path: str) -> object:
+        """Return what DeepSpeed will take for a key: the file's value, the default, or UNKNOWN.
+
+        "auto" is UNKNOWN where the consumer fills it, and the default where DeepSpeed drops it. MISSING means that
+        there is neither a value nor a default.
+        """
+        raw = self.raw(path)
+        key = self.known.key(path)
+        if raw is MISSING:
+            return self.known.default(path)
+        if raw == "auto" and key is not None:
+            effect = key.auto(self.consumer).effect
+            if effect is AutoEffect.FILLED:
+                return UNKNOWN
+            if effect is AutoEffect.DEFAULT:
+                return key.default
+        return raw
+
+    def number(self, path: str) -> int | float | None:
+        """Return the value of a key as a number; None when it is none, or unknown. True is 1, as for pydantic."""
+        value = self.value(path)
+        if isinstance(value, (bool, int, float)):
+            return value
+        key = self.known.key(path)
+        if isinstance(value, str) and key is not None and key.is_checked:
+            try:
+                return int(value)
+            except ValueError:
+                return _float(value)
+        return None
+
+    def is_on(self, path: str) -> bool | None:
+        """Return whether a switch is on, as DeepSpeed reads it; None when that is unknown."""
+        value = self.value(path)
+        if value is UNKNOWN:
+            return None
+        if value is MISSING:
+            return False
+        key = self.known.key(path)
+        if isinstance(value, str) and key is not None and key.is_checked:
+            return value.lower() in {"true", "1", "yes", "on", "y", "t"}
+        return bool(value)
+
+    @property
+    def stage(self) -> int | None:
+        """The ZeRO stage; None when it is unknown or not one of 0 to 3."""
+        section = self.raw("zero_optimization")
+        if isinstance(section, bool):
+            return int(section)
+        stage = self.number("zero_optimization.stage")
+        return int(stage) if stage is not None and stage in {0, 1, 2, 3} else None
+
+    def device(self, section: Literal["offload_optimizer", "offload_param"]) -> str | None:
+        """Return where ZeRO offloads to: "none", "cpu" or "nvme"; None when it is unknown."""
+        deprecated = {"offload_optimizer": "cpu_offload", "offload_param": "cpu_offload_param"}[section]
+        if self.is_on(f"zero_optimization.{deprecated}"):
+            return "cpu"
+        value = self.value(f"zero_optimization.{section}.device")
+        return value if value in {"none", "cpu", "nvme"} and isinstance(value, str) else None
+
+    def finding(
+        self,
+        where: Entry | Path | str,
+        message: str,
+        *,
+        part: Part = "value",
+        severity: Severity | None = None,
+        effect: Effect | None = None,
+        fixes: Iterable[Fix | None] = (),
+        related: Iterable[tuple[Entry | Path | str, str]] = (),
+        tags: Iterable[Tag] = (),
+    ) -> Finding:
+        """Return a finding of the current rule at a member, or at the place of a path.
+
+        ``where`` is an entry, the path of nodes, or the canonical path of a key that the file gives. A path that the
+        file does not have points at the nearest section around it that it has, or at the first character. ``severity``
+        and ``effect`` default to those of the rule; a fix that is None is left out.
+        """
+        assert self.rule is not None  # noqa: S101 - set by run before a rule is called
+        path, start, end = self._place(where, part)
+        return Finding(
+            code=self.rule.code,
+            severity=severity or self.rule.severity,
+            effect=effect or self.rule.effect,
+            message=message,
+            path=path,
+            start=start,
+            end=end,
+            fixes=tuple(fix for fix in fixes if fix is not None),
+            related=tuple(Related(*self._place(place, "member")[1:], message=text) for place, text in related),
+            tags=frozenset(tags),
+        )
+
+    def remove(self, where: Entry | Path | str, title: str, *, safe: bool) -> Fix | None:
+        """Return the fix that removes a member; None when the text does not allow it."""
+        return self.fix(title, lambda path: editing.remove(self.document, path), where, safe=safe)
+
+    def rename(self, where: Entry | Path | str, name: str, title: str, *, safe: bool) -> Fix | None:
+        """Return the fix that gives a member another key; None when that key is there already."""
+        return self.fix(title, lambda path: editing.rename(self.document, path, name), where, safe=safe)
+
+    def replace(self, where: Entry | Path | str, value: object, title: str, *, safe: bool) -> Fix | None:
+        """Return the fix that puts another value in place of a member's."""
+        return self.fix(title, lambda path: editing.replace(self.document, path, value), where, safe=safe)
+
+    def move(self, where: Entry | Path | str, target: Path, title: str, *, safe: bool) -> Fix | None:
+        """Return the fix that moves a member to another place; None when something is there already."""
+        return self.fix(title, lambda path: editing.move(self.document, path, target), where, safe=safe)
+
+    def insert(self, target: Path, value: object, title: str, *, safe: bool) -> Fix | None:
+        """Return the fix that adds a key; None when it is there already."""
+        return self.fix(title, lambda path: editing.insert(self.document, path, value), target, safe=safe)
+
+    def fix(
+        self, title: str, make: Callable[[Path], tuple[TextEdit, ...]], where: Entry | Path | str, *, safe: bool
+    ) -> Fix | None:
+        """Return a fix of the edits that ``make`` gives for the path; None when the edit is refused."""
+        try:
+            return Fix(title, make(self.path_of(where)), safe)
+        except EditError:
+            return None
+
+    def fix_all(
+        self, title: str, steps: Iterable[Callable[[Document], tuple[TextEdit, ...]]], *, safe: bool
+    ) -> Fix | None:
+        """Return a fix of several steps, each of which edits the result of the one before; None if one is refused."""
+        document = self.document
+        done: tuple[TextEdit, ...] = ()
+        try:
+            for step in steps:
+                edits = step(document)
+                done = editing.compose(self.document.text, done, edits) if done else edits
+                document = parse(editing.apply(document.text, edits))
+        except EditError:
+            return None
+        return Fix(title, done, safe)
+
+    def path_of(self, where: Entry | Path | str) -> Path:
+        """Return the path of nodes that leads to a place; for a key that the file leaves out, where it would be."""
+        if isinstance(where, Entry):
+            return where.path
+        if isinstance(where, str):
+            entry = self.entry(where)
+            return entry.path if entry is not None else tuple(where.split("."))
+        return where
+
+    def _place(self, where: Entry | Path | str, part: Part) -> tuple[Path, int, int]:
+        path = self.path_of(where)
+        for length in range(len(path), 0, -1):
+            found = self.document.range_of(path[:length], part if length == len(path) else "key")
+            if found is None and length == len(path):
+                found = self.document.range_of(path, "member")
+            if found is not None:
+                return path, *found
+        return path, *self._top()
+
+    def _top(self) -> tuple[int, int]:
+        """Return the place of findings about the file as a whole: its opening brace."""
+        root = self.document.root
+        start = root.start if root is not None else 0
+        return start, min(start + 1, len(self.document.text))
+
+    def _entries(self, section: Object, path: Path) -> Iterator[Entry]:
+        for member in section:
+            if member.name is None:
+                continue
+            here = (*path, member.name)
+            key = self.known.key(here)
+            entry = Entry(here, member, key, self._parameter(here))
+            yield entry
+            node = entry.node
+            if key is None or not (key.is_section or here in _PARAMS):
+                continue
+            if isinstance(node, Object):
+                yield from self._entries(node, here)
+            elif isinstance(node, Array):
+                for index, item in enumerate(node):
+                    if isinstance(item, Object):
+                        yield from self._entries(item, (*here, index))
+
+    def type_of(self, section: Literal["optimizer", "scheduler"]) -> TypeFacts | None:
+        """Return the optimizer or scheduler type that the file names, of whatever release; None when it names none."""
+        name = self.document.node_at((section, "type"))
+        text = name.value() if isinstance(name, Scalar) else None
+        look = self.known.optimizer if section == "optimizer" else self.known.scheduler
+        return look(text) if isinstance(text, str) else None
+
+    def _parameter(self, path: Path) -> Parameter | None:
+        if len(path) != 3 or path[:2] not in _PARAMS:
+            return None
+        facts = self.type_of("optimizer" if path[0] == "optimizer" else "scheduler")
+        return None if facts is None else facts.parameters.get(str(path[2]))
+
+    def __repr__(self) -> str:
+        return f"Context({self.known.version}, {self.consumer.value}, {len(self.entries)} entries)"
+
+
+def shown(path: Path | str) -> str:
+    """Return a path as messages show it."""
+    return f"`{path if isinstance(path, str) else render_path(path)}`"
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

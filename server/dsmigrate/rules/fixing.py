@@ -1,0 +1,69 @@
+"""Applying fixes until there is nothing left to mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsmigrate.document import Document, EditError, TextEdit, apply, parse
+from dsmigrate.rules.model import Finding, Fix
+
+ROUNDS = 100
+"""Rounds of mending after which fixes are taken to work against each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The document after mending, what was mended (finding and fix, in order), and what is left."""
+
+    document: Document
+    applied: tuple[tuple[Finding, Fix], ...]
+    left: tuple[Finding, ...]
+
+
+def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, unsafe: bool = False) -> Fixed:
+    """Apply the first fix of each finding, safe ones only unless ``unsafe``, and check again, until nothing changes.
+
+    Fixes of one round whose edits overlap wait for the next. A text that comes back ends the work, so that two fixes
+    that undo each other cannot go on for ever.
+    """
+    applied: list[tuple[Finding, Fix]] = []
+    seen = {document.text}
+    for _ in range(ROUNDS):
+        findings = check(document)
+        chosen = _compatible(document.text, findings, unsafe=unsafe)
+        if not chosen:
+            return Fixed(document, tuple(applied), tuple(findings))
+        mended = parse(apply(document.text, [edit for _, fix in chosen for edit in fix.edits]))
+        if mended.text in seen:
+            return Fixed(document, tuple(applied), tuple(findings))
+        seen.add(mended.text)
+        applied += chosen
+        document = mended
+    return Fixed(document, tuple(applied), tuple(check(document)))
+
+
+def first_fix(finding: Finding, *, unsafe: bool) -> Fix | None:
+    """Return the fix that would be applied for a finding, None when there is none that may be."""
+    return next((fix for fix in finding.fixes if fix.edits and (fix.safe or unsafe)), None)
+
+
+def _compatible(text: str, findings: list[Finding], *, unsafe: bool) -> list[tuple[Finding, Fix]]:
+    chosen: list[tuple[Finding, Fix]] = []
+    edits: list[TextEdit] = []
+    for finding in findings:
+        fix = first_fix(finding, unsafe=unsafe)
+        if fix is None or _touch(edits, fix.edits):
+            continue
+        try:
+            apply(text, [*edits, *fix.edits])
+        except EditError:
+            continue
+        edits += fix.edits
+        chosen.append((finding, fix))
+    return chosen
+
+
+def _touch(edits: list[TextEdit], others: tuple[TextEdit, ...]) -> bool:
+    """Return whether edits overlap or meet: what was right for one alone may not be beside the other."""
+    return any(a.start <= b.end and b.start <= a.end for a in edits for b in others)

@@ -1,0 +1,1 @@
+"""Rules about keys: unknown, misplaced, removed, deprecated, renamed, dead."""
