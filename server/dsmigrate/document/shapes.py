@@ -1,0 +1,121 @@
+"""What a tree is made of inside: shapes that know their width and what lies in them, and not where they stand.
+
+Every offset in a shape counts code points from the start of the container (or member) that holds it. An edit therefore
+changes the shapes around it and no others, and equal scalars of a text are one object. ``nodes`` gives shapes a place.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from dsmigrate.document.problems import Code
+
+ABSENT = -1
+"""The offset of a colon, value or comma that is not there."""
+
+
+class Style(Enum):
+    """How a scalar or a key is spelled."""
+
+    DOUBLE = "double"
+    SINGLE = "single"
+    MULTILINE = "multiline"
+    BARE = "bare"
+    NUMBER = "number"
+    LITERAL = "literal"
+
+
+ScalarValue: TypeAlias = str | int | float | bool | None
+
+
+class ScalarShape:
+    """A scalar or a key: what it means, its width in code points, its style."""
+
+    __slots__ = ("style", "value", "width")
+
+    def __init__(self, value: ScalarValue, width: int, style: Style) -> None:
+        self.value = value
+        self.width = width
+        self.style = style
+
+
+class ContainerShape:
+    """An object or an array; also the text as a whole, which holds the root.
+
+    Attributes:
+        is_object: whether the children are members.
+        starts: the offset of each child.
+        children: members of an object, values of an array.
+        commas: the offset of the comma after each child, or ABSENT.
+        notes: problems that lie here and not in a child container, as code, start and end.
+        comments: start and end of the comments that lie here.
+        width: code points from the opening bracket to behind the closing one.
+        closed: whether the closing bracket is there.
+        braces: False for a root object without braces.
+        noted: whether there are notes or comments here or further inside.
+        height: 1 for a container without containers in it.
+    """
+
+    __slots__ = (
+        "braces",
+        "children",
+        "closed",
+        "commas",
+        "comments",
+        "height",
+        "is_object",
+        "noted",
+        "notes",
+        "starts",
+        "width",
+    )
+
+    def __init__(self, *, is_object: bool, braces: bool = True) -> None:
+        self.is_object = is_object
+        self.starts: list[int] = []
+        self.children: list[MemberShape | ValueShape] = []
+        self.commas: list[int] = []
+        self.notes: list[Note] = []
+        self.comments: list[tuple[int, int]] = []
+        self.width = 0
+        self.closed = False
+        self.braces = braces
+        self.noted = False
+        self.height = 1
+
+
+ValueShape: TypeAlias = ScalarShape | ContainerShape
+Note: TypeAlias = tuple[Code, int, int]
+
+
+class MemberShape:
+    """A key and its value; the colon and the value at offsets from the start of the member, or ABSENT.
+
+    A member that is being typed may lack its colon and its value; one whose value stands where a key should lacks its
+    key.
+    """
+
+    __slots__ = ("colon", "key", "value", "value_at")
+
+    def __init__(self, key: ScalarShape | None, colon: int, value_at: int, value: ValueShape | None) -> None:
+        self.key = key
+        self.colon = colon
+        self.value_at = value_at
+        self.value = value
+
+    @property
+    def width(self) -> int:
+        """The code points from the start to the end of the last part that is there."""
+        if self.value is not None:
+            return self.value_at + self.value.width
+        if self.colon != ABSENT:
+            return self.colon + 1
+        return self.key.width if self.key is not None else 0
+
+
+def value_of(child: MemberShape | ValueShape) -> tuple[int, ValueShape | None]:
+    """Return the offset from the child's start, and the shape, of the value a child of a container is or has."""
+    if isinstance(child, MemberShape):
+        return child.value_at, child.value
+    return 0, child
