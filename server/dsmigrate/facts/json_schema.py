@@ -22,16 +22,18 @@ from dsmigrate.knowledge.versions import order
 
 Schema = dict[str, Any]
 NAME = "deepspeed-config"
-HOME = "https://json.schemastore.org"
+HOME = "https://www.schemastore.org"
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
-_EXCLUSIVE = {
-    "$comment": "fp16 and bf16 cannot both be on.",
-    "not": {
-        "required": ["fp16", "bf16"],
+_ON: Schema = {"type": "object", "required": ["enabled"], "properties": {"enabled": {"const": True}}}
+_EXCLUSIVE: Schema = {
+    "if": {"type": "object", "required": ["fp16"], "properties": {"fp16": _ON}},
+    "then": {
         "properties": {
-            section: {"type": "object", "required": ["enabled"], "properties": {"enabled": {"const": True}}}
-            for section in ("fp16", "bf16")
-        },
+            "bf16": {
+                "type": ["object", "null"],
+                "properties": {"enabled": {"not": {"const": True}, "errorMessage": "fp16 and bf16 cannot both be on."}},
+            }
+        }
     },
 }
 
@@ -122,16 +124,14 @@ class _Builder:
     def one(self, key: Key) -> Schema:
         """Return the schema of a key that the release has."""
         if key.alias_of is not None:
-            return {
-                "$ref": f"#/properties/{key.alias_of}"
-                if paths.SEPARATOR not in key.alias_of
-                else _pointer(key.alias_of)
-            }
+            described = schema_values.described(key, ())
+            return {**described, "doNotSuggest": True, "allOf": [{"$ref": _pointer(key.alias_of)}]}
         schema = schema_values.described(key, self.fillable(key.path))
         snippets = schema_values.section_snippets(self.sources.snippets, key.path, self.version)
         if snippets:
             schema["defaultSnippets"] = snippets
         if not key.is_section:
+            schema |= schema_values.suggested(key.suggestions)
             return schema_values.completed(schema, schema_values.accepted(key, self.fillable(key.path)))
         element = f"{key.path}{paths.ANY_ELEMENT}"
         if "array" in key.type and element in self.inside:
@@ -141,7 +141,9 @@ class _Builder:
         if not others:
             nullable = {"type": ["object", "null"]} if "null" in key.type else {}
             return {**schema, **shape, **nullable}
-        return {**schema, "anyOf": [shape, *({"type": kind} for kind in others)]}
+        scalars: Schema = {"type": others[0]} if len(others) == 1 else {"anyOf": [{"type": kind} for kind in others]}
+        schema.setdefault("defaultSnippets", [{"label": "{}", "body": {}}])
+        return {**schema, "if": scalars, "else": shape}
 
     def second_spelling(self, key: Key) -> Schema:
         """Return the schema of the field name behind an alias, which is accepted as well."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dsmigrate.facts.schema_values import BOUNDS, any_case, completed
+from dsmigrate.facts.schema_values import BOUNDS, any_case, completed, suggested, with_auto_and_null
 from dsmigrate.knowledge.wording import only_text
 
 Schema = dict[str, Any]
@@ -30,6 +30,7 @@ def attach(kind: str, section: Schema, types: Mapping[str, Mapping[str, Any]], f
     }
     for union in ("type", "enum", "pattern"):
         section["properties"]["type"].pop(union, None)
+    section["properties"]["type"]["examples"] = list(types)[:1]
     definitions = {_name(kind, name): _params(kind, facts, fillable) for name, facts in types.items()}
     section["allOf"] = [_condition(kind, name, facts) for name, facts in types.items()]
     params = section["properties"].setdefault("params", {"description": f"Parameters of the {kind}."})
@@ -71,17 +72,15 @@ def _parameter(facts: Mapping[str, Any], consumers: Sequence[str]) -> Schema:
         "description": facts["summary"],
         "markdownDescription": "\n\n".join(text for text in texts if text),
     }
-    if "default" in facts:
+    if facts.get("default") is not None:
         schema["default"] = facts["default"]
+    schema |= suggested(facts.get("suggest", ()))
     kinds = list(facts["type"])
     variants: list[Schema] = [{"enum": list(facts["enum"])}] if "enum" in facts else []
     if not variants:
         variants = [_of_type(kind, facts) for kind in kinds if kind != "null"]
-    if consumers and "string" not in kinds:
-        variants.append({"const": "auto"})
-    if "null" in kinds:
-        variants.append({"type": "null"})
-    return completed(schema, variants)
+    auto = consumers if consumers and "string" not in kinds else None
+    return completed(schema, with_auto_and_null(variants, auto, null="null" in kinds))
 
 
 def _of_type(kind: str, facts: Mapping[str, Any]) -> Schema:

@@ -17,13 +17,15 @@ BOUNDS = {
     "exclusive_maximum": "exclusiveMaximum",
 }
 _NUMBERS = frozenset({"integer", "number"})
+_WRITTEN_WITH_A_POINT = 1_000_000
+"""From here on people write 2.5e8, which VS Code does not take for an integer, and DeepSpeed does."""
 
 
 def described(key: Key, consumers: Sequence[str]) -> Schema:
     """Return title texts, default and deprecation of a key, without what values it accepts."""
     schema: Schema = {"description": key.summary, "markdownDescription": markdown(key, consumers)}
-    if key.default is not MISSING and not (key.default is None and "null" not in key.type):
-        schema["default"] = key.default
+    if key.default is not MISSING and key.default is not None and key.default != 2**63 - 1:
+        schema["default"] = key.default  # JavaScript cannot write the largest integer
     warning = wording.status_text(key)
     if warning:
         schema |= {"deprecationMessage": warning, "doNotSuggest": True}
@@ -50,28 +52,57 @@ def markdown(key: Key, consumers: Sequence[str]) -> str:
 
 def accepted(key: Key, consumers: Sequence[str]) -> list[Schema]:
     """Return the alternatives that a value may take; an empty list when anything goes."""
-    variants: list[Schema] = []
-    if key.enum:
-        variants += _enumerated(key)
-    else:
-        variants += [_of_type(kind, key) for kind in key.type if kind != "null"]
-    if (consumers or _auto_is_a_value(key)) and "auto" not in key.enum and not _takes_text(key):
-        variants.append({"const": "auto"})
-    if "null" in key.type and variants and None not in key.enum:
-        if len(variants) == 1 and isinstance(variants[0].get("type"), str) and "enum" not in variants[0]:
-            variants[0]["type"] = [variants[0]["type"], "null"]
-        else:
-            variants.append({"type": "null"})
-    return variants
+    auto = bool(consumers or _auto_is_a_value(key)) and "auto" not in key.enum and not _takes_text(key)
+    variants = _enumerated(key) if key.enum else [_of_type(kind, key) for kind in key.type if kind != "null"]
+    return with_auto_and_null(variants, consumers if auto else None, null="null" in key.type and None not in key.enum)
+
+
+def with_auto_and_null(variants: list[Schema], consumers: Sequence[str] | None, *, null: bool) -> list[Schema]:
+    """Return the alternatives with "auto" (unless ``consumers`` is None) and null added.
+
+    A closed list takes them in: editors then show one list, each value with its meaning.
+    """
+    added: list[tuple[object, str]] = []
+    if consumers is not None:
+        added.append(("auto", f"Filled by {' and '.join(consumers)}." if consumers else "Chosen by DeepSpeed."))
+    if null and variants:
+        if len(variants) == 1 and not added and isinstance(variants[0].get("type"), str) and "enum" not in variants[0]:
+            return [{**variants[0], "type": [variants[0]["type"], "null"]}]
+        added.append((None, "As if the key were absent."))
+    if variants and "enum" in variants[0]:
+        first = dict(variants[0])
+        meanings = first.get("enumDescriptions", [""] * len(first["enum"]))
+        first["enum"] = [*first["enum"], *(value for value, _ in added)]
+        if any(meanings) or added:
+            first["enumDescriptions"] = first["markdownEnumDescriptions"] = [*meanings, *(text for _, text in added)]
+        return [first, *variants[1:]]
+    return [*variants, *({"const": value} if value is not None else {"type": "null"} for value, _ in added)]
 
 
 def completed(schema: Schema, variants: Sequence[Schema]) -> Schema:
-    """Return ``schema`` with the alternatives: in place when there is one, else as ``anyOf``."""
+    """Return ``schema`` with the alternatives: in place when there is one, else as ``anyOf``.
+
+    The YAML server takes alternatives that all lack a description for one, and drops the text of the key: so all but
+    the first repeat it.
+    """
     if not variants:
         return schema
     if len(variants) == 1:
         return {**schema, **variants[0]}
-    return {**schema, "anyOf": list(variants)}
+    texts = {name: schema[name] for name in ("description", "markdownDescription") if name in schema}
+    return {**schema, "anyOf": [variants[0], *({**texts, **variant} for variant in variants[1:])]}
+
+
+def suggested(suggestions: Sequence[Mapping[str, Any]]) -> Schema:
+    """Return the ``defaultSnippets`` that offer sensible values with what they mean."""
+    if not suggestions:
+        return {}
+    return {
+        "defaultSnippets": [
+            {"label": wording.json_text(one["value"]), "description": one["means"], "body": one["value"]}
+            for one in suggestions
+        ]
+    }
 
 
 def rejected(key: Key) -> Schema:
@@ -80,7 +111,6 @@ def rejected(key: Key) -> Schema:
     return {
         "description": f"{text} {key.summary}",
         "markdownDescription": f"{text}\n\n{key.summary}\n\n{key.doc.strip()}",
-        "deprecationMessage": text,
         "errorMessage": text,
         "doNotSuggest": True,
         "not": {},
@@ -138,6 +168,8 @@ def _meanings(key: Key, values: Sequence[object]) -> Schema:
 
 def _of_type(kind: str, key: Key) -> Schema:
     schema: Schema = {"type": kind}
+    if kind == "integer" and isinstance(key.default, (int, float)) and key.default >= _WRITTEN_WITH_A_POINT:
+        schema = {"type": "number", "multipleOf": 1}
     if kind in _NUMBERS:
         facts = {name: getattr(key, name) for name in BOUNDS}
         schema |= {BOUNDS[name]: bound for name, bound in facts.items() if bound is not None}
