@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Event, EventKind, Status, knowledge
+from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer, Event, EventKind, Status, knowledge
 from dsmigrate.settings.releases import releases
 
 
@@ -122,7 +122,8 @@ def test_history_tells_every_change() -> None:
     ("asked", "consumer", "effect", "source"),
     [
         ("zero_optimization.stage", Consumer.DEEPSPEED, AutoEffect.DEFAULT, ""),
-        ("zero_optimization.stage", Consumer.TRANSFORMERS, AutoEffect.DEFAULT, ""),
+        ("zero_optimization.overlap_comm", Consumer.DEEPSPEED, AutoEffect.DEFAULT, ""),
+        ("zero_optimization.overlap_comm", Consumer.TRANSFORMERS, AutoEffect.REFUSED, ""),
         ("zero_optimization.stage", Consumer.ACCELERATE, AutoEffect.FILLED, "DeepSpeedPlugin.zero_stage"),
         ("train_batch_size", Consumer.DEEPSPEED, AutoEffect.CONFIG_ERROR, ""),
         ("gradient_clipping", Consumer.TRANSFORMERS, AutoEffect.FILLED, "TrainingArguments.max_grad_norm"),
@@ -135,6 +136,20 @@ def test_auto_depends_on_the_consumer(asked: str, consumer: Consumer, effect: Au
     key = knowledge().key(asked)
     assert key is not None
     assert (key.auto(consumer).effect, key.auto(consumer).source) == (effect, source)
+
+
+def test_auto_of_a_parameter_needs_no_key() -> None:
+    assert knowledge().key("optimizer.params.lr") is None
+    filled = knowledge().auto("optimizer.params.lr", Consumer.TRANSFORMERS)
+    assert filled == Auto(AutoEffect.FILLED, "TrainingArguments.learning_rate", must_match=True)
+    assert knowledge().auto("optimizer.params.momentum", Consumer.ACCELERATE) == Auto(AutoEffect.REFUSED)
+    assert knowledge().auto("optimizer.params.lr", Consumer.DEEPSPEED) is None
+
+
+def test_what_is_filled_in_when_nobody_names_a_value() -> None:
+    stage = knowledge().auto("zero_optimization.stage", Consumer.TRANSFORMERS)
+    assert stage is not None
+    assert stage.fallback == 2
 
 
 def test_optimizers_follow_the_release_and_the_spelling() -> None:
@@ -185,3 +200,11 @@ def test_every_key_answers_every_question() -> None:
             assert values["summary"], asked
             assert values["source"], asked
             assert {key.auto(consumer).effect for consumer in Consumer} <= set(AutoEffect)
+
+
+def test_sections_of_free_names_are_known() -> None:
+    known = knowledge()
+    assert known.takes_any_name("data_efficiency.data_sampling.curriculum_learning.curriculum_metrics")
+    assert known.takes_any_name(("weight_quantization", "post_init_quant"))
+    assert not known.takes_any_name("zero_optimization")
+    assert not known.takes_any_name("")

@@ -24,6 +24,8 @@ def test_another_word_is_near_to_nothing(word: str) -> None:
         ("zero-optimization", "zero_optimization"),
         ("gradient_cliping", "gradient_clipping"),
         ("comm_overlap", "overlap_comm"),
+        ("overlapComm", "overlap_comm"),
+        ("zeroOptimization", "zero_optimization"),
         ("satge", "stage"),
         ("offload_params", "offload_param"),
         ("typ", "type"),

@@ -58,6 +58,10 @@ class Auto:
     source: str = ""
     stages: tuple[int, ...] = ()
     """The ZeRO stages at which the consumer fills the key; empty when it always does."""
+    must_match: bool = False
+    """Whether the consumer stops when the config holds another value than the source."""
+    fallback: str | int | None = None
+    """The value that is filled in when nothing names one; None where there is always a source."""
 
     @property
     def works(self) -> bool:

@@ -282,14 +282,23 @@ class Key:
 
     def auto(self, consumer: Consumer) -> Auto:
         """Return what ``consumer`` makes of the value "auto" at this key."""
-        fill = self._auto.get(consumer.value)
-        if fill is not None and fill.get("from"):
-            return Auto(AutoEffect.FILLED, fill["from"], tuple(fill.get("stages", ())))
-        if fill is not None:
-            return Auto(AutoEffect.REFUSED)
+        filled = auto_of(self._auto, consumer)
+        if filled is not None:
+            return filled
         if self.is_checked:
             return Auto(AutoEffect.VALUE if self._record.get("auto") == "value" else AutoEffect.DEFAULT)
         return Auto(AutoEffect(self._record.get("auto", "string")))
+
+
+def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
+    """Return what ``consumer`` itself makes of "auto", from its record in ``fills``; None when it passes it on."""
+    fill = fills.get(consumer.value)
+    if fill is None:
+        return None
+    if not fill.get("from"):
+        return Auto(AutoEffect.REFUSED)
+    stages = tuple(fill.get("stages", ()))
+    return Auto(AutoEffect.FILLED, fill["from"], stages, bool(fill.get("must_match")), fill.get("fallback"))
 
 
 def facts_at(record: Record, version: str) -> Record:

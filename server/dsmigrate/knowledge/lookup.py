@@ -6,8 +6,8 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from dsmigrate.knowledge import near, paths, store
-from dsmigrate.knowledge.consumer import Consumer
-from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Record, Status, status_at
+from dsmigrate.knowledge.consumer import Auto, Consumer
+from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Record, Status, auto_of, status_at
 from dsmigrate.knowledge.types import Parameter, TypeFacts
 from dsmigrate.knowledge.versions import order
 
@@ -54,6 +54,14 @@ class Knowledge:
             self._keys[asked] = self._find(asked)
         return self._keys[asked]
 
+    def auto(self, path: str | Sequence[str | int], consumer: Consumer) -> Auto | None:
+        """Return what ``consumer`` makes of "auto" at a path, parameters of optimizers and schedulers included.
+
+        None means that the text reaches DeepSpeed at a place where the knowledge has no key.
+        """
+        key = self.key(path)
+        return key.auto(consumer) if key is not None else auto_of(_auto(paths.spelled(path)), consumer)
+
     def children(self, path: str = "") -> tuple[Key, ...]:
         """Return the keys of a section that this release has, deprecated ones included, in the order of their names.
 
@@ -89,6 +97,11 @@ class Knowledge:
         """Return whether this release refuses an unknown key in a section; the top level swallows them."""
         key = self.key(path) if path else None
         return key is not None and key.rejects_unknown_keys
+
+    def takes_any_name(self, path: str | Sequence[str | int]) -> bool:
+        """Return whether the keys of a section are names of one's own, as the metrics of ``curriculum_metrics``."""
+        own = f"{self.canonical(path)}{paths.SEPARATOR}{paths.ANY_NAME}"
+        return own in store.children() or own in store.paths_known()
 
     def nearest(self, name: str, section: str = "", *, limit: int = 3) -> list[str]:
         """Return the paths of this release that a wrong key ``name`` in ``section`` may mean, best first.
@@ -262,4 +275,9 @@ def _parameter(name: str, record: Record) -> Parameter:
         suggestions=tuple(record.get("suggest", ())),
         since=record.get("since", "0.9.0"),
         changes=tuple(Event(version, EventKind.DEFAULT, old, new) for version, old, new in record.get("changes", ())),
+        enum=tuple(record.get("enum", ())),
+        minimum=record.get("minimum"),
+        exclusive_minimum=record.get("exclusive_minimum"),
+        maximum=record.get("maximum"),
+        exclusive_maximum=record.get("exclusive_maximum"),
     )

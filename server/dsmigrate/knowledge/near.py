@@ -12,8 +12,8 @@ def nearest(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return the names that ``word`` may be a slip of, best first.
 
     A slip is a letter added, lost, changed or swapped with its neighbour: one in a word of two to four letters
-    (``bp16``), two in up to eight, a quarter of the letters in longer ones. Case, dashes, and the order of the parts of
-    a name (``comm_overlap``) count for nothing.
+    (``bp16``), two in up to eight, a quarter of the letters in longer ones. Case, dashes, missing underscores
+    (``overlapComm``), and the order of the parts of a name (``comm_overlap``) count for nothing.
     """
     asked = _folded(word)
     allowed = _MAXIMUM.get(len(asked), max(2, len(asked) // 4))
@@ -29,6 +29,8 @@ def nearest(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
 def _distance(asked: str, candidate: str, allowed: int, word: str, name: str) -> float | None:
     if asked == candidate:
         return 0.0 if word == name else 0.1
+    if asked.replace("_", "") == candidate.replace("_", ""):
+        return 0.15
     if _parts(asked) == _parts(candidate):
         return 0.2
     found = slips(asked, candidate, allowed)

@@ -28,6 +28,12 @@ class Parameter:
     since: str = "0.9.0"
     changes: tuple[Event, ...] = ()
     """How its default moved from release to release."""
+    enum: tuple[object, ...] = ()
+    """The closed list of its values; empty when there is none."""
+    minimum: float | None = None
+    exclusive_minimum: float | None = None
+    maximum: float | None = None
+    exclusive_maximum: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
