@@ -17,6 +17,7 @@ from dsmigrate import __version__
 DEFAULT = "migrate"
 COMMANDS = {
     "migrate": "Convert DDP training scripts to the DeepSpeed engine (the default command).",
+    "check": "Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
 }
 INTERRUPTED = 130

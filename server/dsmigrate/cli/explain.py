@@ -36,7 +36,7 @@ def command(subject: str | None, target_version: str | None, form: str) -> int:
     elif form == "markdown":
         terminal.write_bytes(markdown.text(found, known).encode())
     elif isinstance(found, Overview) and found.codes:
-        terminal.show_codes(found.codes)
+        terminal.show_codes(found.codes, found.rules)
     else:
         terminal.show_markdown(markdown.text(found, known))
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from click.exceptions import Exit
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.text import Text
 from dsmigrate.codemod.model import Idea, Status
 from dsmigrate.report import text
 from dsmigrate.report.view import Report
+from dsmigrate.rules import Rule
 
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
@@ -56,12 +57,18 @@ def show_errors(report: Report) -> None:
                 )
 
 
-def show_codes(ideas: Sequence[Idea]) -> None:
-    """Print one line per code on stdout."""
+def show_lines(lines: Iterable[Text]) -> None:
+    """Print lines on stdout, never wrapped, so that ``file:line`` stays clickable and greppable."""
     console = Console(highlight=False, markup=False)
-    for idea in ideas:
-        line = Text.assemble((idea.code, "bold"), f"  {idea.kind.value:<9}  ", idea.title)
+    for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def show_codes(ideas: Sequence[Idea], rules: Sequence[Rule] = ()) -> None:
+    """Print one line per code on stdout: those of migrations, then those of rules."""
+    rows = [(idea.code, idea.kind.value, idea.title) for idea in ideas]
+    rows += [(rule.code, rule.severity.value, rule.summary) for rule in rules]
+    show_lines(Text.assemble((code, "bold"), f"  {kind:<9}  ", title) for code, kind, title in rows)
 
 
 def show_markdown(markdown: str) -> None:

@@ -1,7 +1,7 @@
 """``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
-docs/keys, and README.md shows a patch.
+docs/keys, those of the rules in docs/rules, and README.md shows a patch.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from dsmigrate.docs import keys
+from dsmigrate.docs import keys, rules
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
 from dsmigrate.migration.catalogue import every_idea
+from dsmigrate.rules import every_rule
 
 CODES = Path("docs") / "codes"
 KEYS = Path("docs") / "keys"
+RULES = Path("docs") / "rules"
 README = Path("README.md")
 
 
@@ -48,12 +50,13 @@ def generated(root: Path) -> dict[Path, str]:
     readme = root / README
     found = {root / CODES / name: text for name, text in pages(every_idea()).items()}
     found |= {root / KEYS / name: text for name, text in keys.pages(knowledge()).items()}
+    found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
     return found | ({readme: refreshed(readme.read_text(encoding="utf-8"))} if readme.is_file() else {})
 
 
 def stale(root: Path, wanted: dict[Path, str]) -> list[Path]:
     """Return the files that are missing, differ from what is wanted, or belong to nothing any more."""
-    there = [path for folder in (CODES, KEYS) for path in (root / folder).glob("*.md")]
+    there = [path for folder in (CODES, KEYS, RULES) for path in (root / folder).glob("*.md")]
     present = {path: path.read_text(encoding="utf-8") for path in (*there, *wanted) if path.is_file()}
     return sorted(path for path in wanted.keys() | present.keys() if wanted.get(path) != present.get(path))
 

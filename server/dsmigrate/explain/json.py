@@ -8,6 +8,7 @@ from typing import Any
 from dsmigrate.codemod.model import Idea
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.rules import Rule
 
 VERSION = 1
 Document = dict[str, Any]
@@ -18,6 +19,8 @@ def document(subject: Subject, known: Knowledge) -> Document:
     head: Document = {"version": VERSION, "deepspeed_version": known.version}
     if isinstance(subject, Idea):
         return {**head, "about": "code", **asdict(subject)}
+    if isinstance(subject, Rule):
+        return {**head, "about": "code", **_rule(subject)}
     if isinstance(subject, Key):
         members = [member.path for member in known.children(subject.path)]
         return {**head, "about": "key", **key(subject), "keys": members}
@@ -95,6 +98,20 @@ def parameter(found: Parameter) -> Document:
     }
 
 
+def _rule(rule: Rule) -> Document:
+    return {
+        "code": rule.code,
+        "kind": "rule",
+        "title": rule.name,
+        "summary": rule.summary,
+        "why": rule.why,
+        "severity": rule.severity.value,
+        "effect": rule.effect.value,
+        "source": ", ".join(rule.source),
+        "keys": list(rule.keys),
+    }
+
+
 def _event(event: Event) -> Document:
     sides = {"old": event.old, "new": event.new}
     return {
@@ -113,5 +130,6 @@ def _overview(subject: Overview, known: Knowledge) -> Document:
         "keys": [{"path": found.path, "section": found.is_section, "summary": found.summary} for found in subject.keys],
         "optimizers": [facts.name for facts in known.optimizers()] if subject.keys else [],
         "schedulers": [facts.name for facts in known.schedulers()] if subject.keys else [],
-        "codes": [{"code": idea.code, "kind": idea.kind.value, "title": idea.title} for idea in subject.codes],
+        "codes": [{"code": idea.code, "kind": idea.kind.value, "title": idea.title} for idea in subject.codes]
+        + [{"code": rule.code, "kind": "rule", "title": rule.name} for rule in subject.rules],
     }

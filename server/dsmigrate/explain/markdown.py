@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.model import Idea
-from dsmigrate.docs import keys
+from dsmigrate.docs import keys, rules
 from dsmigrate.docs.pages import page
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
+from dsmigrate.rules import Rule
 
 
 def text(subject: Subject, known: Knowledge) -> str:
     """Return the Markdown of a subject, without marks of generation."""
     if isinstance(subject, Idea):
         return page(subject).split("\n", 2)[2]
+    if isinstance(subject, Rule):
+        return rules.page(subject)
     if isinstance(subject, Key):
         return keys.key_text(subject, known)
     if isinstance(subject, TypeFacts):
@@ -24,8 +27,9 @@ def text(subject: Subject, known: Knowledge) -> str:
 
 def _overview(subject: Overview, known: Knowledge) -> str:
     if subject.codes:
-        rows = "\n".join(f"- `{idea.code}`: {idea.title}" for idea in subject.codes)
-        return f"# Codes\n\n{rows}\n"
+        rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
+        rows += [f"- `{rule.code}`: {rule.summary}" for rule in subject.rules]
+        return "# Codes\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]
     parts = [f"# Keys of ds_config.json in DeepSpeed {known.version}", "## Sections"]

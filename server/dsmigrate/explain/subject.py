@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dsmigrate.codemod.model import Idea
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.migration.catalogue import every_idea
+from dsmigrate.rules import Rule, every_rule
 
 CODES = "codes"
 _CODE = re.compile(r"(MG|DS|DF)?\d{3}", re.IGNORECASE)
@@ -39,9 +40,10 @@ class Overview:
 
     keys: tuple[Key, ...] = ()
     codes: tuple[Idea, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
 
-Subject = Idea | Key | TypeFacts | ParameterOf | Overview
+Subject = Idea | Rule | Key | TypeFacts | ParameterOf | Overview
 
 
 def find(word: str | None, known: Knowledge) -> Subject:
@@ -53,7 +55,7 @@ def find(word: str | None, known: Knowledge) -> Subject:
         return Overview(keys=known.children())
     asked = word.strip().strip("`\"'")
     if asked.lower() == CODES:
-        return Overview(codes=tuple(every_idea()))
+        return Overview(codes=tuple(every_idea()), rules=every_rule())
     if _CODE.fullmatch(asked):
         return _code(asked)
     found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
@@ -62,16 +64,21 @@ def find(word: str | None, known: Knowledge) -> Subject:
     return found
 
 
-def _code(asked: str) -> Idea:
-    spelled = f"MG{asked}" if asked.isdigit() else asked.upper()
-    codes = {idea.code: idea for idea in every_idea()}
-    if spelled in codes:
-        return codes[spelled]
-    near = difflib.get_close_matches(spelled, codes, n=3, cutoff=0.6)
-    hints = ", ".join(f"{code} ({codes[code].title})" for code in near)
+def _code(asked: str) -> Idea | Rule:
+    codes: dict[str, Idea | Rule] = {idea.code: idea for idea in every_idea()}
+    codes |= {rule.code: rule for rule in every_rule()}
+    for spelled in (asked.upper(), f"MG{asked}", f"DS{asked}"):
+        if spelled in codes:
+            return codes[spelled]
+    near = difflib.get_close_matches(asked.upper(), codes, n=3, cutoff=0.6)
+    hints = ", ".join(f"{code} ({_title(codes[code])})" for code in near)
     raise NothingToExplainError(
         f"there is no code {asked}" + (f"; near: {hints}" if hints else "; `dsmigrate explain codes` lists every code")
     )
+
+
+def _title(code: Idea | Rule) -> str:
+    return code.title if isinstance(code, Idea) else code.name
 
 
 def _key(asked: str, known: Knowledge) -> Key | None:

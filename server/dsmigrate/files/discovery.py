@@ -41,14 +41,15 @@ def discover(paths: Iterable[Path]) -> tuple[Found, ...]:
 def _walk(root: Path) -> Iterator[Found]:
     for folder, names, files in os.walk(root):
         here = Path(folder)
-        names[:] = sorted(name for name in names if not _skipped(here / name))
+        names[:] = sorted(name for name in names if not skipped(here / name))
         for name in sorted(files):
             file = here / name
             if name.endswith(".py") and not name.startswith(".") and not file.is_symlink():
                 yield Found(file, root)
 
 
-def _skipped(folder: Path) -> bool:
+def skipped(folder: Path) -> bool:
+    """Return whether a directory is passed over: hidden, an environment, a link, or in ``SKIPPED_DIRECTORIES``."""
     return (
         folder.name.startswith(".")
         or folder.name in SKIPPED_DIRECTORIES

@@ -192,7 +192,7 @@ class Context:
         if self.is_on(f"zero_optimization.{deprecated}"):
             return "cpu"
         value = self.value(f"zero_optimization.{section}.device")
-        return value if value in {"none", "cpu", "nvme"} and isinstance(value, str) else None
+        return value if isinstance(value, str) and value in {"none", "cpu", "nvme"} else None
 
     def finding(
         self,
@@ -305,7 +305,8 @@ class Context:
             entry = Entry(here, member, key, self._parameter(here))
             yield entry
             node = entry.node
-            if key is None or not (key.is_section or here in _PARAMS):
+            inner = key.is_section if key is not None else self.known.takes_any_name(path)
+            if not inner and here not in _PARAMS:
                 continue
             if isinstance(node, Object):
                 yield from self._entries(node, here)

@@ -98,13 +98,14 @@ class Facts:
     """What is known beside the file; None is unknown.
 
     ``world_size`` counts processes, ``gpu_memory`` bytes of one GPU, ``parameters`` elements of the model, ``hardware``
-    is a lower-case name such as ``v100``.
+    is a lower-case name such as ``v100``, ``before`` the release that one comes from.
     """
 
     world_size: int | None = None
     gpu_memory: int | None = None
     parameters: int | None = None
     hardware: str | None = None
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import difflib
 import functools
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from dsmigrate.settings.errors import SettingsError
@@ -19,31 +20,46 @@ else:
 OWN_FILE = "dsmigrate.toml"
 SHARED_FILE = "pyproject.toml"
 _TABLE = "tool.dsmigrate"
+CHECK = "check"
+"""The table inside of ours that ``settings.check`` reads."""
 
 
-def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
-    """Return the settings that hold in ``folder``, by name, and the file they come from.
+def find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
+    """Return our table that governs ``folder``, its file and the text of that; None when there is none.
 
     Upward from ``folder``, the first ``dsmigrate.toml``, or ``pyproject.toml`` with a ``[tool.dsmigrate]`` table,
-    counts; the former where both lie in one directory. Raises SettingsError with file and line for a file that is not
-    TOML, an unknown name, or a value that is not allowed.
+    counts; the former where both lie in one directory. Raises SettingsError for a file that is not TOML.
     """
-    return _settings_for(folder.resolve())
+    return _find_table(folder.resolve())
 
 
 @functools.cache
-def _settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
+def _find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
     for directory in (folder, *folder.parents):
         for name in (OWN_FILE, SHARED_FILE):
             file = directory / name
             if file.is_file():
                 found = _read(file)
                 if found is not None:
-                    return found, file
-    return {}, None
+                    return found[0], file, found[1]
+    return None
 
 
-def _read(file: Path) -> dict[str, Value] | None:
+def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
+    """Return the settings that hold in ``folder``, by name, and the file they come from.
+
+    See ``find_table`` for which file counts. Raises SettingsError with file and line for a file that is not TOML, an
+    unknown name, or a value that is not allowed.
+    """
+    found = find_table(folder)
+    if found is None:
+        return {}, None
+    table, file, text = found
+    own = {name: value for name, value in table.items() if name != CHECK}
+    return {_known(name, file, text): _value(name, value, file, text) for name, value in own.items()}, file
+
+
+def _read(file: Path) -> tuple[Mapping[str, object], str] | None:
     shared = file.name == SHARED_FILE
     try:
         text = file.read_text(encoding="utf-8")
@@ -60,7 +76,7 @@ def _read(file: Path) -> dict[str, Value] | None:
         return None
     if not isinstance(table, dict):
         raise SettingsError(f"{file}: {_TABLE} is not a table")
-    return {_known(name, file, text): _value(name, value, file, text) for name, value in table.items()}
+    return table, text
 
 
 def _known(name: str, file: Path, text: str) -> str:
@@ -68,17 +84,17 @@ def _known(name: str, file: Path, text: str) -> str:
         return name
     close = difflib.get_close_matches(name.replace("_", "-"), SETTINGS, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(SETTINGS)}"
-    raise SettingsError(f"{_place(name, file, text)}: unknown setting {name!r}; {hint}")
+    raise SettingsError(f"{place(name, file, text)}: unknown setting {name!r}; {hint}")
 
 
 def _value(name: str, value: object, file: Path, text: str) -> Value:
-    checked = SETTINGS[name].check(value, f"{_place(name, file, text)}: {name}")
+    checked = SETTINGS[name].check(value, f"{place(name, file, text)}: {name}")
     if name in {"config", "nvme-path"}:
         return str(file.parent / str(checked))
     return checked
 
 
-def _place(name: str, file: Path, text: str) -> str:
+def place(name: str, file: Path, text: str) -> str:
     """Return "file:line" of the key, or the file where the key is written in a way not looked for."""
     table = text.find(f"[{_TABLE}]") if file.name == SHARED_FILE else 0
     key = re.compile(rf"^[ \t]*(['\"]?){re.escape(name)}\1[ \t]*[=.]", re.MULTILINE)

@@ -14,8 +14,10 @@ from dsmigrate.rules.registry import rule
     "DS110",
     "removed-key",
     summary="A key that this release of DeepSpeed rejects, because the feature behind it is gone.",
-    why="DeepSpeed 0.19.7 and 0.19.8 refuse a config that still holds one of these keys, also with `enabled: false`. "
-    "Training does not start.",
+    why=(
+        "DeepSpeed 0.19.7 and 0.19.8 refuse a config that still holds one of these keys, also with `enabled: false`. "
+        "Training does not start."
+    ),
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(

@@ -1,0 +1,123 @@
+"""For which release and which consumer a config is, where nobody says so: what the files around it show."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsmigrate.document import Document, Scalar
+from dsmigrate.knowledge import Consumer, knowledge
+
+_PIN = re.compile(r"(?im)^[\s\"'\-]*deepspeed(?:\[[^\]]*\])?\s*[=~]=\s*[\"']?([0-9]+(?:\.[0-9]+)+)")
+_LOCKED = re.compile(r'(?im)^name\s*=\s*"deepspeed"\s*\n(?:.*\n)?version\s*=\s*"([0-9]+(?:\.[0-9]+)+)"')
+_PIPFILE = re.compile(r'"deepspeed":\s*\{[^}]*"version":\s*"==([0-9]+(?:\.[0-9]+)+)"')
+_PINNING = (
+    "requirements*.txt",
+    "requirements/*.txt",
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "environment*.y*ml",
+    "constraints*.txt",
+)
+_LOCKING = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
+_IMPORTS = {
+    Consumer.ACCELERATE: re.compile(r"(?m)^\s*(?:from|import)\s+accelerate\b"),
+    Consumer.TRANSFORMERS: re.compile(r"(?m)^\s*(?:from|import)\s+(?:transformers|trl|peft|llamafactory|swift)\b"),
+    Consumer.DEEPSPEED: re.compile(r"(?m)\bdeepspeed\s*\.\s*(?:initialize|init_distributed)\s*\("),
+}
+_LARGEST = 1 << 20
+_SCRIPTS = 40
+_UPWARD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What is taken, and why, in words that end a sentence: "DeepSpeed 0.16.4, pinned in requirements.txt"."""
+
+    value: str
+    why: str
+
+
+def release_for(folder: Path) -> Guess:
+    """Return the DeepSpeed release that a config in ``folder`` is for.
+
+    The one pinned nearest upward, else the one installed beside dsmigrate, else the newest that is known.
+    """
+    return _release_for(folder.resolve())
+
+
+@functools.cache
+def _release_for(folder: Path) -> Guess:
+    for directory in (folder, *folder.parents)[:_UPWARD]:
+        for file, pinned in _pins(directory):
+            if _known(pinned):
+                return Guess(pinned, f"pinned in {file.name}")
+        if (directory / ".git").exists():
+            break
+    try:
+        installed = importlib.metadata.version("deepspeed")
+    except importlib.metadata.PackageNotFoundError:
+        installed = ""
+    if installed and _known(installed):
+        return Guess(knowledge(installed).version, "installed here")
+    return Guess(knowledge().version, "the newest known")
+
+
+def consumer_for(document: Document, folder: Path | None) -> Guess:
+    """Return who reads a config, by what it holds and what the scripts around it import.
+
+    Without "auto" it is DeepSpeed itself. With it, the scripts decide between Accelerate and Transformers; without
+    scripts it is Transformers, which fills all that Accelerate does and more.
+    """
+    autos = any(isinstance(node, Scalar) and node.value() == "auto" for _, member, node in document.walk() if member)
+    if not autos:
+        return Guess(Consumer.DEEPSPEED.value, 'there is no "auto" in it')
+    found = _imports(folder) if folder is not None else frozenset()
+    if Consumer.TRANSFORMERS in found:
+        return Guess(Consumer.TRANSFORMERS.value, "scripts beside it import transformers")
+    if Consumer.ACCELERATE in found:
+        return Guess(Consumer.ACCELERATE.value, "scripts beside it import accelerate")
+    return Guess(Consumer.TRANSFORMERS.value, 'it holds "auto"')
+
+
+def _pins(directory: Path) -> Iterator[tuple[Path, str]]:
+    for patterns, expressions in ((_LOCKING, (_LOCKED, _PIPFILE)), (_PINNING, (_PIN,))):
+        for pattern in patterns:
+            for file in sorted(directory.glob(pattern)):
+                text = _text(file)
+                for expression in expressions:
+                    found = expression.search(text)
+                    if found:
+                        yield file, found[1]
+
+
+def _known(version: str) -> bool:
+    try:
+        knowledge(version)
+    except ValueError:
+        return False
+    return True
+
+
+@functools.cache
+def _imports(folder: Path) -> frozenset[Consumer]:
+    found: set[Consumer] = set()
+    scripts = [script for place in (folder, folder.resolve().parent) for script in sorted(place.glob("*.py"))]
+    for script in scripts[:_SCRIPTS]:
+        text = _text(script)
+        found |= {consumer for consumer, imported in _IMPORTS.items() if imported.search(text)}
+    return frozenset(found)
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > _LARGEST:
+            return ""
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

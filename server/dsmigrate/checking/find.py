@@ -1,0 +1,82 @@
+"""From the paths on a command line to the configs to check."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsmigrate.checking.recognise import SUFFIXES, is_config
+from dsmigrate.document import DocumentError, parse_bytes
+from dsmigrate.files.discovery import skipped
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
+from dsmigrate.settings.check import CheckSettings, check_settings_for
+
+SettingsFor = Callable[[Path], CheckSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file to check with the settings that hold for it."""
+
+    path: Path
+    settings: CheckSettings
+
+
+class NothingThereError(Exception):
+    """A path or pattern that leads to nothing; the message names it."""
+
+
+def find(paths: Sequence[str], settings_for: SettingsFor | None = None) -> tuple[Candidate, ...]:
+    """Return each file once: named files as they stand, directories searched for configs, patterns expanded.
+
+    In directories, files are recognised by their keys as well as by their names; hidden names, environments and
+    symlinks are passed over. Raises NothingThereError, and SettingsError for a settings file that is not usable.
+    """
+    look = settings_for or check_settings_for
+    seen: dict[str, Candidate] = {}
+    for given in paths:
+        for path in _expanded(given):
+            named = not path.is_dir()
+            for file in (path,) if named else _walk(path):
+                real = os.path.realpath(file)
+                settings = look(file.parent)
+                if real not in seen and (named or _is_wanted(file, settings)):
+                    seen[real] = Candidate(file, settings)
+    return tuple(seen.values())
+
+
+def _expanded(given: str) -> list[Path]:
+    path = Path(given)
+    if path.exists() or path.is_symlink():
+        return [path]
+    if glob.has_magic(given):
+        found = [Path(match) for match in sorted(glob.glob(given, recursive=True))]  # noqa: PTH207 - Path has no pattern from a root
+        if found:
+            return found
+        raise NothingThereError(f"{given}: the pattern matches no file")
+    raise NothingThereError(f"{given}: no such file or directory")
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(root):
+        here = Path(folder)
+        names[:] = sorted(name for name in names if not skipped(here / name))
+        for name in sorted(files):
+            file = here / name
+            if not name.startswith(".") and file.suffix.lower() in SUFFIXES and not file.is_symlink():
+                yield file
+
+
+def _is_wanted(file: Path, settings: CheckSettings) -> bool:
+    if any(settings.matches(file, pattern) for pattern in settings.exclude):
+        return False
+    if any(settings.matches(file, pattern) for pattern in settings.include):
+        return True
+    try:
+        return is_config(file.name, parse_bytes(read(file)))
+    except (SourceError, DocumentError):
+        return False

@@ -1,0 +1,44 @@
+"""For GitHub Actions: workflow commands that become annotations of the changed lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dsmigrate.checking.formats.places import span
+from dsmigrate.checking.job import Checked
+from dsmigrate.document import Encoding
+from dsmigrate.rules import Severity
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice", Severity.HINT: "notice"}
+
+
+def render(checked: Sequence[Checked]) -> str:
+    """Return a line per finding; lines and columns are one-based."""
+    return "".join(f"{line}\n" for line in _lines(checked))
+
+
+def _lines(checked: Sequence[Checked]) -> Iterator[str]:
+    for entry in checked:
+        if entry.document is None:
+            yield f"::error file={_property(entry.name)}::{_data(entry.error)}"
+            continue
+        for finding in entry.findings:
+            place = span(entry.document, finding.start, finding.end, Encoding.UTF32)
+            properties = {
+                "file": entry.name,
+                "line": str(place.start.line + 1),
+                "endLine": str(place.end.line + 1),
+                "title": f"{finding.code} ({finding.effect.value})",
+            }
+            if place.start.line == place.end.line:  # GitHub takes columns for ranges within a line alone
+                properties |= {"col": str(place.start.character + 1), "endColumn": str(place.end.character + 1)}
+            spelled = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+            yield f"::{_COMMANDS[finding.severity]} {spelled}::{_data(finding.message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,27 @@
+"""Places of findings as the formats count them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dsmigrate.document import Document, Encoding, Position
+
+DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Start and end of a range, zero-based, in the units that were asked for."""
+
+    start: Position
+    end: Position
+
+
+def span(document: Document, start: int, end: int, encoding: Encoding = Encoding.UTF16) -> Span:
+    """Return the range of two offsets as lines and characters."""
+    return Span(document.position(start, encoding), document.position(end, encoding))
+
+
+def url(code: str) -> str:
+    """Return the page of a rule."""
+    return f"{DOCS}/{code}.md"

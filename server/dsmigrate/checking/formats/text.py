@@ -1,0 +1,95 @@
+"""For people: each finding with the lines it is about, what DeepSpeed does, and what would mend it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from dsmigrate.checking.formats.places import span
+from dsmigrate.checking.job import Checked
+from dsmigrate.document import Document, Encoding
+from dsmigrate.rules import Finding, Severity
+
+_STYLES = {
+    Severity.ERROR: "bold red",
+    Severity.WARNING: "bold yellow",
+    Severity.INFO: "bold cyan",
+    Severity.HINT: "bold blue",
+}
+_WIDEST = 200
+
+
+def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[Text]:
+    """Yield the lines of the report."""
+    for entry in checked:
+        if entry.error:
+            yield Text.assemble((entry.name, "bold"), ": ", (entry.error, "bold red"))
+        for finding in entry.findings:
+            yield from _finding(entry, finding)
+    if statistics:
+        yield from _statistics(checked)
+    yield _summary(checked)
+
+
+def _finding(entry: Checked, finding: Finding) -> Iterator[Text]:
+    document = entry.document
+    assert document is not None  # noqa: S101 - a file with findings was read
+    place = span(document, finding.start, finding.end, Encoding.UTF32)
+    style = _STYLES[finding.severity]
+    yield Text.assemble(
+        (f"{entry.name}:{place.start.line + 1}:{place.start.character + 1}", "bold"),
+        ": ",
+        (finding.severity.value, style),
+        f"[{finding.code}] {finding.message}",
+    )
+    yield from _excerpt(document, finding.start, finding.end, style)
+    for other in finding.related:
+        at = span(document, other.start, other.end, Encoding.UTF32).start
+        yield Text(f"  line {at.line + 1}: {other.message}", "dim")
+    for fix in finding.fixes[:1]:
+        yield Text.assemble("  ", ("fix" if fix.safe else "fix (--unsafe-fixes)", "green"), f": {fix.title}")
+    yield Text()
+
+
+def _excerpt(document: Document, start: int, end: int, style: str) -> Iterator[Text]:
+    """Yield the line of a range with the range underlined; of a range over several lines, its first."""
+    first = document.position(start, Encoding.UTF32)
+    line_start, line_end = document.lines.line_range(first.line)
+    line = document.text[line_start:line_end].rstrip("\r\n")
+    if len(line) > _WIDEST:
+        return
+    number = f"{first.line + 1}"
+    shown = line.replace("\t", " ").replace("\ufeff", "")
+    lost = len(line) - len(line.replace("\ufeff", ""))
+    width = max(1, min(end, line_start + len(line)) - start)
+    yield Text.assemble((f"{number} | ", "dim"), shown)
+    yield Text.assemble((f"{' ' * len(number)} | ", "dim"), " " * (first.character - lost), ("^" * width, style))
+
+
+def _statistics(checked: Sequence[Checked]) -> Iterator[Text]:
+    counts = Counter(finding.code for entry in checked for finding in entry.findings)
+    for code, count in counts.most_common():
+        yield Text(f"{count:6}  {code}")
+
+
+def _summary(checked: Sequence[Checked]) -> Text:
+    counts = Counter(finding.severity for entry in checked for finding in entry.findings)
+    unread = sum(1 for entry in checked if entry.error)
+    parts = [f"{counts[severity]} {_plural(severity, counts[severity])}" for severity in Severity if counts[severity]]
+    parts += [f"{unread} unreadable"] if unread else []
+    files = f"{len(checked)} file" + ("s" if len(checked) != 1 else "")
+    mended = sum(len(entry.fixed) for entry in checked)
+    fixed = f"{mended} fixed, " if mended else ""
+    said = Text(f"{files}: {fixed}{', '.join(parts) or 'nothing to report'}")
+    if len(checked) == 1 and not checked[0].error:
+        entry = checked[0]
+        said.append(f" (DeepSpeed {entry.version}, {entry.why_version}; read by {entry.consumer.title}", "dim")
+        said.append(f", {entry.why_consumer})", "dim")
+    return said
+
+
+def _plural(severity: Severity, count: int) -> str:
+    word = "note" if severity is Severity.INFO else severity.value
+    return word if count == 1 else f"{word}s"

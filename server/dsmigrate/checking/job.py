@@ -1,0 +1,121 @@
+"""One config file, checked and, where asked for, mended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.suppression import visible
+from dsmigrate.document import Document, DocumentError, parse_bytes
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules import Facts, Finding, Fix, Settings, Severity, check
+from dsmigrate.rules.fixing import fix_all
+from dsmigrate.settings.check import CheckSettings
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """Whether fixes are applied, and the unsafe ones too."""
+
+    wanted: bool = False
+    unsafe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A file and what was found in it.
+
+    ``document`` is the text as it was read, or after mending; None when the file could not be read, which ``error``
+    explains. ``why_version`` and ``why_consumer`` say where these came from.
+    """
+
+    name: str
+    document: Document | None
+    findings: tuple[Finding, ...] = ()
+    version: str = ""
+    why_version: str = ""
+    consumer: Consumer = Consumer.DEEPSPEED
+    why_consumer: str = ""
+    original: str = ""
+    fixed: tuple[tuple[Finding, Fix], ...] = ()
+    error: str = ""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether mending changed the text."""
+        return self.document is not None and self.document.text != self.original
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst finding."""
+        order = list(Severity)
+        return min((finding.severity for finding in self.findings), key=order.index, default=None)
+
+
+def check_file(path: Path, settings: CheckSettings, mending: Mending | None = None) -> Checked:
+    """Check the file at ``path``; a file that cannot be read gives a Checked with an ``error``."""
+    try:
+        data = read(path)
+    except SourceError as error:
+        return Checked(str(path), None, error=error.message)
+    return check_bytes(str(path), data, path.parent, settings, mending)
+
+
+def check_bytes(
+    name: str, data: bytes, folder: Path | None, settings: CheckSettings, mending: Mending | None = None
+) -> Checked:
+    """Check the content of a file; ``folder`` is where evidence is looked for, None for text from nowhere."""
+    try:
+        document = parse_bytes(data)
+    except DocumentError as error:
+        return Checked(name, None, error=str(error))
+    release = settings.version, "as asked for"
+    if settings.version is None:
+        guess = release_for(folder or Path())
+        release = guess.value, guess.why
+    consumer, why = settings.consumer, "as asked for"
+    if consumer is None:
+        guess = consumer_for(document, folder)
+        consumer, why = Consumer(guess.value), guess.why
+    asked = Settings(
+        version=release[0],
+        consumer=consumer,
+        facts=facts(settings),
+        select=settings.select,
+        ignore=settings.ignored_in(Path(name)),
+    )
+    original = document.text
+    mending = mending or Mending()
+    applied: tuple[tuple[Finding, Fix], ...] = ()
+    if mending.wanted:
+        result = fix_all(document, lambda text: visible(text, check(text, asked)), unsafe=mending.unsafe)
+        document, applied, found = result.document, result.applied, list(result.left)
+    else:
+        found = visible(document, check(document, asked))
+    return Checked(
+        name=name,
+        document=document,
+        findings=tuple(found),
+        version=str(release[0]),
+        why_version=release[1],
+        consumer=consumer,
+        why_consumer=why,
+        original=original,
+        fixed=applied,
+    )
+
+
+def facts(settings: CheckSettings) -> Facts:
+    """Return what the settings say beside the file, in the units of the rules."""
+    memory = None if settings.gpu_memory is None else int(settings.gpu_memory * GIB)
+    return Facts(
+        world_size=settings.world_size,
+        gpu_memory=memory,
+        parameters=settings.parameters,
+        hardware=settings.hardware,
+    )

@@ -1,0 +1,87 @@
+"""Whether a file is a DeepSpeed config: by its name where that is plain, and by its keys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from dsmigrate.document import Document, Object
+from dsmigrate.knowledge import knowledge
+
+SUFFIXES = frozenset({".json", ".jsonc", ".hjson", ".json5"})
+_NAME = re.compile(
+    r"(^|[_\-. ])(ds|deepspeed|zero-?[0-3])([_\-. ]|config|conf|cfg|$)|deepspeed|^zero[_-]?[0-3]", re.IGNORECASE
+)
+_OTHERS = re.compile(
+    r"^(package(-lock)?|tsconfig|composer|manifest|settings|launch|tasks|.*\.schema)\.json$", re.IGNORECASE
+)
+STRONG = frozenset(
+    {
+        "zero_optimization",
+        "train_micro_batch_size_per_gpu",
+        "zero_allow_untested_optimizer",
+        "zero_force_ds_cpu_optimizer",
+        "steps_per_print",
+        "wall_clock_breakdown",
+        "flops_profiler",
+        "comms_logger",
+        "csv_monitor",
+        "torch_autocast",
+        "data_efficiency",
+        "activation_checkpointing",
+        "gradient_predivide_factor",
+        "prescale_gradients",
+        "communication_data_type",
+        "hybrid_engine",
+        "sparse_attention",
+        "compression_training",
+    }
+)
+"""Top-level keys that hardly anything but a DeepSpeed config has."""
+
+USUAL = frozenset({"train_batch_size", "gradient_accumulation_steps", "gradient_clipping"})
+"""Top-level keys that other configs have too, and that make one of DeepSpeed's together with any other key of it."""
+
+
+def is_config_name(name: str) -> bool:
+    """Return whether a file is called as configs are: ``ds_config.json``, ``zero3.json``, ``deepspeed.hjson``."""
+    path = PurePath(name)
+    return path.suffix.lower() in SUFFIXES and bool(_NAME.search(path.stem)) and not _OTHERS.match(path.name)
+
+
+def looks_like_config(document: Document) -> bool:
+    """Return whether a text has the keys of a DeepSpeed config.
+
+    One telling key is enough, or one that is usual and another one, or an ``fp16`` or ``bf16`` section that is an
+    object with ``enabled``. Text that is not an object, or that is a JSON Schema, is none.
+    """
+    root = document.root
+    if not isinstance(root, Object):
+        return False
+    names = {member.name for member in root if member.name is not None}
+    if "properties" in names and ("$schema" in names or "type" in names):
+        return False
+    if names & STRONG:
+        return True
+    known = names & {key.name for key in knowledge().children()}
+    switches = [document.node_at((section, "enabled")) for section in ("fp16", "bf16") if section in names]
+    return (len(known) > 1 and bool(known & USUAL)) or any(switch is not None for switch in switches)
+
+
+def is_config(name: str, document: Document) -> bool:
+    """Return whether a file found in a directory is to be checked.
+
+    One that is called like a config must have some key of DeepSpeed at its top level, or be too broken to tell; one
+    that is not, must look like a config.
+    """
+    if PurePath(name).suffix.lower() not in SUFFIXES or _OTHERS.match(PurePath(name).name):
+        return False
+    if looks_like_config(document):
+        return True
+    if not is_config_name(name):
+        return False
+    root = document.root
+    if not isinstance(root, Object):
+        return not document.is_readable
+    names = {member.name for member in root}
+    return bool(names & {key.name for key in knowledge().children()}) or not names

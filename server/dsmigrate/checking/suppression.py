@@ -1,0 +1,85 @@
+"""Findings that the file itself asks to leave out.
+
+Where the dialect has comments: ``// dsmigrate: ignore[DS401]`` at the end of a line, or alone on the line before, and
+``// dsmigrate: ignore-file[DS4]`` anywhere; without codes, all of them. In strict JSON, a key at the top level that
+DeepSpeed swallows: ``"_dsmigrate": {"ignore": ["DS401"], "ignore-at": {"zero_optimization.stage": ["DS4"]}}``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dsmigrate.document import Document, PathError, parse_path
+from dsmigrate.document.paths import Path
+from dsmigrate.rules import Finding
+
+KEY = "_dsmigrate"
+_COMMENT = re.compile(r"dsmigrate:\s*(ignore(?:-file)?)(?:\[([^\]]*)\])?")
+_EVERY = ("DS",)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressions:
+    """Beginnings of codes that are left out: in the file, on lines (counted from 0), at and below paths."""
+
+    everywhere: tuple[str, ...]
+    lines: dict[int, tuple[str, ...]]
+    paths: dict[Path, tuple[str, ...]]
+
+    def hides(self, finding: Finding, line: int) -> bool:
+        """Return whether a finding that starts on ``line`` is to be left out."""
+        codes = [*self.everywhere, *self.lines.get(line, ())]
+        for path, more in self.paths.items():
+            if finding.path[: len(path)] == path:
+                codes += more
+        return bool(codes) and finding.code.startswith(tuple(codes))
+
+
+def suppressions(document: Document) -> Suppressions:
+    """Return what a document asks to leave out."""
+    everywhere: list[str] = []
+    lines: dict[int, tuple[str, ...]] = {}
+    for start, end in document.comments:
+        found = _COMMENT.search(document.text[start:end])
+        if found is None:
+            continue
+        codes = _codes(found[2].split(",")) if found[2] is not None else _EVERY
+        if found[1] == "ignore-file":
+            everywhere += codes
+            continue
+        line = document.position(start).line
+        alone = not document.text[document.lines.line_range(line)[0] : start].strip()
+        lines[line + 1 if alone else line] = (*lines.get(line + 1 if alone else line, ()), *codes)
+    keyed, paths = _by_key(document)
+    return Suppressions((*everywhere, *keyed), lines, paths)
+
+
+def visible(document: Document, findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that the document does not ask to leave out."""
+    asked = suppressions(document)
+    return [finding for finding in findings if not asked.hides(finding, document.position(finding.start).line)]
+
+
+def _by_key(document: Document) -> tuple[tuple[str, ...], dict[Path, tuple[str, ...]]]:
+    node = document.node_at((KEY,))
+    asked = node.value() if node is not None else None
+    if not isinstance(asked, dict):
+        return (), {}
+    at = asked.get("ignore-at")
+    paths: dict[Path, tuple[str, ...]] = {}
+    for text, codes in at.items() if isinstance(at, dict) else ():
+        try:
+            paths[parse_path(str(text))] = _codes(codes)
+        except PathError:
+            continue
+    return _codes(asked.get("ignore")), paths
+
+
+def _codes(listed: object) -> tuple[str, ...]:
+    if isinstance(listed, str):
+        listed = listed.split(",")
+    if not isinstance(listed, list):
+        return ()
+    return tuple(code.strip() for code in listed if isinstance(code, str) and code.strip().startswith("DS"))

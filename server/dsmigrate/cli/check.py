@@ -1,0 +1,153 @@
+"""``dsmigrate check``: what is wrong, ignored, overridden or unwise in DeepSpeed configs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsmigrate.checking.find import NothingThereError, find
+from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
+from dsmigrate.files.diff import unified
+from dsmigrate.files.reading import STDIN, read_stdin
+from dsmigrate.files.text import SourceError
+from dsmigrate.files.writing import Write, WriteError, write_all
+from dsmigrate.rules import Severity
+from dsmigrate.settings.check import CheckSettings, check_settings_for, with_setting
+from dsmigrate.settings.errors import SettingsError
+
+STDIN_NAME = "<stdin>"
+_FORMATS = ("text", "json", "sarif", "github")
+
+
+@click.command("check", short_help="Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|GLOB|-...")
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option("--fix", is_flag=True, help="Apply safe fixes to the files.")
+@click.option("--unsafe-fixes", is_flag=True, help="Apply, or with --diff show, the fixes that are a guess as well.")
+@click.option("--diff", "show_diff", is_flag=True, help="Print what fixes would change and write nothing.")
+@click.option("--select", metavar="CODES", help="Check these rules alone: DS401,DS6.")
+@click.option("--ignore", metavar="CODES", help="Leave these rules out.")
+@click.option(
+    "--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION", help="DeepSpeed release."
+)
+@click.option("--before", metavar="VERSION", help="Release you come from: tells which defaults move.")
+@click.option("--consumer", metavar="NAME", help="Who reads the config: deepspeed, transformers, accelerate; or auto.")
+@click.option("--world-size", type=int, metavar="N", help="Number of processes.")
+@click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
+@click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
+@click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
+@click.option("--min-severity", type=click.Choice([severity.value for severity in Severity]), default="hint")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
+@click.option("--statistics", is_flag=True, help="Count findings by code.")
+def command(  # noqa: PLR0917 - click passes by name
+    paths: tuple[str, ...],
+    form: str,
+    fix: bool,  # noqa: FBT001
+    unsafe_fixes: bool,  # noqa: FBT001
+    show_diff: bool,  # noqa: FBT001
+    min_severity: str,
+    exit_zero: bool,  # noqa: FBT001
+    statistics: bool,  # noqa: FBT001
+    **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
+) -> int:
+    """Say what is wrong, ignored, overridden or unwise in DeepSpeed configs, and what DeepSpeed does about it.
+
+    Directories are searched for configs, by their keys as well as their names; `-` reads one from standard input.
+    Release and reader of a config are taken from what lies around it unless they are given. The settings may also
+    stand in pyproject.toml under [tool.dsmigrate.check] or in dsmigrate.toml; flags override them.
+    """
+    mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
+    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
+    try:
+        checked = _check(paths, given, mending)
+    except (SettingsError, NothingThereError) as error:
+        raise click.UsageError(str(error)) from None
+    checked = [_at_least(entry, Severity(min_severity)) for entry in checked]
+    problem = ""
+    if fix and not show_diff:
+        problem = _write(checked)
+    if show_diff:
+        _diff(checked)
+    elif not (fix and STDIN in paths):
+        _print(checked, form, statistics=statistics)
+    if fix and not show_diff and STDIN in paths:
+        from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
+
+        terminal.write_bytes("".join(entry.document.text for entry in checked if entry.document).encode())
+    if problem:
+        click.echo(f"Error: {problem}. Nothing was written", err=True)
+    return 2 if problem else _exit_code(checked, exit_zero=exit_zero)
+
+
+def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> list[Checked]:
+    def settings_for(folder: Path) -> CheckSettings:
+        settings = check_settings_for(folder)
+        for name, value in flags.items():
+            settings = with_setting(settings, name, value)
+        return settings
+
+    if STDIN in paths:
+        if len(paths) > 1:
+            raise click.UsageError("standard input (-) is a config of its own: give it alone")
+        try:
+            data = read_stdin()
+        except SourceError as error:
+            raise click.UsageError(f"standard input: {error.message}") from None
+        return [check_bytes(STDIN_NAME, data, Path(), settings_for(Path()), mending)]
+    found = find(paths, settings_for)
+    if not found:
+        raise click.UsageError(f"no DeepSpeed config in {', '.join(paths)}")
+    return [check_file(candidate.path, candidate.settings, mending) for candidate in found]
+
+
+def _at_least(entry: Checked, least: Severity) -> Checked:
+    order = list(Severity)
+    kept = tuple(found for found in entry.findings if order.index(found.severity) <= order.index(least))
+    return replace(entry, findings=kept)
+
+
+def _write(checked: Sequence[Checked]) -> str:
+    writes = [
+        Write(Path(entry.name), entry.document.text.encode(), entry.original.encode(), Path(entry.name).parent)
+        for entry in checked
+        if entry.is_changed and entry.document is not None and entry.name != STDIN_NAME
+    ]
+    try:
+        write_all(writes)
+    except WriteError as error:
+        return str(error)
+    return ""
+
+
+def _diff(checked: Sequence[Checked]) -> None:
+    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
+
+    terminal.show_patch(
+        [
+            unified(entry.original, entry.document.text, entry.name).encode()
+            for entry in checked
+            if entry.is_changed and entry.document is not None
+        ]
+    )
+
+
+def _print(checked: Sequence[Checked], form: str, *, statistics: bool) -> None:
+    from dsmigrate.checking.formats import github, sarif, text  # noqa: PLC0415 - each is used alone
+    from dsmigrate.checking.formats import json as json_format  # noqa: PLC0415
+    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
+
+    if form == "text":
+        terminal.show_lines(text.render(checked, statistics=statistics))
+        return
+    renderers = {"json": json_format.render, "sarif": sarif.render, "github": github.render}
+    terminal.write_bytes(renderers[form](checked).encode())
+
+
+def _exit_code(checked: Sequence[Checked], *, exit_zero: bool) -> int:
+    if any(entry.error for entry in checked):
+        return 2
+    return 0 if exit_zero or not any(entry.findings for entry in checked) else 1

@@ -1,0 +1,1 @@
+"""Rules about batch sizes, accumulation, and how gradients are reduced and reported."""

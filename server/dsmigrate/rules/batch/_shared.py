@@ -1,0 +1,109 @@
+"""The batch equation as DeepSpeed fills it in, and switches of this release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dsmigrate.knowledge import Consumer, Status
+from dsmigrate.rules.context import UNKNOWN, Context, Entry
+
+TOTAL = "train_batch_size"
+MICRO = "train_micro_batch_size_per_gpu"
+STEPS = "gradient_accumulation_steps"
+SEQUENCE = "sequence_parallel_size"
+DATA = "data_parallel_size"
+WRAPPED = frozenset({Consumer.TRANSFORMERS, Consumer.ACCELERATE})
+"""The consumers that hand the config through Accelerate's plugin."""
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The three batch keys; None is left out, UNKNOWN is filled by the consumer."""
+
+    total: Number | object | None
+    micro: Number | object | None
+    steps: Number | object | None
+
+    @property
+    def pinned(self) -> list[Number]:
+        """The micro-batch and the accumulation, as far as they are numbers."""
+        return [value for value in (self.micro, self.steps) if isinstance(value, (int, float))]
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether all three are numbers, so that only one number of ranks can fit."""
+        return isinstance(self.total, (int, float)) and len(self.pinned) == 2
+
+
+def batch(context: Context) -> Batch | None:
+    """Return the batch keys; None when one of them is no number above 0, which other rules tell, or is computed."""
+    if is_elastic(context):
+        return None
+    values: list[Number | object | None] = []
+    for path in (TOTAL, MICRO, STEPS):
+        value = context.value(path)
+        if value is None or value is UNKNOWN:
+            values.append(value)
+            continue
+        if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+            return None
+        values.append(value)
+    if values[2] is None and context.consumer in WRAPPED:
+        values[2] = 1  # Accelerate's plugin writes it before DeepSpeed could derive it
+    return Batch(*values)
+
+
+def is_elastic(context: Context) -> bool:
+    """Return whether elastic training computes the batch sizes, as releases before 0.19.7 do."""
+    key = context.known.key("elasticity.enabled")
+    return key is not None and key.status is Status.PRESENT and bool(context.is_on("elasticity.enabled"))
+
+
+def degree(context: Context, path: str) -> int | None:
+    """Return a positive whole number that the file gives, else None."""
+    value = context.value(path)
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def data_ranks(context: Context) -> Fraction | None:
+    """Return the world size of the batch equation: data-parallel ranks, a fraction where DeepSpeed divides so."""
+    sequence, data = degree(context, SEQUENCE), degree(context, DATA)
+    if sequence and data:
+        return Fraction(data)
+    if context.facts.world_size is None:
+        return None
+    return Fraction(context.facts.world_size, sequence or 1)
+
+
+def given(context: Context, path: str) -> Entry | None:
+    """Return the member that gives a key which this release reads; None for none."""
+    entry = context.entry(path)
+    reads = entry is not None and entry.key is not None and entry.key.status in {Status.PRESENT, Status.DEPRECATED}
+    return entry if reads else None
+
+
+def scatters(context: Context) -> bool | None:
+    """Return whether ZeRO reduces by reduce-scatter; None when unknown."""
+    return context.is_on("zero_optimization.reduce_scatter")
+
+
+def sums(context: Context) -> bool:
+    """Return whether gradients are summed over the ranks and not averaged."""
+    entry = given(context, "gradient_allreduce_op")
+    return entry is not None and str(context.value("gradient_allreduce_op")).lower() == "sum"
+
+
+def has_section(context: Context, path: str) -> bool:
+    """Return whether the file has a section that is not empty or null."""
+    return bool(context.raw(path))
+
+
+def text(value: object) -> str:
+    """Return a number as a message shows it: whole ones without a decimal point."""
+    if isinstance(value, Fraction):
+        return str(value.numerator) if value.denominator == 1 else f"{float(value):.4g}"
+    return str(int(value)) if isinstance(value, (bool, float)) and value == int(value) else str(value)

@@ -1,0 +1,66 @@
+"""DS206: accumulation that Accelerate's plugin sets to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS206",
+    "accumulation-left-out",
+    summary="Accelerate writes `gradient_accumulation_steps` 1 where the file leaves it out.",
+    why="Accelerate's plugin, which Transformers uses too, adds `gradient_accumulation_steps: 1` to a config "
+    "without the key, whatever the script or `--gradient_accumulation_steps` says. Accelerate then takes over the 1 "
+    'with a warning. With `train_batch_size` `"auto"`, Transformers multiplies by its own number, and DeepSpeed '
+    "stops unless that is 1.",
+    severity=Severity.INFO,
+    effect=Effect.OVERRIDDEN,
+    source=("accelerate/utils/dataclasses.py:DeepSpeedPlugin", "accelerate/accelerator.py:_prepare_deepspeed"),
+    consumers=WRAPPED,
+    keys=(STEPS,),
+    pains=(31,),
+    examples=(
+        Example(
+            '{«"train_micro_batch_size_per_gpu"»: "auto"}\n',
+            fixed='{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}\n',
+            consumer=Consumer.ACCELERATE,
+            accepted=None,  # Accelerate fills "auto"
+        ),
+        Example(
+            '{«"train_batch_size"»: "auto", "train_micro_batch_size_per_gpu": "auto"}\n',
+            fixed='{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", '
+            '"gradient_accumulation_steps": "auto"}\n',
+            consumer=Consumer.TRANSFORMERS,
+            accepted=None,  # Transformers fills "auto"
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}\n',
+            consumer=Consumer.ACCELERATE,
+            accepted=None,  # Accelerate fills "auto"
+        ),
+        Example('{"train_micro_batch_size_per_gpu": 4}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at the batch size of a config without accumulation; a missing batch size is told elsewhere."""
+    if context.document.member_at((STEPS,)) is not None:
+        return
+    where = next((path for path in (TOTAL, MICRO) if context.raw(path) not in {MISSING, None}), None)
+    if where is None:
+        return
+    pinned = context.raw(MICRO) not in {MISSING, None}
+    split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned
+    yield context.finding(
+        where,
+        f"`{STEPS}` is left out, so Accelerate writes 1 for DeepSpeed, whatever the script accumulates"
+        + (f'; `{TOTAL}` "auto" then fits only `--{STEPS} 1`' if split else ""),
+        part="key",
+        severity=Severity.WARNING if split else None,
+        fixes=[context.insert((STEPS,), "auto", f'Add `{STEPS}` "auto"', safe=False)],
+    )

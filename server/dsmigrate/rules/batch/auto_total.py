@@ -1,0 +1,56 @@
+"""DS204: Accelerate cannot fill `train_batch_size` without a micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.rules.batch._shared import MICRO, TOTAL
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS204",
+    "auto-total-without-micro-batch",
+    summary='Accelerate fills `train_batch_size` "auto" only where `train_micro_batch_size_per_gpu` is given.',
+    why="Accelerate computes the total from the micro-batch of the config, which it takes from the data loader "
+    'where the file says `"auto"`. Without that key it has nothing to put in place of `"auto"` and raises '
+    "`ValueError: train_batch_size not found in kwargs`.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=(
+        "accelerate/accelerator.py:_prepare_deepspeed",
+        "accelerate/utils/dataclasses.py:DeepSpeedPlugin.fill_match",
+    ),
+    consumers=(Consumer.ACCELERATE,),
+    keys=(TOTAL,),
+    examples=(
+        Example(
+            '{"train_batch_size": «"auto"», "zero_optimization": {"stage": 2}}\n',
+            fixed='{"train_batch_size": "auto", "zero_optimization": {"stage": 2}, '
+            '"train_micro_batch_size_per_gpu": "auto"}\n',
+            consumer=Consumer.ACCELERATE,
+            accepted=None,  # Accelerate fills "auto"
+        ),
+        Example(
+            '{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}\n',
+            consumer=Consumer.ACCELERATE,
+            accepted=None,  # Accelerate fills "auto"
+        ),
+        Example(
+            '{"train_batch_size": "auto"}\n',
+            consumer=Consumer.TRANSFORMERS,
+            accepted=None,  # Transformers fills it from its arguments
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding when the total is "auto" and no micro-batch stands beside it."""
+    if context.raw(TOTAL) == "auto" and context.raw(MICRO) in {MISSING, None}:
+        yield context.finding(
+            TOTAL,
+            f'Accelerate stops with a ValueError: it can fill "auto" only where `{MICRO}` is given as well',
+            fixes=[context.insert((MICRO,), "auto", f"Add `{MICRO}`", safe=True)],
+        )

@@ -1,0 +1,133 @@
+"""DS210: a total batch that the other batch keys, or the ranks, do not divide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dsmigrate.rules.batch._shared import (
+    MICRO,
+    SEQUENCE,
+    STEPS,
+    TOTAL,
+    Batch,
+    batch,
+    data_ranks,
+    degree,
+    text,
+)
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS210",
+    "batch-does-not-fit",
+    summary="`train_batch_size` is not micro-batch × accumulation × data-parallel ranks.",
+    why="`train_batch_size = train_micro_batch_size_per_gpu × gradient_accumulation_steps × world size` is asserted "
+    "when the config is read. A missing key is derived by floor division first, so a remainder fails here and a "
+    "total that is too small becomes `Micro batch size per gpu: 0`. The world size counts data-parallel ranks: all "
+    "processes, divided by `sequence_parallel_size`, unless an `mpu` or a pipeline grid says otherwise; it is 1 "
+    "without a launcher.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/config.py:_batch_assertion", "https://github.com/deepspeedai/DeepSpeed/issues/6914"),
+    keys=(TOTAL, MICRO, STEPS),
+    pains=(1, 2),
+    examples=(
+        Example(
+            """{
+  "train_batch_size": «30»,
+  "train_micro_batch_size_per_gpu": 4
+}
+""",
+            fixed="""{
+  "train_batch_size": 32,
+  "train_micro_batch_size_per_gpu": 4
+}
+""",
+        ),
+        Example(
+            '{"train_batch_size": «2», "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}\n',
+            fixed='{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}\n',
+        ),
+        Example(
+            '{"train_batch_size": «32», "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}\n',
+            fixed='{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}\n',
+            facts=Facts(world_size=8),
+        ),
+        Example(
+            '{"train_batch_size": «2»}\n',
+            fixed='{"train_batch_size": 4}\n',
+            facts=Facts(world_size=4),
+            accepted=None,  # takes four processes
+        ),
+        Example('{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}\n'),
+        Example('{"train_batch_size": 10, "train_micro_batch_size_per_gpu": 2.5}\n'),
+        Example(
+            '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "sequence_parallel_size": 2}\n',
+            facts=Facts(world_size=8),
+            accepted=None,  # takes eight processes
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding when the equation cannot hold: for the known ranks, or for any number of them."""
+    keys = batch(context)
+    if keys is None or not isinstance(keys.total, (int, float)):
+        return
+    product, total = Fraction(math.prod(keys.pinned)), Fraction(keys.total)
+    ranks = data_ranks(context)
+    if ranks is None:
+        if total * (degree(context, SEQUENCE) or 1) % product == 0:
+            return
+        message = _never(keys)
+    elif total == product * ranks if keys.is_pinned else total % (product * ranks) == 0:
+        return
+    else:
+        message = _not_here(keys, ranks)
+    yield context.finding(
+        TOTAL,
+        message,
+        fixes=_fixes(context, keys, product * (ranks or 1)),
+        related=[
+            (path, f"{path} is {text(value)}")
+            for path, value in ((MICRO, keys.micro), (STEPS, keys.steps))
+            if isinstance(value, (int, float)) and context.has(path)
+        ],
+    )
+
+
+def _never(keys: Batch) -> str:
+    parts = " × ".join(text(value) for value in keys.pinned)
+    return (
+        f"{_shown(keys.total)} is no multiple of {parts}, so no number of GPUs fits: "
+        "DeepSpeed needs total = micro-batch × accumulation × ranks"
+    )
+
+
+def _not_here(keys: Batch, ranks: Fraction) -> str:
+    count = f"{text(ranks)} rank{'' if ranks == 1 else 's'}"
+    if keys.is_pinned:
+        product = math.prod(keys.pinned)
+        fitting = Fraction(keys.total) / Fraction(product) if isinstance(keys.total, (int, float)) else ranks
+        only = f"; it fits {text(fitting)}" if fitting.denominator == 1 else ""
+        parts = " × ".join(text(value) for value in keys.pinned)
+        return f"{_shown(keys.total)} is not {parts} × {text(ranks)} = {text(product * ranks)} on {count}{only}"
+    parts = " × ".join([*(text(value) for value in keys.pinned), count])
+    return f"{_shown(keys.total)} cannot be divided by {parts}, and DeepSpeed does not round"
+
+
+def _fixes(context: Context, keys: Batch, unit: Fraction) -> list[Fix | None]:
+    if len(keys.pinned) == 2 and context.has(MICRO) and context.has(STEPS):
+        return [context.remove(TOTAL, f"Remove `{TOTAL}`, which follows from the other two", safe=False)]
+    if not isinstance(keys.total, (int, float)) or unit.denominator != 1:
+        return []
+    near = max(1, round(Fraction(keys.total) / unit)) * int(unit)
+    return [context.replace(TOTAL, near, f"Replace it by {near}", safe=False)]
+
+
+def _shown(value: object) -> str:
+    return f"`{TOTAL}` {text(value)}"

@@ -1,0 +1,82 @@
+"""DS200: neither batch size is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from dsmigrate.document import edits as editing
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED, is_elastic
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS200",
+    "missing-batch-size",
+    summary="Neither `train_batch_size` nor `train_micro_batch_size_per_gpu` is given.",
+    why="DeepSpeed derives the three batch keys from each other and needs one of these two; "
+    "`gradient_accumulation_steps` alone is not enough, and `null` counts as absent. Transformers and Accelerate fill "
+    'keys that say `"auto"`, but add none of the two, so that DeepSpeed stops there as well.',
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/config.py:_set_batch_related_parameters",),
+    keys=(TOTAL, MICRO, STEPS),
+    pains=(3,),
+    examples=(
+        Example(
+            '«{»"zero_optimization": {"stage": 2}}\n',
+            fixed='{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": 1}\n',
+        ),
+        Example(
+            '{«"gradient_accumulation_steps"»: 4}\n',
+            fixed='{"gradient_accumulation_steps": 4, "train_micro_batch_size_per_gpu": 1}\n',
+        ),
+        Example('{"train_batch_size": null, «"gradient_accumulation_steps"»: 4}\n', accepted=False),
+        Example(
+            '«{»"zero_optimization": {"stage": 2}}\n',
+            fixed='{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto", '
+            '"gradient_accumulation_steps": "auto"}\n',
+            consumer=Consumer.TRANSFORMERS,
+            accepted=None,  # "auto" is filled before DeepSpeed sees it
+        ),
+        Example('{"train_batch_size": 4}\n'),
+        Example('{"train_micro_batch_size_per_gpu": 1}\n'),
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 8, "micro_batch_sizes": [1, 2]}}\n',
+            version="0.18.0",
+            accepted=None,  # an older release
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield one finding when both batch sizes are absent or null."""
+    if context.root is None or is_elastic(context) or any(_says(context, path) for path in (TOTAL, MICRO)):
+        return
+    steps = context.entry(STEPS)
+    message = (
+        f"DeepSpeed stops with an AssertionError: `{STEPS}` is not enough without `{TOTAL}` or `{MICRO}`"
+        if steps is not None
+        else f"DeepSpeed stops with an AssertionError: neither `{TOTAL}` nor `{MICRO}` is given"
+    )
+    yield context.finding(steps or (), message, part="key", fixes=[_fix(context)])
+
+
+def _says(context: Context, path: str) -> bool:
+    """Return whether a key is there and not null; one that is being typed counts."""
+    return context.document.member_at((path,)) is not None and context.raw(path) is not None
+
+
+def _fix(context: Context) -> Fix | None:
+    if any(context.has(path) for path in (TOTAL, MICRO)):
+        return None
+    if context.consumer not in WRAPPED:
+        return context.insert((MICRO,), 1, f"Add `{MICRO}`", safe=False)
+    missing = [path for path in (MICRO, STEPS) if not context.has(path)]
+    return context.fix_all(
+        'Add the batch keys as "auto"',
+        [partial(editing.insert, path=(path,), value="auto") for path in missing],
+        safe=False,
+    )

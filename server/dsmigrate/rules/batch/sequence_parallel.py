@@ -1,0 +1,73 @@
+"""DS220: sequence-parallel sizes that break the batch arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS220",
+    "sequence-parallel-size",
+    summary="`sequence_parallel_size` that does not divide the number of ranks.",
+    why="The world size of the batch equation is the number of ranks divided by `sequence_parallel_size`, as a "
+    "float and unchecked: 0 is a `ZeroDivisionError`, a negative number makes the batch negative, 3 on 8 ranks "
+    "gives a world size of 2.667 and a fractional batch. With `data_parallel_size` beside it `initialize` builds a "
+    "device mesh, and the product has to be the number of ranks.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/config.py:DeepSpeedConfig", "deepspeed/__init__.py:initialize"),
+    since="0.15.0",
+    keys=(SEQUENCE, DATA),
+    examples=(
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": «0»}\n',
+            fixed='{"train_micro_batch_size_per_gpu": 1}\n',
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": «3»}\n',
+            facts=Facts(world_size=8),
+            accepted=None,  # takes eight processes
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": «2», "data_parallel_size": 2}\n',
+            facts=Facts(world_size=8),
+            accepted=False,
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 2, "data_parallel_size": 4}\n',
+            facts=Facts(world_size=8),
+            accepted=None,  # takes eight processes
+        ),
+        Example('{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 2}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for a size below 1, one that does not divide the ranks, or a mesh of another size."""
+    value, ranks = context.value(SEQUENCE), context.facts.world_size
+    if isinstance(value, (int, float)) and value <= 0:
+        yield context.finding(
+            SEQUENCE,
+            f"{value} ranks cannot share a sequence: DeepSpeed divides the number of ranks by it and fails",
+            fixes=[context.remove(SEQUENCE, f"Remove `{SEQUENCE}`", safe=False)],
+        )
+    size, data = degree(context, SEQUENCE), degree(context, DATA)
+    if size is None or ranks is None:
+        return
+    if data is not None and size * data != ranks:
+        yield context.finding(
+            SEQUENCE,
+            f"{size} × `{DATA}` {data} is {size * data}, but there are {ranks} ranks: the device mesh cannot be built",
+            related=[(DATA, f"{DATA} is {data}")],
+        )
+    elif data is None and ranks % size:
+        yield context.finding(
+            SEQUENCE,
+            f"{size} does not divide {ranks} ranks: DeepSpeed counts with a world size of {ranks / size:.4g}",
+            severity=Severity.WARNING,
+            effect=Effect.MISREAD,
+        )

@@ -1,0 +1,99 @@
+"""DS814: literal values that the Trainer compares with its own arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dsmigrate.document import Document, Path, TextEdit
+from dsmigrate.document.edits import replace
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules.consumer._shared import AUTO
+from dsmigrate.rules.context import Context, Entry, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS814",
+    "literal-must-match",
+    summary='Literal values that the Trainer compares with its arguments; "auto" takes them from there.',
+    why="For each of these keys the Trainer compares the value of the file with the argument it belongs to, and "
+    'raises "Please correct the following DeepSpeed config values that mismatch TrainingArguments values" if '
+    'one differs. With `"auto"` there is one place to change. Told once for a file, at the first of its values.',
+    severity=Severity.HINT,
+    effect=Effect.RISKY,
+    source=("transformers/integrations/deepspeed.py:HfTrainerDeepSpeedConfig.fill_match",),
+    consumers=(Consumer.TRANSFORMERS,),
+    keys=("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping"),
+    pains=(31,),
+    examples=(
+        Example(
+            """{
+  "train_micro_batch_size_per_gpu": «4»,
+  "gradient_clipping": 1.0,
+  "zero_optimization": {"stage": 2},
+  "optimizer": {"type": "AdamW", "params": {"lr": 5e-5}}
+}
+""",
+            fixed="""{
+  "train_micro_batch_size_per_gpu": "auto",
+  "gradient_clipping": "auto",
+  "zero_optimization": {"stage": 2},
+  "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}
+}
+""",
+            consumer=Consumer.TRANSFORMERS,
+            accepted=False,
+        ),
+        Example(
+            """{
+  "train_micro_batch_size_per_gpu": "auto",
+  "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000000},
+  "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": 0}}
+}
+""",
+            consumer=Consumer.TRANSFORMERS,
+            accepted=False,
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
+            consumer=Consumer.ACCELERATE,
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield one finding, at the first literal value that has to match."""
+    literals = [entry for entry in context.entries if _must_match(context, entry)]
+    if not literals:
+        return
+    first, *others = literals
+    auto = context.known.auto(first.path, context.consumer)
+    assert auto is not None  # noqa: S101 - it must match
+    more = f", and {len(others)} other values of this file theirs" if others else ""
+    yield context.finding(
+        first,
+        f'{shown(first.path)} must equal {auto.source}{more}, or the Trainer stops; "auto" takes the value from there',
+        related=[
+            (entry, other.source)
+            for entry in others
+            if (other := context.known.auto(entry.path, context.consumer)) is not None
+        ],
+        fixes=[
+            context.fix_all(
+                'Write "auto" for every value that has to match an argument',
+                [_to_auto(entry.path) for entry in literals],
+                safe=False,
+            )
+        ],
+    )
+
+
+def _to_auto(path: Path) -> Callable[[Document], tuple[TextEdit, ...]]:
+    return lambda document: replace(document, path, AUTO)
+
+
+def _must_match(context: Context, entry: Entry) -> bool:
+    if entry.node is None or entry.node.value() in (AUTO, None):
+        return False
+    auto = context.known.auto(entry.path, context.consumer)
+    return auto is not None and auto.must_match

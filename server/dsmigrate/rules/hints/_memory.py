@@ -1,0 +1,33 @@
+"""How many bytes the training state takes on one GPU, by DeepSpeed's own estimate."""
+
+from __future__ import annotations
+
+from dsmigrate.rules.model import Facts
+
+ROOM = 0.5
+"""The share of a GPU that the training state may take; activations and buffers need the rest."""
+
+
+def state_bytes(facts: Facts, stage: int) -> float | None:
+    """Return bytes of weights, gradients and Adam states on one GPU without offload; None without facts.
+
+    As ``estimate_zero2_model_states_mem_needs`` and its like for stage 3 have it: 2 bytes for a 16-bit weight, 16 for
+    gradient, master weight and Adam, sharded by stage; stage 1 keeps the gradients whole.
+    """
+    parameters, world = facts.parameters, facts.world_size
+    if not parameters or not world:
+        return None
+    whole = {0: 18.0, 1: 4.0, 2: 2.0, 3: 0.0}[stage]
+    return parameters * (whole + (18 - whole) / world)
+
+
+def fits(facts: Facts, stage: int) -> bool:
+    """Return whether the training state leaves enough room on one GPU; False without facts."""
+    needed = state_bytes(facts, stage)
+    return needed is not None and facts.gpu_memory is not None and needed <= ROOM * facts.gpu_memory
+
+
+def in_gigabytes(amount: float) -> str:
+    """Return bytes as text in GB, with one decimal below ten."""
+    gigabytes = amount / 1e9
+    return f"{gigabytes:.1f} GB" if gigabytes < 10 else f"{gigabytes:.0f} GB"

@@ -1,0 +1,189 @@
+"""Keys that no release knows: which there are, and what each may mean."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dsmigrate.document import Path
+from dsmigrate.knowledge import Consumer, Key, Status
+from dsmigrate.knowledge.near import nearest, slips
+from dsmigrate.rules.context import TYPED, Context, Entry
+from dsmigrate.rules.types._shared import is_shadowed, kinds_of
+
+HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
+APPLICATION = {Consumer.ACCELERATE: frozenset({"msamp"})}
+"""Top-level keys that a consumer reads itself."""
+_COMMENT = re.compile(
+    r"[_#$/%*;!-].*|.*(?:comment|readme|read_the_docs)s?_?|notes?|description|todo|help", re.IGNORECASE
+)
+_MANY = 3
+"""More sections than these have the name: it says nothing about where a key belongs."""
+_FAR = 8
+"""The length from which a name may be a slip of a key of another section."""
+
+
+class Slip(enum.Enum):
+    """How a wrong key came about."""
+
+    SPELLING = "spelling"
+    """A key of the same section, misspelt."""
+    PLACE = "place"
+    """The name of a key of another section."""
+    BOTH = "both"
+    """A misspelt key of another section."""
+    PART = "part"
+    """Some of the words of a key of the same section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What a wrong key may mean: the canonical path of a key, or of a parameter of the optimizer or scheduler."""
+
+    slip: Slip
+    path: str
+    exact: bool
+    """Whether only case, dashes, or underscores differ."""
+
+    @property
+    def target(self) -> Path:
+        """The path as a place in a file."""
+        return tuple(self.path.split("."))
+
+    @property
+    def name(self) -> str:
+        """The name of the key that is meant."""
+        return self.path.rpartition(".")[2]
+
+
+def is_comment(name: str) -> bool:
+    """Return whether a key is there to be read by people: ``_comment``, ``//``, ``$schema``."""
+    return _COMMENT.fullmatch(name) is not None
+
+
+def section_of(context: Context, path: Path) -> str:
+    """Return the canonical path of the section that holds a member; "" at the top."""
+    around = path[:-1]
+    if context.known.key(around) is None and around and context.known.takes_any_name(around[:-1]):
+        return f"{context.known.canonical(around[:-1])}.*"
+    return context.known.canonical(around) if around else ""
+
+
+def unknown(context: Context) -> Iterator[tuple[Entry, str]]:
+    """Yield the members that no release knows, each with its section; parameters and free names are none."""
+    for entry in context.entries:
+        around = entry.path[:-1]
+        if entry.key is not None or entry.is_parameter or context.known.takes_any_name(around):
+            continue
+        if is_gone(context, around) or is_shadowed(context, entry.path):
+            continue
+        if not around and entry.name in APPLICATION.get(context.consumer, ()):
+            continue
+        yield entry, section_of(context, entry.path)
+
+
+def is_gone(context: Context, path: Path) -> bool:
+    """Return whether a section, or one around it, is not there in this release: it is told of once, as a whole."""
+    keys = [context.known.key(path[:length]) for length in range(1, len(path) + 1)]
+    return any(key is not None and key.status not in HERE for key in keys)
+
+
+def refuses(context: Context, section: str) -> bool:
+    """Return whether DeepSpeed rejects a config for an unknown key of a section."""
+    return bool(section) and context.known.rejects_unknown_keys(section)
+
+
+def guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
+    """Return what a wrong key may mean, best first."""
+    name = entry.name
+    inside = _spellings(context, section)
+    slips = [Guess(Slip.SPELLING, inside[near], _folded(near) == _folded(name)) for near in nearest(name, inside)]
+    exact = [guess for guess in slips if guess.exact]
+    elsewhere = [Guess(Slip.PLACE, path, exact=True) for path in _elsewhere(context, entry, section)]
+    far = [] if slips or elsewhere else _far(context, entry, section)
+    part = [] if slips or elsewhere or far else _part(name, inside)
+    found = [*exact, *elsewhere, *slips, *far, *part]
+    return [guess for number, guess in enumerate(found) if guess.path not in {other.path for other in found[:number]}]
+
+
+def _spellings(context: Context, section: str) -> dict[str, str]:
+    children = [key for key in context.known.children(section) if key.status is not Status.REJECTED]
+    own = {key.name: key.path for key in children if key.name != "*"}
+    return {key.field: key.path for key in children if key.field} | own
+
+
+def _elsewhere(context: Context, entry: Entry, section: str) -> list[str]:
+    """Return the keys of that very name in other sections, the likeliest first."""
+    found = [path for path in context.known.ending_in(_folded(entry.name)) if "*" not in path and "[]" not in path]
+    found = [path for path in found if path.rpartition(".")[0] != section]
+    keys = [key for key in map(context.known.key, found) if key is not None and key.alias_of is None]
+    ranked = sorted(keys, key=lambda key: _rank(context, entry, section, key))
+    if len(keys) > _MANY or (len(keys) > 1 and "_" not in entry.name and not _is_near(context, section, keys)):
+        ranked = []
+    parameters = [] if section not in {*TYPED, ""} else _parameters(context, entry, section)
+    return [*parameters, *(key.path for key in ranked)]
+
+
+def _parameters(context: Context, entry: Entry, section: str) -> list[str]:
+    """Return the parameter of the type that the file names, for a key that stands beside ``params``."""
+    for kind in (section,) if section else TYPED:
+        facts = context.type_of("optimizer" if kind == "optimizer" else "scheduler")
+        if facts is not None and section and entry.name in facts.parameters:
+            return [f"{kind}.params.{entry.name}"]
+    return []
+
+
+def _rank(context: Context, entry: Entry, section: str, key: Key) -> tuple[bool, int, bool, int, str]:
+    node = entry.node
+    fits = not key.type or node is None or not kinds_of(node.value()).isdisjoint({*key.type, "null"}) or _is_auto(entry)
+    mine, its = section.split(".") if section else [], key.parent.split(".") if key.parent else []
+    shared = next((at for at, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), min(len(mine), len(its)))
+    there = not key.parent or context.has(key.parent)
+    return not fits, -shared, not there, key.path.count("."), key.path
+
+
+def _is_near(context: Context, section: str, keys: list[Key]) -> bool:
+    """Return whether one of the keys lives below the section, or in one that the file has."""
+    return any((section and key.path.startswith(f"{section}.")) or context.has(key.parent) for key in keys)
+
+
+def _is_auto(entry: Entry) -> bool:
+    return entry.node is not None and entry.node.value() == "auto"
+
+
+def _far(context: Context, entry: Entry, section: str) -> list[Guess]:
+    if len(entry.name) < _FAR:
+        return []
+    names: dict[str, str] = {}
+    for path in sorted(context.known.every_path(), key=lambda path: (path.count("."), path)):
+        key = context.known.key(path)
+        if key is not None and key.status in HERE and "*" not in path and "[]" not in path and key.parent != section:
+            names.setdefault(key.name, path)
+    close = [name for name in nearest(entry.name, names) if abs(len(name) - len(entry.name)) <= 2]
+    return [Guess(Slip.BOTH, names[name], exact=False) for name in close[:1] if _slips(entry.name, name) <= 2]
+
+
+def _slips(left: str, right: str) -> int:
+    found = slips(_folded(left), _folded(right), 2)
+    return 3 if found is None else found
+
+
+def _part(name: str, inside: dict[str, str]) -> list[Guess]:
+    """Return the keys that hold all words of a name of two or more, in their order."""
+    words = _folded(name).split("_")
+    if len(words) < 2:
+        return []
+    holding = [other for other in inside if _in_order(words, _folded(other).split("_"))]
+    return [Guess(Slip.PART, inside[other], exact=False) for other in sorted(holding, key=len)[:3]]
+
+
+def _in_order(words: Sequence[str], others: Sequence[str]) -> bool:
+    rest = iter(others)
+    return all(word in rest for word in words)
+
+
+def _folded(name: str) -> str:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return spaced.lower().replace("-", "_").replace(" ", "_")

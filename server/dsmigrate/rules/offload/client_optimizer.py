@@ -1,0 +1,61 @@
+"""DS555: offload with the optimizer left to the script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, ZERO, offloads_optimizer
+
+_FORCE = "zero_force_ds_cpu_optimizer"
+
+
+@rule(
+    "DS555",
+    "offload-client-optimizer",
+    summary="Optimizer offload in a file that leaves the optimizer to the script.",
+    why="With offload the engine raises `ZeRORuntimeException` for an optimizer object other than "
+    "`DeepSpeedCPUAdam` and "
+    "`DeepSpeedCPULion`, at every stage, unless `zero_force_ds_cpu_optimizer` is false. An `optimizer` section in "
+    "the file "
+    "becomes a CPU one by itself. Accelerate exchanges torch's Adam and AdamW.",
+    severity=Severity.INFO,
+    effect=Effect.RISKY,
+    source=("deepspeed/runtime/engine.py:_configure_optimizer", "https://github.com/deepspeedai/DeepSpeed/issues/7524"),
+    consumers=(Consumer.DEEPSPEED,),
+    keys=(_FORCE, OPTIMIZER_DEVICE),
+    pains=(10,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": «"cpu"»}}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"zero_force_ds_cpu_optimizer": false}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "zero_force_ds_cpu_optimizer": false, '
+            '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}\n'
+        ),
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}}\n'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at the device."""
+    if context.stage not in {1, 2, 3} or not offloads_optimizer(context):
+        return
+    if context.raw("optimizer") or context.is_on(_FORCE) is False:
+        return
+    where = OPTIMIZER_DEVICE if context.has(OPTIMIZER_DEVICE) else f"{ZERO}.cpu_offload"
+    yield context.finding(
+        where,
+        "without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam` or `DeepSpeedCPULion`",
+        fixes=[
+            context.insert((_FORCE,), False, "Allow other optimizers, which are slow", safe=False)
+            if not context.has(_FORCE)
+            else None
+        ],
+    )

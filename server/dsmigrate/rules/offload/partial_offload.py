@@ -1,0 +1,73 @@
+"""DS525: part of the optimizer on the GPU where that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge.wording import json_text
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import ZERO, given, offloads_optimizer
+
+_KEY = f"{ZERO}.offload_optimizer.ratio"
+_ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
+
+
+@rule(
+    "DS525",
+    "partial-offload",
+    summary="`offload_optimizer.ratio` below 1 outside stage 3, or with an optimizer other than DeepSpeed's CPU Adam.",
+    why="A ratio below 1 is a ValidationError at stage 0, 1 and 2, offloaded or not. At stage 3 the part on the GPU "
+    "is updated by a "
+    "copy of the optimizer that DeepSpeed makes of `DeepSpeedCPUAdam` only, which Adam and AdamW become without "
+    "`torch_adam`.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/zero/config.py:offload_ratio_check", "deepspeed/runtime/zero/stage3.py"),
+    keys=(_KEY,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": «0.5»}}}\n',
+            fixed='{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "zero_allow_untested_optimizer": true, "optimizer": {"type": "SGD", "params": '
+            '{"lr": 0.001}}, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": '
+            "«0.5»}}}\n",
+            fixed='{"train_batch_size": 1, "zero_allow_untested_optimizer": true, "optimizer": {"type": "SGD", '
+            '"params": '
+            '{"lr": 0.001}}, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.5}}}\n',
+        ),
+        Example('{"train_batch_size": 1, "zero_optimization": {"stage": 2, "offload_optimizer": {"ratio": 1.0}}}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at the ratio."""
+    ratio = context.number(_KEY)
+    if given(context, _KEY) is None or ratio is None or not 0 <= ratio < 1 or context.stage is None:
+        return
+    kind = context.type_of("optimizer")
+    if context.stage != 3:
+        told = f"{json_text(ratio)} is refused at stage {context.stage}: partial offload is for stage 3"
+    elif offloads_optimizer(context) and kind is not None and not _is_cpu_adam(context, kind.name):
+        told = f"partial offload needs DeepSpeed's CPU Adam, which `{kind.name}` is not here"
+    else:
+        return
+    safe = context.stage != 3 and not offloads_optimizer(context)
+    yield context.finding(_KEY, told, fixes=[context.remove(_KEY, f"Remove {shown(_KEY)}", safe=safe)])
+
+
+def _is_cpu_adam(context: Context, name: str) -> bool:
+    params = context.raw("optimizer.params")
+    torch = isinstance(params, dict) and bool(params.get("torch_adam"))
+    return name.lower() in {"adam", "adamw"} and not torch

@@ -1,0 +1,1 @@
+"""The optimizer section: which class it builds, and with which parameters."""

@@ -1,0 +1,96 @@
+"""DS630: a parameter of another class than the one that the type becomes here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.document import edits
+from dsmigrate.knowledge.wording import only_text
+from dsmigrate.rules.context import Context, Entry, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.optimizer._shared import class_name, optimizer, refusal
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import before, parameters, params_path
+
+_DROPPED_SINCE = "0.19.6"
+"""Since then `fp32_optimizer_states` is taken out of the parameters without offload too."""
+
+
+@rule(
+    "DS630",
+    "parameter-of-another-class",
+    summary="A parameter that the optimizer type has, but not the class it becomes in this config.",
+    why="The class behind a name depends on the rest of the config: Adam and AdamW become FusedAdam, DeepSpeedCPUAdam "
+    "under `offload_optimizer`, and the torch class with `torch_adam`; Adagrad and Lion change with offload as well. "
+    "Each takes other names, and a foreign one is a `TypeError` when the engine is built.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/engine.py:DeepSpeedEngine.get_optimizer_configuration",),
+    keys=("optimizer.params", "optimizer.type"),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, «"foreach"»: false}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"torch_adam": true, '
+            '«"bias_correction"»: true}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"torch_adam": true}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"optimizer": {"type": "Adam", "params": {"lr": 1e-4, «"set_grad_none"»: true}}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"optimizer": {"type": "Adam", "params": {"lr": 1e-4}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, '
+            '«"fp32_optimizer_states"»: true}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4}}}',
+        ),
+        Example('{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"amsgrad": false}}}'),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"torch_adam": true, "foreach": false}}}'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each parameter whose class is not built."""
+    facts = optimizer(context)
+    if facts is None:
+        return
+    for entry in parameters(context, "optimizer"):
+        parameter = facts.parameters.get(entry.name)
+        if parameter is None or entry.node is None:
+            continue
+        outcome = refusal(context, facts, parameter, entry.node.value())
+        if outcome is None:
+            continue
+        if outcome == "ignored" and not facts.takes_anything and before(context, _DROPPED_SINCE):
+            outcome = "TypeError"
+        ignored = outcome == "ignored"
+        does = "DeepSpeed drops it without a word" if ignored else f"the engine stops with a `{outcome}`"
+        yield context.finding(
+            entry,
+            f"{class_name(context, facts)}, which `{facts.name}` becomes here, does not take {shown(entry.name)}: "
+            f"{does}. {only_text(parameter.only_with.partition(';')[0]).rstrip('.')}",
+            part="key",
+            severity=Severity.INFO if ignored else None,
+            effect=Effect.IGNORED if ignored else None,
+            fixes=[
+                context.remove(entry, f"Remove {shown(entry.path)}", safe=ignored),
+                None if ignored else _torch(context, entry, parameter.only_with),
+            ],
+        )
+
+
+def _torch(context: Context, entry: Entry, needs: str) -> Fix | None:
+    """Return the fix that asks for torch's class, which takes the parameter."""
+    if not needs.startswith("`torch_adam` true;"):
+        return None
+    target = params_path("optimizer", "torch_adam")
+    if context.has(".".join(map(str, target))):
+        return context.replace(target, value=True, title="Use torch's class (`torch_adam`)", safe=False)
+    return context.fix(
+        "Use torch's class (`torch_adam`)", lambda path: edits.insert(context.document, path, True), target, safe=False
+    )

@@ -1,0 +1,87 @@
+"""DS600: an optimizer type that neither DeepSpeed nor torch has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import TypeFacts
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.typed import folded, is_here, nearest_names, one_of, written_type
+
+_OF_OTHERS = frozenset({"adan"})
+"""Optimizers of other packages whose names look like a slip of one of ours."""
+_ALSO_IN_TORCH = frozenset({"Muon"})
+"""Types that torch may have where DeepSpeed does not yet."""
+
+
+@rule(
+    "DS600",
+    "unknown-optimizer",
+    summary="An optimizer type that neither DeepSpeed nor `torch.optim` has under that name.",
+    why="DeepSpeed compares its own nine names in any case and looks everything else up in `torch.optim`, letter by "
+    "letter: `SGD` works, `sgd` does not. Names of other packages and of `TrainingArguments.optim` (`adamw_torch`, "
+    "`paged_adamw_8bit`) are unknown to it: their optimizers are built by the script. The engine stops with "
+    "`AssertionError: ... is not a supported DeepSpeed Optimizer`; reading the config alone does not tell.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._is_supported_optimizer",
+        "deepspeed/runtime/config.py:DEEPSPEED_OPTIMIZERS",
+    ),
+    keys=("optimizer.type",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"sgd"», "params": {"lr": 0.1}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"adamw_torch"», "params": {"weight_decay": 0}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"weight_decay": 0}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"Prodigy"», "params": {"lr": 1.0}}}',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": «"Lion"», "params": {"lr": 1e-4}}}',
+            version="0.10.3",
+            accepted=None,  # a verdict of another release
+        ),
+        Example('{"train_batch_size": 8, "optimizer": {"type": "ADAMW", "params": {"lr": 0.1}}}'),
+        Example('{"train_batch_size": 8, "optimizer": {"type": "RMSprop", "params": {"lr": 0.1}}}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for a type that the release cannot build."""
+    written = written_type(context, "optimizer")
+    if written is None or written in _ALSO_IN_TORCH:
+        return
+    facts = context.known.optimizer(written)
+    if facts is not None and is_here(facts, context):
+        return
+    if facts is not None:
+        if facts.until is None:
+            yield context.finding(
+                "optimizer.type",
+                f"DeepSpeed {context.known.version} does not know `{written}`, which came with {facts.since}: "
+                "the engine refuses to start",
+            )
+        return
+    likely = [] if folded(written) in _OF_OTHERS else _likely(context.known.optimizers(), written)
+    advice = f"; did you mean {one_of(likely)}?" if likely else "; build it in the script and leave this section out"
+    if likely and folded(likely[0]) == folded(written):
+        advice = f": names of `torch.optim` are taken letter by letter, write {one_of(likely[:1])}"
+    yield context.finding(
+        "optimizer.type",
+        f"neither DeepSpeed nor `torch.optim` has an optimizer `{written}`: the engine refuses to start{advice}",
+        fixes=[
+            context.replace("optimizer.type", name, f"Write `{name}`", safe=folded(name) == folded(written))
+            for name in likely
+        ],
+    )
+
+
+def _likely(types: tuple[TypeFacts, ...], written: str) -> list[str]:
+    return nearest_names(written, [facts.name for facts in types])

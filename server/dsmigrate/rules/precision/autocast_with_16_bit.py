@@ -1,0 +1,56 @@
+"""DS350: autocast over weights that are 16-bit already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import AUTOCAST, bf16_path, given, mode
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS350",
+    "autocast-with-16-bit-weights",
+    summary="`torch_autocast` together with `fp16` or `bf16`: the weights are 16-bit all the same.",
+    why="`torch_autocast` is the counterpart of the two modes: weights stay fp32 and torch picks the format of each "
+    "operation. With `fp16.enabled` or `bf16.enabled` the engine still converts the weights, so that autocast has "
+    "little left to do and the fp32 weights that it is chosen for are gone.",
+    severity=Severity.WARNING,
+    effect=Effect.OVERRIDDEN,
+    source=("deepspeed/runtime/torch_autocast.py:autocast_if_enabled", "deepspeed/runtime/engine.py:forward"),
+    keys=(AUTOCAST,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": true}, '
+            '"torch_autocast": {"enabled": «true», "dtype": "bfloat16"}}\n',
+            fixed='{"train_batch_size": 1, "bf16": {"enabled": false}, '
+            '"torch_autocast": {"enabled": true, "dtype": "bfloat16"}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": false}, '
+            '"torch_autocast": {"enabled": true, "dtype": "bfloat16"}}\n'
+        ),
+        Example('{"train_batch_size": 1, "bf16": {"enabled": true}, "torch_autocast": {"enabled": false}}\n'),
+        Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": "auto"}, '
+            '"torch_autocast": {"enabled": true, "dtype": "bf16"}}\n',
+            consumer=Consumer.TRANSFORMERS,
+            accepted=None,  # Transformers fills "auto"
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding when autocast and a 16-bit mode are on for certain."""
+    weights = mode(context)
+    if given(context, AUTOCAST) is None or not context.is_on(AUTOCAST) or weights not in {"fp16", "bf16"}:
+        return
+    switch = bf16_path(context, "enabled") if weights == "bf16" else ("fp16", "enabled")
+    yield context.finding(
+        AUTOCAST,
+        f"{shown(switch)} makes the weights {weights} all the same; autocast is meant for fp32 weights",
+        fixes=[context.replace(switch, False, f"Switch {weights} off", safe=False)],  # noqa: FBT003 - the value of the key
+        related=[(switch, f"{weights} is switched on here")],
+    )

@@ -1,0 +1,83 @@
+"""DS313: a first loss scale that is out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import given, scales
+from dsmigrate.rules.registry import rule
+
+_KEY = "fp16.initial_scale_power"
+_HIGH = 24
+"""Above the largest float16 (65504) by a factor of 256."""
+_INTEGER = 63
+"""The largest power of two that torch takes as an integer factor."""
+_FLOAT = 1023
+
+
+@rule(
+    "DS313",
+    "initial-scale-power",
+    summary="`fp16.initial_scale_power` starts the loss scale far outside the range of float16.",
+    why="Training starts at a loss scale of 2 to this power and halves it after overflows, so every power above "
+    "what the gradients bear costs a skipped step. Above 63 the scale is no 64-bit integer any more and the first "
+    "backward at ZeRO 1 to 3 raises `OverflowError` (above 1023 without ZeRO). Below 0 the scale shrinks gradients. "
+    "The default was 32 before 0.8.0 and is 16 now.",
+    severity=Severity.INFO,
+    effect=Effect.SLOW,
+    source=("deepspeed/runtime/precision_config.py:dynamic_loss_scale_args",),
+    keys=(_KEY,),
+    pains=(6,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": true, "initial_scale_power": «32»}, '
+            '"zero_optimization": {"stage": 1}}\n',
+            fixed='{"train_batch_size": 1, "fp16": {"enabled": true}, "zero_optimization": {"stage": 1}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": true, "initial_scale_power": «64»}, '
+            '"zero_optimization": {"stage": 3}}\n',
+            fixed='{"train_batch_size": 1, "fp16": {"enabled": true}, "zero_optimization": {"stage": 3}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": true, "initial_scale_power": «-3»}, '
+            '"zero_optimization": {"stage": 1}}\n',
+            fixed='{"train_batch_size": 1, "fp16": {"enabled": true}, "zero_optimization": {"stage": 1}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": true, "initial_scale_power": 20}, '
+            '"zero_optimization": {"stage": 1}}\n'
+        ),
+        Example('{"train_batch_size": 1, "fp16": {"enabled": false, "initial_scale_power": 1000}}\n'),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 8, "initial_scale_power": 100}, '
+            '"zero_optimization": {"stage": 1}}\n'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for a power below 0 or above 24, an error for one that cannot be multiplied with."""
+    power = context.number(_KEY)
+    if given(context, _KEY) is None or power is None or 0 <= power <= _HIGH or not scales(context):
+        return
+    severity, effect = None, None
+    default = context.known.default(_KEY)
+    if power < 0:
+        severity, effect = Severity.WARNING, Effect.RISKY
+        message = f"2 to the power of {power} shrinks the loss instead of scaling it up"
+    elif power > (_INTEGER if context.stage else _FLOAT) and context.stage is not None:
+        severity, effect = Severity.ERROR, Effect.CRASH
+        message = f"2 to the power of {power} is too large to multiply with: the first backward is an OverflowError"
+    else:
+        message = (
+            f"the first steps, up to {power - 16} or more, are skipped until the scale has come down from 2^{power}"
+        )
+    yield context.finding(
+        _KEY,
+        f"{message}; the default is {default}",
+        severity=severity,
+        effect=effect,
+        fixes=[context.remove(_KEY, f"Remove `{_KEY}`, for the default", safe=False)],
+    )

@@ -1,0 +1,50 @@
+"""DS320: low-precision master weights without ZeRO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import MASTERS, low_masters, master_path
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS320",
+    "master-weights-without-zero",
+    summary="Low-precision master weights or optimizer states at ZeRO stage 0.",
+    why="`fp16.fp16_master_weights_and_grads`, `bf16.bf16_master_weights_and_grads` and "
+    "`bf16.bf16_optimizer_states` concern the master copies that ZeRO keeps. DeepSpeed rejects them at stage 0 "
+    "while it reads the config, also when the mode of the section is off.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/config.py:_do_error_check",),
+    keys=MASTERS,
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": true, "bf16_master_weights_and_grads": «true»}}\n',
+            fixed='{"train_batch_size": 1, "bf16": {"enabled": true}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"fp16_master_weights_and_grads": «true»}}\n',
+            fixed='{"train_batch_size": 1, "fp16": {}}\n',
+        ),
+        Example('{"train_batch_size": 1, "bf16": {"enabled": true, "bf16_master_weights_and_grads": false}}\n'),
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true, '
+            '"bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}}\n'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each of the three switches at stage 0."""
+    if context.stage != 0:
+        return
+    for key in low_masters(context):
+        path = master_path(context, key)
+        yield context.finding(
+            path,
+            "DeepSpeed rejects this at ZeRO stage 0: there are no ZeRO master weights; it takes stage 1, 2 or 3",
+            fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
+        )

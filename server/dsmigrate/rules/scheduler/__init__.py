@@ -1,0 +1,1 @@
+"""The scheduler section: which schedule it builds, and with which parameters."""

@@ -1,0 +1,85 @@
+"""What a schedule takes, and when it can be built."""
+
+from __future__ import annotations
+
+from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.typed import before, built_type, given
+
+CHECKED_SINCE = {
+    "warmup_num_steps": "0.19.3",
+    "lr_range_test_step_size": "0.19.4",
+    "cycle_first_step_size": "0.19.4",
+    "cycle_second_step_size": "0.19.4",
+}
+"""Since when DeepSpeed's schedules look at a step count; torch's always do."""
+
+FIXED_PEAK = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest"})
+"""DeepSpeed's schedules with rates of their own, which never look at the optimizer's."""
+
+
+def schedule(context: Context) -> TypeFacts | None:
+    """Return the schedule type that the release builds for the file."""
+    return built_type(context, "scheduler")
+
+
+def is_checked(context: Context, name: str) -> bool:
+    """Return whether the release looks at the value of a step count."""
+    return not before(context, CHECKED_SINCE.get(name, context.known.version))
+
+
+def warms_up(facts: TypeFacts | None) -> bool:
+    """Return whether a schedule is one of the three with a warm-up."""
+    return facts is not None and "warmup_num_steps" in facts.parameters
+
+
+def steps(context: Context, name: str) -> int | float | None:
+    """Return a step count as the schedule will take it, its default included; None when it is open or no number."""
+    facts = schedule(context)
+    parameter = None if facts is None else facts.parameters.get(name)
+    if parameter is None:
+        return None
+    value = given(context, "scheduler").get(name, parameter.default)
+    if value is MISSING or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value
+
+
+def wraps_optimizer(context: Context) -> str | None:
+    """Return why the engine has no plain torch optimizer for a schedule of torch; None when it has one, or is open."""
+    if context.stage:
+        return f"ZeRO stage {context.stage}"
+    for key in ("fp16.enabled", "bf16.enabled"):
+        if context.is_on(key):
+            return key.split(".", maxsplit=1)[0]
+    return None
+
+
+WHOLE = frozenset({"warmup_num_steps", "lr_range_test_step_size", "T_0", "T_mult", "total_steps"})
+"""Step counts that must be an ``int`` for Python, 100.0 being none."""
+
+
+def peak(context: Context) -> object:
+    """Return the peak of a warm-up as the schedule takes it, MISSING when it depends on the script."""
+    facts = schedule(context)
+    parameter = None if facts is None else facts.parameters.get("warmup_max_lr")
+    if parameter is None:
+        return MISSING
+    value = given(context, "scheduler").get("warmup_max_lr", default_peak(context, parameter))
+    if value is None or value is MISSING:
+        return given(context, "optimizer").get("lr", MISSING)
+    return value
+
+
+def default_peak(context: Context, parameter: Parameter) -> object:
+    """Return the peak of a schedule that names none: a number, or MISSING for the optimizer's learning rate."""
+    default = parameter.default
+    for change in reversed(parameter.changes):
+        if before(context, change.version):
+            default = change.old
+    return default
+
+
+def cannot_be_written(facts: TypeFacts) -> bool:
+    """Return whether a schedule needs what no JSON value is: a function, or other schedules."""
+    return bool({"lr_lambda", "schedulers"} & set(facts.parameters))

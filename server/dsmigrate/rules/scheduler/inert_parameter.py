@@ -1,0 +1,101 @@
+"""DS790: a parameter of the schedule that does nothing beside the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsmigrate.knowledge import Parameter
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.scheduler._shared import schedule
+from dsmigrate.rules.typed import before, given, parameters
+
+_STAIRS_SINCE = "0.19.4"
+_CLAUSE = re.compile(r"`(?P<name>\w+)` (?:(?P<on>true)|above (?P<bound>\d+)|`(?P<text>\w+)`)")
+
+
+@rule(
+    "DS790",
+    "inert-scheduler-parameter",
+    summary="A parameter of the schedule that does nothing with the others as they are.",
+    why="The decay of OneCycle needs both `decay_step_size` and a rate, its momenta need `cycle_momentum`, `gamma` of "
+    "CyclicLR needs the mode `exp_range`. Before 0.19.4 OneCycle stores the stair counts and climbs smoothly.",
+    severity=Severity.INFO,
+    effect=Effect.IGNORED,
+    source=("deepspeed/runtime/lr_schedules.py:OneCycle",),
+    keys=("scheduler.params",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4, «"decay_lr_rate"»: 0.1}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4, "cycle_momentum": false, «"cycle_max_mom"»: 0.95}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4, "cycle_momentum": false}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4, «"cycle_first_stair_count"»: 5}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4}}}',
+            version="0.19.3",
+            accepted=None,  # a verdict of another release
+        ),
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
+            '"cycle_max_lr": 1e-4, "decay_lr_rate": 0.1, "decay_step_size": 100, "cycle_max_mom": 0.95}}}',
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each parameter whose condition is not met, unless it says nothing new anyway."""
+    facts = schedule(context)
+    if facts is None:
+        return
+    for entry in parameters(context, "scheduler"):
+        parameter = facts.parameters.get(entry.name)
+        if parameter is None or entry.node is None or entry.node.value() == parameter.default:
+            continue
+        reason = _unmet(context, parameter)
+        if entry.name.endswith("stair_count") and before(context, _STAIRS_SINCE):
+            reason = f"DeepSpeed {_STAIRS_SINCE} or later"
+        if reason is None and entry.name == "decay_step_size" and not _decays(given(context, "scheduler")):
+            reason = "`decay_lr_rate` or `decay_mom_rate`"
+        if reason is not None:
+            yield context.finding(
+                entry,
+                f"{shown(entry.name)} does nothing without {reason}",
+                part="key",
+                fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+                tags=[Tag.UNNECESSARY],
+            )
+
+
+def _decays(params: dict[str, object]) -> bool:
+    return bool(params.get("decay_lr_rate") or params.get("decay_mom_rate"))
+
+
+def _unmet(context: Context, parameter: Parameter) -> str | None:
+    """Return the first condition of ``Parameter.only_with`` that does not hold."""
+    params = given(context, "scheduler")
+    facts = schedule(context)
+    for clause in _CLAUSE.finditer(parameter.only_with):
+        other = None if facts is None else facts.parameters.get(clause["name"])
+        if other is None:
+            continue
+        value = params.get(clause["name"], other.default)
+        if clause["on"]:
+            met = bool(value)
+        elif clause["bound"]:
+            met = not isinstance(value, (int, float)) or value > float(clause["bound"])
+        else:
+            met = value == clause["text"]
+        if not met:
+            return clause[0]
+    return None

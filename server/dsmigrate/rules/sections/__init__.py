@@ -1,0 +1,1 @@
+"""DS90x to DS94x: monitors, profiling, checkpoints, data efficiency, autotuning and other sections."""

@@ -1,0 +1,43 @@
+"""DS930: `autotuning.enabled` in the config of a normal run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+_OFF = False
+
+
+@rule(
+    "DS930",
+    "autotuning-left-on",
+    summary="`autotuning.enabled` is true: outside the autotuner the run ends after a few steps, with exit code 0.",
+    why="The launcher does not look at the flag; it acts in the engine, which measures from `start_profile_step` to "
+    "`end_profile_step`, writes its metrics and calls `exit()`. That is meant for the experiments of `deepspeed "
+    "--autotuning`. `model_info.profile` ends the run even in the first forward pass.",
+    severity=Severity.WARNING,
+    effect=Effect.RISKY,
+    source=("deepspeed/runtime/engine.py:DeepSpeedEngine._autotuning_exit",),
+    keys=("autotuning.enabled", "autotuning.end_profile_step"),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"enabled": «true», "fast": false}}',
+            fixed='{"train_batch_size": 8, "autotuning": {"enabled": false, "fast": false}}',
+        ),
+        Example('{"train_batch_size": 8, "autotuning": {"enabled": false}}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for the flag that is on."""
+    if not context.has("autotuning.enabled") or not context.is_on("autotuning.enabled"):
+        return
+    last = context.number("autotuning.end_profile_step")
+    steps = f"after {int(last) + 1} steps" if last is not None else "after a few steps"
+    yield context.finding(
+        "autotuning.enabled",
+        f"Training ends {steps} with exit code 0, unless `deepspeed --autotuning` runs this config as an experiment",
+        fixes=[context.replace("autotuning.enabled", _OFF, "Switch it off", safe=False)],
+    )

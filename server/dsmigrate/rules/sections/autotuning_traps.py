@@ -1,0 +1,66 @@
+"""DS932: settings on which the autotuner fails, or chooses the slowest configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.document import Object
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+
+_METRICS = {
+    "flops": "the metrics file has no `flops`: KeyError; the floating-point rate is called `FLOPS_per_gpu`",
+    "latency": "the largest value wins, which is the slowest configuration",
+}
+
+
+@rule(
+    "DS932",
+    "autotuning-traps",
+    summary="Settings with which the autotuner crashes or searches for the wrong thing.",
+    why="The metric is looked up by name in each experiment's file, which has no `flops`, and the largest value "
+    "wins, also of `latency`. A `model_info` object makes the launcher skip the profiling job, whose activation "
+    "memory it then misses (TypeError). `num_tuning_micro_batch_sizes` divides.",
+    severity=Severity.WARNING,
+    effect=Effect.CRASH,
+    source=(
+        "deepspeed/autotuning/scheduler.py:ResourceManager.parse_results",
+        "deepspeed/autotuning/autotuner.py:Autotuner.model_info_profile_run",
+    ),
+    keys=("autotuning.metric", "autotuning.model_info", "autotuning.num_tuning_micro_batch_sizes"),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"metric": «"flops"», «"model_info"»: {"num_params": 1000000}}}',
+            fixed='{"train_batch_size": 8, "autotuning": {"metric": "FLOPS_per_gpu"}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"metric": «"latency"»}}',
+            fixed='{"train_batch_size": 8, "autotuning": {"metric": "throughput"}}',
+        ),
+        Example('{"train_batch_size": 8, "autotuning": {"metric": "throughput", "model_info": null}}'),
+        Example('{"train_batch_size": 8, "autotuning": {"model_info": {"profile": true}}}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each such setting."""
+    metric = context.raw("autotuning.metric")
+    if isinstance(metric, str) and metric in _METRICS:
+        better = "FLOPS_per_gpu" if metric == "flops" else "throughput"
+        yield context.finding(
+            "autotuning.metric",
+            f"With `{metric}` {_METRICS[metric]}",
+            effect=Effect.CRASH if metric == "flops" else Effect.MISREAD,
+            fixes=[context.replace("autotuning.metric", better, f"Write `{better}`", safe=False)],
+        )
+    info = context.entry("autotuning.model_info")
+    if info is not None and isinstance(info.node, Object) and not context.is_on("autotuning.model_info.profile"):
+        yield context.finding(
+            info,
+            "With this object, even empty, `deepspeed --autotuning` ends in a TypeError before the first experiment",
+            part="key",
+            fixes=[context.remove(info, "Remove `model_info`", safe=False)],
+        )
+    strides = "autotuning.num_tuning_micro_batch_sizes"
+    if context.has(strides) and context.number(strides) == 0:
+        yield context.finding(strides, "0 sizes are a division by zero in the launcher")

@@ -1,0 +1,74 @@
+"""What a string was probably meant to be, when it is a string only because Hjson found no other use for the text."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+
+from dsmigrate.document import Scalar, Style
+from dsmigrate.knowledge import Status
+from dsmigrate.rules.context import Context, Entry
+
+
+class Meant(enum.Enum):
+    """What stands in the place of a value."""
+
+    PLACEHOLDER = "placeholder"
+    """Something that a shell script or a template fills in: ``${BATCH}``, ``{{ batch }}``, ``CONFIG_BATCH_SIZE,``."""
+    LITERAL = "literal"
+    """``True``, ``None`` … without quotes: Python's spelling of true, false and null."""
+    NUMBER = "number"
+    """Digits that are no number of Hjson: ``.5``, ``1_000``, ``0x10``, ``1e-5f``."""
+    CONSTANT = "constant"
+    """``NaN`` and the infinities."""
+    RUNS_ON = "runs on"
+    """A string without quotes that took the comma, comment or bracket behind it."""
+
+
+LITERALS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
+_TEMPLATE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|%\([^)]*\)[sdifg]|\Z(?!)")
+_WHOLE = re.compile(r"<[A-Za-z][\w \-/.|]*>|@[A-Za-z_]\w*@|\$[A-Za-z_]\w*|__[A-Z][A-Z0-9_]*__|%[A-Z][A-Z0-9_]*%")
+_SHOUTED = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:TODO|FIXME|FILL[ _-]?ME|XXX)\b.*")
+_CONSTANT = re.compile(r"[-+]?(?:NaN|Infinity|nan|inf|Inf|NAN|INF)")
+_NUMBER = re.compile(r"[-+]?(?:0[xXbBoO][0-9a-fA-F_]+|(?:\d[\d_ ]*)?\.?\d[\d_]*\.?(?:[eE][-+]?\d+)?[fFkKmMgG]?[bB]?)")
+_PRODUCT = re.compile(r"\d[\d.e]*(?:\s*(?:\*\*?|\^|/)\s*\d[\d.e]*)+")
+_TAIL = re.compile(r"\s*(?:,\s*)?(?:(?:#|//).*|/\*.*\*/\s*,?|[,}\]][,}\] ]*)$")
+
+
+def meant(node: Scalar) -> Meant | None:
+    """Return what a string stands for; None for a string that is one, and for anything else."""
+    value = node.value()
+    if not isinstance(value, str):
+        return None
+    bare = node.style is Style.BARE
+    word = without_tail(value) if bare else value
+    if is_template(word) or (bare and _SHOUTED.fullmatch(word)):
+        return Meant.PLACEHOLDER
+    if not bare:
+        return None
+    if word != value:
+        return Meant.RUNS_ON
+    if _CONSTANT.fullmatch(word):
+        return Meant.CONSTANT
+    if word.lower() in LITERALS and word not in {"true", "false", "null"}:
+        return Meant.LITERAL
+    return Meant.NUMBER if _NUMBER.fullmatch(word) or _PRODUCT.fullmatch(word) else None
+
+
+def is_template(word: str) -> bool:
+    """Return whether a template or a shell would replace a part of ``word``."""
+    return _TEMPLATE.search(word) is not None or _WHOLE.fullmatch(word) is not None
+
+
+def without_tail(value: str) -> str:
+    """Return a string without quotes up to the comma, comment or bracket that it swallowed."""
+    return _TAIL.sub("", value).strip() if _TAIL.search(value) else value
+
+
+def strings(context: Context, wanted: Meant) -> Iterator[tuple[Entry, Scalar]]:
+    """Yield the members whose value is ``wanted``."""
+    for entry in context.entries:
+        gone = entry.key is not None and entry.key.status is Status.REJECTED
+        if not gone and isinstance(entry.node, Scalar) and meant(entry.node) is wanted:
+            yield entry, entry.node

@@ -1,0 +1,47 @@
+"""DS020: a placeholder that nobody filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.text._shared import Meant, strings
+from dsmigrate.rules.types._shared import judge, shown_value
+
+
+@rule(
+    "DS020",
+    "placeholder",
+    summary="A placeholder of a shell script or a template stands where a value belongs.",
+    why=(
+        "DeepSpeed fills in nothing: no environment variables, no templates. Hjson reads `CONFIG_BATCH_SIZE,` without"
+        " quotes as a string, comma included, so the file loads and fails later, or is misread. If a script writes the"
+        " real file, check that one."
+    ),
+    severity=Severity.WARNING,
+    effect=Effect.MISREAD,
+    source=("deepspeed/runtime/config.py:DeepSpeedConfig",),
+    examples=(
+        Example('{\n  "train_batch_size": «CONFIG_BATCH_SIZE,»\n  "steps_per_print": 10\n}\n', accepted=False),
+        Example('{"train_batch_size": 8, "gradient_clipping": «"${CLIP}"»}', accepted=False),
+        Example('{"train_batch_size": «"<fill>"»}', accepted=False),
+        Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": «"{{ project }}"»}}'),
+        Example('{"train_batch_size": 8, "wandb": {"enabled": false, "project": "LARGE_RUN", "group": "a<b"}}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each placeholder."""
+    for entry, node in strings(context, Meant.PLACEHOLDER):
+        verdict = judge(context, entry)
+        comes = "takes it as a string"
+        if verdict is not None:
+            comes = f"takes it as a string, where {verdict.wanted} belongs"
+        yield context.finding(
+            entry,
+            f"{shown_value(node.value())} is a placeholder that nobody filled in; for {shown(entry.path)} DeepSpeed"
+            f" {comes}",
+            severity=None if verdict is None else verdict.severity,
+            effect=None if verdict is None else verdict.effect,
+        )

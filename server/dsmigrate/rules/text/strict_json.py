@@ -1,0 +1,133 @@
+"""DS010: Hjson that DeepSpeed reads and a reader of strict JSON refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsmigrate.document import Breaks, Code, Problem, TextEdit
+from dsmigrate.document.spelling import spell_string
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.text._places import at
+from dsmigrate.rules.text._shared import without_tail
+
+_HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
+"""What Python's json takes after all, and what another rule tells."""
+
+
+@rule(
+    "DS010",
+    "not-strict-json",
+    summary="Legal Hjson, such as a comment or a trailing comma, that Transformers and Accelerate do not read.",
+    why=(
+        "DeepSpeed itself reads Hjson. Transformers and Accelerate open the same file with Python's `json`, and stop"
+        " with a `JSONDecodeError`, or with the misleading `Expected a string path to an existing deepspeed config`"
+        " when the text is handed over as a string."
+    ),
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("accelerate/utils/deepspeed.py:HfDeepSpeedConfig",),
+    consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
+    examples=(
+        Example(
+            '{\n  "train_batch_size": 8«,»\n}\n',
+            fixed='{\n  "train_batch_size": 8\n}\n',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{\n  «train_batch_size»: 8, «# per step»\n  "steps_per_print": 10\n}\n',
+            fixed='{\n  "train_batch_size": 8,\n  "steps_per_print": 10\n}\n',
+            consumer=Consumer.ACCELERATE,
+        ),
+        Example(
+            "{\n  \"train_batch_size\": 8,\n  \"wandb\": {«'project'»: «'run'»}\n}\n",
+            fixed='{\n  "train_batch_size": 8,\n  "wandb": {"project": "run"}\n}\n',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{\n  "zero_optimization": {\n    "offload_param": {\n      "device": «cpu»\n    }\n  },\n '
+            ' "train_batch_size": 8\n}\n',
+            fixed=(
+                '{\n  "zero_optimization": {\n    "offload_param": {\n      "device": "cpu"\n    }\n  },\n'
+                '  "train_batch_size": 8\n}\n'
+            ),
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_batch_size": 8«»\n"steps_per_print": 10}',
+            fixed='{"train_batch_size": 8,\n"steps_per_print": 10}',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example('{\n  "train_batch_size": 8, # DeepSpeed reads this\n}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each place that strict JSON does not have."""
+    for problem in context.document.problems:
+        if problem.breaks is Breaks.JSON and problem.code not in _HARMLESS:
+            yield at(
+                context,
+                problem.start,
+                problem.end,
+                f"{_what(problem)}; {context.consumer.title} does not read the file",
+                fixes=_fixes(context, problem),
+            )
+
+
+def _what(problem: Problem) -> str:
+    return re.sub(
+        r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$", "", problem.message
+    )
+
+
+def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
+    text, start, end = context.document.text, problem.start, problem.end
+    raw = text[start:end]
+    if problem.code is Code.TRAILING_COMMA:
+        yield Fix("Remove the comma", (TextEdit(start, end, ""),), safe=True)
+    elif problem.code is Code.MISSING_COMMA:
+        yield Fix("Add a comma", (TextEdit(start, end, ","),), safe=True)
+    elif problem.code is Code.BYTE_ORDER_MARK:
+        yield Fix("Remove the byte-order mark", (TextEdit(start, end, ""),), safe=True)
+    elif problem.code is Code.UNQUOTED_KEY:
+        yield Fix("Quote the key", (TextEdit(start, end, spell_string(raw)),), safe=True)
+    elif problem.code in {Code.SINGLE_QUOTES, Code.MULTILINE_STRING}:
+        value = _string(context, start)
+        if value is not None:
+            yield Fix("Write it in double quotes", (TextEdit(start, end, spell_string(value)),), safe=True)
+    elif problem.code is Code.QUOTELESS_STRING and without_tail(raw) == raw:
+        yield Fix("Quote the string", (TextEdit(start, end, spell_string(raw)),), safe=True)
+    elif problem.code is Code.NO_BRACES and context.root is not None:
+        root = context.root
+        edits = (
+            TextEdit(root.start, root.start, "{" + context.document.newline),
+            TextEdit(root.end, root.end, context.document.newline + "}"),
+        )
+        yield Fix("Put the config in braces", edits, safe=True)
+    elif problem.code is Code.COMMENT:
+        yield Fix("Remove the comment", (_comment(text, start, end),), safe=False)
+
+
+def _string(context: Context, start: int) -> str | None:
+    """Return the string, or the key, that starts at an offset."""
+    for _, member, node in context.document.walk():
+        if node is not None and node.start == start:
+            value = node.value()
+            return value if isinstance(value, str) else None
+        if member is not None and member.key is not None and member.key.start == start:
+            return member.key.name
+    return None
+
+
+def _comment(text: str, start: int, end: int) -> TextEdit:
+    """Return the edit that takes out a comment, with its line when it has one for itself."""
+    before = len(text[:start].rstrip(" \t"))
+    alone = before == 0 or text[before - 1] in "\r\n"
+    line_end = end + len(text[end:]) - len(text[end:].lstrip(" \t"))
+    ends = line_end == len(text) or text[line_end] in "\r\n"
+    if alone and ends:
+        return TextEdit(before, min(len(text), line_end + (2 if text.startswith("\r\n", line_end) else 1)), "")
+    return TextEdit(before if ends else start, end, "")

@@ -1,0 +1,81 @@
+"""DS130: a count or a size below what makes sense, where nothing checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.keys._shared import HERE
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.types._shared import is_shadowed, judge, shown_value
+
+_ONE = (
+    "aio.block_size",
+    "aio.queue_depth",
+    "aio.intra_op_parallelism",
+    "fp16.hysteresis",
+    "comet.samples_log_interval",
+    "checkpoint.writer.io_buffer_size",
+    "checkpoint.writer.io_multiplier",
+    "data_efficiency.data_sampling.num_epochs",
+    "autotuning.tuner_num_trials",
+    "autotuning.num_tuning_micro_batch_sizes",
+    "hybrid_engine.inference_tp_size",
+)
+_ZERO = (
+    "fp16.initial_scale_power",
+    "flops_profiler.profile_step",
+    "flops_profiler.top_modules",
+    "flops_profiler.recompute_fwd_factor",
+    "pipeline.activation_checkpoint_interval",
+    "activation_checkpointing.number_checkpoints",
+    "data_efficiency.data_sampling.num_workers",
+    "tensor_parallel.autotp_size",
+    "zero_optimization.stage3_module_granularity_threshold",
+    "zero_optimization.zenflow.full_warm_up_rounds",
+)
+_LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
+"""The least number that does something; batch sizes, clipping and printing have rules of their own."""
+
+
+@rule(
+    "DS130",
+    "unchecked-range",
+    summary="A count or a size that is zero or negative, where DeepSpeed does not check it.",
+    why="These keys have no range in DeepSpeed: the number is accepted, and the feature fails later or does nothing.",
+    severity=Severity.WARNING,
+    effect=Effect.RISKY,
+    source=("deepspeed/runtime/precision_config.py:DeepSpeedFP16Config", "deepspeed/profiling/config.py"),
+    keys=("fp16.hysteresis", "aio.queue_depth", "flops_profiler.profile_step"),
+    examples=(
+        Example('{"train_batch_size": 8, "aio": {"queue_depth": «0»}}'),
+        Example('{"train_batch_size": 8, "fp16": {"enabled": true, "hysteresis": «-1»}}'),
+        Example(
+            '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "module_depth": -1}, "fp16": {"hysteresis":'
+            " -1}}"
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each number below the least that does something."""
+    for entry in context.entries:
+        key, node = entry.key, entry.node
+        if key is None or node is None or key.status not in HERE or is_shadowed(context, entry.path):
+            continue
+        value, least = node.value(), _LEAST.get(key.path)
+        if (
+            judge(context, entry) is not None
+            or least is None
+            or isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or value >= least
+        ):
+            continue
+        switch = f"{key.parent}.enabled"
+        if context.known.key(switch) is not None and context.is_on(switch) is False:
+            continue
+        yield context.finding(
+            entry,
+            f"{shown(entry.path)} has to be {least} or more; DeepSpeed takes {shown_value(value)} without a check",
+        )

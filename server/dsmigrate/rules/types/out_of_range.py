@@ -1,0 +1,50 @@
+"""DS124: a number outside the range of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge.wording import range_text
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.types._shared import Kind, place, shown_value, verdicts
+
+
+@rule(
+    "DS124",
+    "out-of-range",
+    summary="A number outside the range that the key takes.",
+    why=(
+        "Pydantic sections check ranges when the config is read, and name the field in a `ValidationError`. Sections"
+        " that are read later, such as `expert_parallel`, check when they are used."
+    ),
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=(
+        "deepspeed/runtime/zero/config.py:DeepSpeedZeroConfig",
+        "deepspeed/runtime/precision_config.py:DeepSpeedFP16Config",
+    ),
+    keys=("zero_optimization.reduce_bucket_size", "zero_optimization.offload_optimizer.ratio", "fp16.loss_scale"),
+    pains=(6,),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": «0»}}', accepted=False
+        ),
+        Example('{"train_batch_size": 8, "fp16": {"enabled": true, "min_loss_scale": «0»}}', accepted=False),
+        Example('{"train_batch_size": 8, "expert_parallel": {"autoep_size": «0»}}'),
+        Example('{"train_batch_size": 8, "fp16": {"enabled": false, "min_loss_scale": 0}}'),
+        Example('{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each number that is too small or too large."""
+    for entry, key, node, verdict in verdicts(context, Kind.RANGE):
+        refused = verdict.effect is Effect.REJECTED
+        yield context.finding(
+            entry,
+            f"{place(entry)} has to be {range_text(key)}; DeepSpeed "
+            f"{'rejects' if refused else 'reads and does not check'} {shown_value(node.value())}",
+            severity=verdict.severity,
+            effect=verdict.effect,
+        )

@@ -1,0 +1,51 @@
+"""DS127: a switch that is no boolean, and counts as on for being something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.types._shared import Kind, as_boolean, place, shown_value, verdicts
+
+
+@rule(
+    "DS127",
+    "truthy-switch",
+    summary='A switch that nothing checks holds a string or a number: `"false"` counts as true.',
+    why=(
+        "DeepSpeed takes these switches as they are and asks Python whether they are true. Every string that is not "
+        'empty is, `"false"` and `"no"` included; null and 0 are not.'
+    ),
+    severity=Severity.WARNING,
+    effect=Effect.MISREAD,
+    source=("deepspeed/runtime/config_utils.py:get_scalar_param",),
+    keys=("prescale_gradients", "zero_allow_untested_optimizer", "activation_checkpointing.partition_activations"),
+    pains=(30,),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "dump_state": «"false"»}',
+            fixed='{"train_batch_size": 8, "dump_state": false}',
+        ),
+        Example('{"train_batch_size": 8, "dump_state": «"true"»}', fixed='{"train_batch_size": 8, "dump_state": true}'),
+        Example('{"train_batch_size": 8, "zero_force_ds_cpu_optimizer": «null»}'),
+        Example('{"train_batch_size": 8, "wall_clock_breakdown": «2»}'),
+        Example('{"train_batch_size": 8, "dump_state": 0, "memory_breakdown": null}'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each switch that is no boolean."""
+    for entry, _, node, _ in verdicts(context, Kind.TRUTHY):
+        value = node.value()
+        on = bool(value)
+        meant = as_boolean(value) if isinstance(value, str) else None
+        fix = None
+        if meant is not None:
+            fix = context.replace(entry, meant, f"Write `{str(meant).lower()}`", safe=meant is on)
+        yield context.finding(
+            entry,
+            f"{place(entry)} has to be true or false; {shown_value(value)} counts as {str(on).lower()}",
+            severity=Severity.INFO if meant is on else None,
+            fixes=[fix],
+        )

@@ -1,0 +1,1 @@
+"""ZeRO: stages, buckets, ZeRO++, ZenFlow, and the features that depend on the stage (DS4xx)."""

@@ -1,0 +1,78 @@
+"""DS472: two tensor-parallel sizes, or one in the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import given
+
+_SIZE = "tensor_parallel.autotp_size"
+_INNER = "tensor_parallel.tp.tp_size"
+
+
+@rule(
+    "DS472",
+    "tensor-parallel-size",
+    summary="`tensor_parallel.tp.tp_size` alone or unlike `autotp_size`, or a size that does not divide the ranks.",
+    why="`autotp_size` alone splits the model. Without it `tp.tp_size` does nothing and the model stays whole, "
+    "without a message; "
+    "beside one above 1 it must be 1 or the same number. The size has to divide the number of ranks.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=(
+        "deepspeed/runtime/engine.py:_apply_autotp_partitioning",
+        "deepspeed/utils/groups.py:_init_tp_mesh_device",
+    ),
+    keys=(_SIZE, _INNER),
+    examples=(
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "tensor_parallel": {"tp": {"tp_size": «2»}}}\n',
+            fixed='{"train_micro_batch_size_per_gpu": 1, "tensor_parallel": {"tp": {"tp_size": 2}, "autotp_size": '
+            "2}}\n",
+            accepted=None,  # two processes
+        ),
+        Example(
+            '{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": «2»}}}\n',
+            fixed='{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 4, "tp": {}}}\n',
+            accepted=None,  # four processes
+        ),
+        Example('{"train_batch_size": 6, "tensor_parallel": {"autotp_size": «4»}}\n', facts=Facts(world_size=6)),
+        Example(
+            '{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": 4}}}\n',
+            accepted=None,  # four processes
+        ),
+        Example('{"train_batch_size": 1, "tensor_parallel": {"tp": {"tp_size": 1}}}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at the inner size, or at one that does not fit the ranks."""
+    size, inner, world = context.number(_SIZE), context.number(_INNER), context.facts.world_size
+    if size is None:
+        return
+    if inner is not None and given(context, _INNER) is not None and inner != 1:
+        if size <= 1:
+            yield context.finding(
+                _INNER,
+                f"{inner} splits nothing: {shown(_SIZE)} decides, and it is {size}",
+                severity=Severity.WARNING,
+                effect=Effect.IGNORED,
+                fixes=[
+                    context.replace(_SIZE, inner, f"Set `autotp_size` to {inner}", safe=False)
+                    if context.has(_SIZE)
+                    else context.insert(
+                        ("tensor_parallel", "autotp_size"), inner, f"Set `autotp_size` to {inner}", safe=False
+                    )
+                ],
+            )
+        elif inner != size:
+            yield context.finding(
+                _INNER,
+                f"{inner} contradicts {shown(_SIZE)}, which is {size}",
+                fixes=[context.remove(_INNER, f"Remove {shown(_INNER)}", safe=False)],
+                related=[(_SIZE, "this size counts")],
+            )
+    if world is not None and size > 1 and world % size and given(context, _SIZE) is not None:
+        yield context.finding(_SIZE, f"{world} ranks cannot be cut into groups of {int(size)}")

@@ -1,0 +1,52 @@
+"""DS445: stage 3 without a way to write whole weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import STAGE, ZERO, section
+
+_KEY = f"{ZERO}.stage3_gather_16bit_weights_on_model_save"
+_OLD = f"{ZERO}.stage3_gather_fp16_weights_on_model_save"
+
+
+@rule(
+    "DS445",
+    "no-whole-weights",
+    summary="Stage 3 without `stage3_gather_16bit_weights_on_model_save`, which `save_16bit_model` needs.",
+    why="At stage 3 a state dict holds tensors of shape (0,). `engine.save_16bit_model()`, and with it the save "
+    "functions of "
+    "Transformers and Accelerate, gather the weights only if this key is on; otherwise they write nothing usable, "
+    "and the "
+    "weights have to be made from a checkpoint with `zero_to_fp32.py`. An explicit `false` is taken as meant.",
+    severity=Severity.HINT,
+    effect=Effect.RISKY,
+    source=("deepspeed/runtime/engine.py:save_16bit_model", "https://github.com/deepspeedai/DeepSpeed/issues/2413"),
+    keys=(_KEY,),
+    pains=(7,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": «3»}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": '
+            '{"stage": 3, "stage3_gather_16bit_weights_on_model_save": true}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 3, "gather_16bit_weights_on_model_save": false}}\n'
+        ),
+        Example('{"train_batch_size": 1, "zero_optimization": {"stage": 2}}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at stage 3 of a file that does not say whether to gather."""
+    if section(context, ZERO) is None or context.stage != 3 or context.has(_KEY) or context.has(_OLD):
+        return
+    target = (*context.path_of(ZERO), "stage3_gather_16bit_weights_on_model_save")
+    yield context.finding(
+        STAGE,
+        "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, which is false "
+        "unless set",
+        fixes=[context.insert(target, True, "Gather weights when a model is saved", safe=False)],
+    )

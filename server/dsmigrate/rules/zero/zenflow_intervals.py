@@ -1,0 +1,76 @@
+"""DS452: ZenFlow intervals that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.knowledge.wording import json_text
+from dsmigrate.rules.context import Context, shown
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import ZENFLOW, place, section
+
+_STRATEGY = f"{ZENFLOW}.select_strategy"
+_SELECT = f"{ZENFLOW}.select_interval"
+_UPDATE = f"{ZENFLOW}.update_interval"
+_HEAD = '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
+_OFFLOAD = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
+
+
+@rule(
+    "DS452",
+    "zenflow-intervals",
+    summary="`select_interval` that does not fit `select_strategy` or `update_interval` of ZenFlow.",
+    why="With the strategy `auto` the interval must be left out: a number raises a bare `Warning` as an exception. "
+    "With `step` "
+    "and `epoch` it must be a number. In steps it must not be below a numeric `update_interval`. The engine stops "
+    "otherwise.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/zenflow/engine.py:configure_zenflow",),
+    keys=(_SELECT, _STRATEGY, _UPDATE),
+    examples=(
+        Example(
+            _HEAD + _OFFLOAD + '"zenflow": {"select_interval": «4», "update_interval": 2}}}\n',
+            fixed=_HEAD + _OFFLOAD + '"zenflow": {"update_interval": 2}}}\n',
+        ),
+        Example(_HEAD + _OFFLOAD + '"zenflow": {"select_strategy": «"step"», "update_interval": 2}}}\n'),
+        Example(
+            _HEAD
+            + _OFFLOAD
+            + '"zenflow": {"select_strategy": "step", "select_interval": «2», "update_interval": 4}}}\n',
+            fixed=_HEAD
+            + _OFFLOAD
+            + '"zenflow": {"select_strategy": "step", "select_interval": 4, "update_interval": 4}}}\n',
+        ),
+        Example(
+            _HEAD + _OFFLOAD + '"zenflow": {"select_strategy": "step", "select_interval": 8, "update_interval": 4}}}\n'
+        ),
+        Example(
+            _HEAD + _OFFLOAD + '"zenflow": {"select_strategy": "epoch", "select_interval": 1, "update_interval": 4}}}\n'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at the interval, or at the strategy that asks for one."""
+    if section(context, ZENFLOW) is None:
+        return
+    strategy, interval, update = context.value(_STRATEGY), context.value(_SELECT), context.value(_UPDATE)
+    if strategy == "auto" and isinstance(interval, int):
+        yield context.finding(
+            _SELECT,
+            f"the strategy `auto` chooses the interval itself and refuses {json_text(interval)}",
+            fixes=[context.remove(_SELECT, f"Remove {shown(_SELECT)}", safe=False)],
+        )
+    elif strategy in {"step", "epoch"} and interval == "auto":
+        yield context.finding(
+            place(context, _SELECT, _STRATEGY),
+            f"the strategy `{strategy}` needs a number as `select_interval`",
+        )
+    elif strategy == "step" and isinstance(interval, int) and isinstance(update, int) and 0 != interval < update:
+        yield context.finding(
+            _SELECT,
+            f"{interval} is below the update interval {update}, which the engine refuses",
+            fixes=[context.replace(_SELECT, update, f"Use {update}", safe=False)],
+            related=[(_UPDATE, "the update interval")],
+        )

@@ -1,0 +1,61 @@
+"""DS456: switches that ZenFlow needs at stage 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.zero._shared import ZENFLOW, ZERO, section, switched_off, switched_on
+
+_OVERLAP = f"{ZERO}.overlap_comm"
+_SCATTER = f"{ZERO}.reduce_scatter"
+_OFFLOAD = f"{ZENFLOW}.offload"
+_HEAD = '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
+_CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
+
+
+@rule(
+    "DS456",
+    "zenflow-switches",
+    summary="ZenFlow at stage 1 or 2 without `reduce_scatter`, or its offload without `overlap_comm`.",
+    why="`zenflow.offload` asserts `overlap_comm`, which is off at stage 1 and 2 unless asked for. With "
+    "`reduce_scatter` false the "
+    "first backward fails with a TypeError about a missing argument.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=("deepspeed/runtime/zenflow/zenflow_stage_1_and_2.py:ZenFlowZeroOptimizer",),
+    keys=(_OFFLOAD, _OVERLAP, _SCATTER),
+    examples=(
+        Example(
+            _HEAD + _CPU + '"zenflow": {"update_interval": 1, "offload": «true»}}}\n',
+            fixed=_HEAD + _CPU + '"zenflow": {"update_interval": 1, "offload": true}, "overlap_comm": true}}\n',
+        ),
+        Example(
+            _HEAD + _CPU + '"reduce_scatter": «false», "zenflow": {"update_interval": 1}}}\n',
+            fixed=_HEAD + _CPU + '"zenflow": {"update_interval": 1}}}\n',
+        ),
+        Example(_HEAD + _CPU + '"overlap_comm": true, "zenflow": {"update_interval": 1, "offload": true}}}\n'),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each switch that is the wrong way."""
+    if section(context, ZENFLOW) is None or context.stage not in {1, 2}:
+        return
+    if switched_on(context, _OFFLOAD) is not None and not context.is_on(_OVERLAP):
+        where = context.path_of(_OVERLAP)
+        write = context.replace if context.has(_OVERLAP) else context.insert
+        yield context.finding(
+            _OFFLOAD,
+            f"true needs `{_OVERLAP}`, which is off at stage {context.stage} unless set",
+            fixes=[write(where, True, "Switch `overlap_comm` on", safe=False)],  # noqa: FBT003 - the value of the key
+        )
+    scatter = switched_off(context, _SCATTER)
+    if scatter is not None:
+        yield context.finding(
+            scatter,
+            "false makes ZenFlow fail in the first backward",
+            effect=Effect.CRASH,
+            fixes=[context.remove(scatter, f"Remove `{_SCATTER}`", safe=True)],
+        )

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.document import parse
+from dsmigrate.knowledge import knowledge
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "release"),
+    [
+        ("requirements.txt", "torch\ndeepspeed==0.14.5  # pinned\n", "0.14.5"),
+        ("requirements-train.txt", "deepspeed[autotuning]==0.16.4\n", "0.16.4"),
+        ("pyproject.toml", '[project]\ndependencies = [\n  "deepspeed==0.15.1",\n]\n', "0.15.1"),
+        ("uv.lock", '[[package]]\nname = "deepspeed"\nversion = "0.18.2"\n', "0.18.2"),
+        ("poetry.lock", '[[package]]\nname = "deepspeed"\nversion = "0.13.1"\ndescription = ""\n', "0.13.1"),
+        ("Pipfile.lock", '{"default": {"deepspeed": {"hashes": [], "version": "==0.12.3"}}}', "0.12.3"),
+        ("environment.yml", "dependencies:\n  - pip:\n    - deepspeed==0.10.0\n", "0.10.0"),
+    ],
+)
+def test_a_pin_says_the_release(tmp_path: Path, file: str, text: str, release: str) -> None:
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    inner = tmp_path / "configs" / "ds"
+    inner.mkdir(parents=True)
+    guess = release_for(inner)
+    assert (guess.value, guess.why) == (release, f"pinned in {file}")
+
+
+@pytest.mark.parametrize(
+    "text", ["deepspeed>=0.14\n", "deepspeed-kernels==0.1\n", "deepspeed==0.8.0\n", "mydeepspeed==0.14.0\n"]
+)
+def test_what_pins_nothing_known_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "requirements.txt").write_text(text, encoding="utf-8")
+    assert release_for(tmp_path).why in {"installed here", "the newest known"}
+
+
+def test_without_a_pin_it_is_what_is_installed_or_the_newest(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    guess = release_for(tmp_path)
+    assert guess.why in {"installed here", "the newest known"}
+    if guess.why == "the newest known":
+        assert guess.value == knowledge().version
+
+
+AUTO = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "script", "consumer"),
+    [
+        ('{"train_batch_size": 8}', "from transformers import Trainer\n", "deepspeed"),
+        (AUTO, "", "transformers"),
+        (AUTO, "from transformers import Trainer\n", "transformers"),
+        (AUTO, "from accelerate import Accelerator\n", "accelerate"),
+        (AUTO, "import accelerate, os\nfrom transformers import AutoModel\n", "transformers"),
+        ('{"optimizer": {"params": {"betas": ["auto"]}}, "steps_per_print": "automatic"}', "", "deepspeed"),
+    ],
+)
+def test_auto_and_scripts_say_who_reads_it(tmp_path: Path, text: str, script: str, consumer: str) -> None:
+    (tmp_path / "train.py").write_text(script, encoding="utf-8")
+    assert consumer_for(parse(text), tmp_path).value == consumer

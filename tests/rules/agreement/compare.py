@@ -1,0 +1,221 @@
+"""What the rules say beside what DeepSpeed says, and whose business every difference is."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dsmigrate.document import Object, parse
+from dsmigrate.knowledge import Knowledge, knowledge
+from dsmigrate.rules import Effect, Facts, Finding, Settings, Severity, check, every_rule
+
+from .case import Case
+from .judging import Answer, judge
+
+AGREED, UNJUDGED = "agreed", "cannot be judged here"
+MISSED = "rejected, and no rule says so"
+ELSEWHERE = "rejected, and the error is on another key"
+FALSE_ALARM = "accepted, and a rule says it is rejected"
+ONLY_STEP = "fails at the first step, and a rule says it is rejected"
+STEP_MISSED = "fails at the first step, and no rule says so"
+STEP_PASSES = "said to crash, and the first step passes"
+CRASHED = "the rules crashed"
+DISAGREEMENTS = (CRASHED, MISSED, ELSEWHERE, FALSE_ALARM)
+NOTES = (ONLY_STEP, STEP_MISSED, STEP_PASSES)
+"""Differences that do not count against the goal: the first step is trained on a tiny model."""
+WORD = re.compile(r"[A-Za-z_0-9]+")
+FAMILIES = (
+    ("keys", r"extra_forbidden|Extra inputs|has been removed|together$"),
+    ("text", r"Duplicate keys|HjsonDecodeError"),
+    ("batch", r"batch|[Gg]radient.accum|predivide|prescale|allreduce_op|communication_data"),
+    ("precision", r"fp16|bf16|bfloat16|[Mm]aster.?[Ww]eights|autocast|DtypeEnum|_dtype|loss_scale|precision"),
+    ("offload", r"[Oo]ffload|zenflow|nvme|aio"),
+    ("optimizer", r"optim|Optimizer|Adam|Lamb|Lion|Muon|AMSGrad|betas?|eps|weight_decay"),
+    ("scheduler", r"_lr|LR|schedul|cycle|warmup"),
+    ("zero", r"[Zz]e[Rr]O|zero_|reduce_scatter|allgather_bucket|[Ss]tage"),
+)
+"""The families of rules by words of DeepSpeed's errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case, both opinions of it, the outcome, and the family of rules that a difference is for."""
+
+    case: Case
+    answer: Answer
+    findings: tuple[Finding, ...]
+    outcome: str
+    family: str = ""
+    what: str = ""
+    """What differs, in words that are the same for cases of the same kind."""
+
+
+def examine(cases: Sequence[Case], *, deep: bool = True) -> list[Row]:
+    """Return a row per case; differences are judged again by fresh processes, which must say the same."""
+    rows = _rows(cases, judge(cases, deep=deep))
+    doubtful = [index for index, row in enumerate(rows) if row.outcome in {*DISAGREEMENTS, *NOTES}]
+    again = judge([rows[index].case for index in doubtful], deep=deep)
+    for index, answer in zip(doubtful, again, strict=True):
+        if answer != rows[index].answer:
+            unsteady = Answer("unjudged", answer.error or rows[index].answer.error, "the judge contradicts itself")
+            rows[index] = Row(rows[index].case, unsteady, rows[index].findings, UNJUDGED)
+    return _by_trial(rows, deep=deep)
+
+
+def settings(case: Case) -> Settings:
+    """Return what a case is checked for."""
+    return Settings(version=case.version, consumer=case.consumer, facts=Facts(world_size=case.world))
+
+
+def _rows(cases: Sequence[Case], answers: Sequence[Answer]) -> list[Row]:
+    return [row(case, answer) for case, answer in zip(cases, answers, strict=True)]
+
+
+def row(case: Case, answer: Answer) -> Row:
+    """Return what the rules make of a case beside DeepSpeed's answer."""
+    try:
+        findings = tuple(check(parse(case.written), settings(case)))
+    except Exception as problem:  # noqa: BLE001 - a crash is a result
+        frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if "/rules/" in frame.filename]
+        place = Path(frames[-1].filename)
+        told_here = f"{type(problem).__name__}: {problem} ({place.name}, line {frames[-1].lineno})"
+        return Row(case, answer, (), CRASHED, place.parent.name, told_here)
+    known = knowledge(case.version)
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    rejecting = [finding for finding in errors if finding.effect is Effect.REJECTED]
+    crashing = [finding for finding in findings if finding.effect is Effect.CRASH]
+    certain = [finding for finding in crashing if finding.severity is Severity.ERROR]
+    made = Row(case, answer, findings, AGREED)
+    if answer.verdict == "unjudged":
+        return replace(made, outcome=UNJUDGED, what=answer.reason)
+    if answer.refused:
+        if not errors:
+            return replace(made, outcome=MISSED, family=owner(case, answer.error), what=told(answer.error))
+        if not is_responsible(known, case, answer.error, errors):
+            return replace(made, outcome=ELSEWHERE, family=owner(case, answer.error), what=told(answer.error))
+        return made
+    if rejecting:
+        outcome = ONLY_STEP if answer.verdict == "step" else FALSE_ALARM
+        return replace(made, outcome=outcome, family=family(rejecting[0].code), what=title(rejecting[0]))
+    if answer.verdict == "step" and not (errors or crashing):
+        return replace(made, outcome=STEP_MISSED, family=owner(case, answer.error), what=told(answer.error))
+    if answer.verdict == "accepted" and certain:
+        return replace(made, outcome=STEP_PASSES, family=family(certain[0].code), what=title(certain[0]))
+    return made
+
+
+def is_responsible(known: Knowledge, case: Case, error: str, errors: Iterable[Finding]) -> bool:
+    """Return whether an error is on a planted key, or on one that DeepSpeed's own error names."""
+    planted = {known.canonical(path) for fault in case.planted for path in fault.paths}
+    planted |= {path for fault in case.planted for path in fault.paths}
+    named = set(WORD.findall(error))
+    for finding in errors:
+        path = ".".join(map(str, finding.path))
+        key = known.key(finding.path) if finding.path else None
+        names = {str(name) for name in finding.path[-1:]} or named_in(finding)
+        names |= {name for name in (key.name, key.field) if name} if key is not None else set()
+        if path in planted or known.canonical(path) in planted or names & named:
+            return True
+        if finding.code.startswith("DS0") and case.text is not None:
+            return True
+    return False
+
+
+def _by_trial(rows: Sequence[Row], *, deep: bool) -> list[Row]:
+    """Return the rows, with DeepSpeed asked again without the keys that carry errors.
+
+    An error elsewhere was right after all when taking its key away takes DeepSpeed's error away. With several faults
+    the error may be on one that DeepSpeed does not mind: then its error stays.
+    """
+    asked = [
+        index
+        for index, row in enumerate(rows)
+        if row.answer.refused
+        and _read(row.case) is not None
+        and (row.outcome == ELSEWHERE or (row.outcome == AGREED and len(row.case.planted) > 1))
+    ]
+    without = [replace(rows[index].case, config=taken_out(rows[index]), text=None) for index in asked]
+    done = list(rows)
+    for index, answer in zip(asked, judge(without, deep=deep), strict=True):
+        old = done[index]
+        stays = answer.error == old.answer.error
+        if old.outcome == ELSEWHERE and not stays:
+            done[index] = replace(old, outcome=AGREED, family="", what="")
+        elif old.outcome == AGREED and stays and not _points_at_nothing(old):
+            done[index] = replace(old, outcome=ELSEWHERE, family=owner(old.case, old.answer.error), what=told(old.answer.error))
+    return done
+
+
+def taken_out(row: Row) -> Any:
+    """Return the config without the keys that carry an error; for something in a list, without the list."""
+    config = copy.deepcopy(_read(row.case))
+    for finding in row.findings:
+        names = [*itertools.takewhile(lambda name: isinstance(name, str), finding.path)]
+        if finding.severity is Severity.ERROR and names:
+            place: Any = config
+            for name in names[:-1]:
+                place = place.get(name) if isinstance(place, dict) else None
+            if isinstance(place, dict):
+                place.pop(names[-1], None)
+    return config
+
+
+def _read(case: Case) -> Any:
+    """Return the config as data, None when its text is none."""
+    if case.text is None:
+        return case.config
+    root = parse(case.text).root
+    return root.value() if isinstance(root, Object) else None
+
+
+def _points_at_nothing(row: Row) -> bool:
+    """Return whether an error is about a key that is missing, or about the whole."""
+    for finding in row.findings:
+        if finding.severity is Severity.ERROR:
+            place: Any = row.case.config
+            for name in finding.path:
+                place = place.get(name) if isinstance(place, dict) and name in place else None
+            absent = named_in(finding) - set(row.case.config or ())
+            if place is None or not finding.path or absent & set(WORD.findall(row.answer.error)):
+                return True
+    return False
+
+
+def named_in(finding: Finding) -> set[str]:
+    """Return the keys that the message of a finding names."""
+    return {name for quoted in re.findall(r"`([^`]+)`", finding.message) for name in WORD.findall(quoted)}
+
+
+def owner(case: Case, error: str) -> str:
+    """Return the family of rules that DeepSpeed's error belongs to, or those of the faults of a case."""
+    by_error = next((family for family, pattern in FAMILIES if re.search(pattern, error)), "")
+    return by_error or "/".join(sorted({fault.family for fault in case.planted})) or "types"
+
+
+def family(code: str) -> str:
+    """Return the family of a rule: the folder it lies in."""
+    rule = next(rule for rule in every_rule() if rule.code == code)
+    return rule.check.__module__.split(".")[2]
+
+
+def title(finding: Finding) -> str:
+    """Return code and name of a finding's rule."""
+    return next(rule.title for rule in every_rule() if rule.code == finding.code)
+
+
+def told(error: str) -> str:
+    """Return an error without what differs from case to case."""
+    short = re.sub(r"(?<![A-Za-z_])-?\d[\d.e+]*", "#", error)
+    short = re.sub(r"\[type=.*|For further information.*", "", short)
+    return short[:140]
+
+
+def disagreements(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield what counts against the goal."""
+    return (row for row in rows if row.outcome in DISAGREEMENTS)
