@@ -91,7 +91,7 @@ class Record:
             entry.values, entry.ignore_case = plain, item.folded
 
     def hand_over(self, function: str, given: list[Item]) -> None:
-        """Note that parts of the config are given to a function that is not run; telling them to a log is no reading."""
+        """Note that parts of the config are given to a function that is not run; logs read nothing."""
         for item in given if LOGS.isdisjoint(function.split(".")) else ():
             if not item.made:
                 self.handed_over[function, item.path] = None
