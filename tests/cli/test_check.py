@@ -143,7 +143,9 @@ def test_settings_select_ignore_and_name_the_release(folder: Path, capsys: Captu
         '[check]\nselect = ["DS110"]\nper-file-ignores = {"ds_*.json" = ["DS1"]}\n', encoding="utf-8"
     )
     assert run(["check", "ds_config.json"]) == 0
-    (folder / "dsmigrate.toml").write_text('[check]\nselect = ["DS1"]\ndeepspeed-version = "0.19.6"\n', encoding="utf-8")
+    (folder / "dsmigrate.toml").write_text(
+        '[check]\nselect = ["DS1"]\ndeepspeed-version = "0.19.6"\n', encoding="utf-8"
+    )
     from dsmigrate.settings import toml  # noqa: PLC0415 - its cache is per process
 
     toml._find_table.cache_clear()
@@ -181,3 +183,12 @@ def test_a_read_only_file_is_not_written(folder: Path, capsys: Captured) -> None
     (folder / "ds_config.json").chmod(0o444)
     assert run(["check", "ds_config.json", "--fix", *SELECT]) == 2
     assert "Nothing was written" in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_is_printed(folder: Path, capsys: Captured) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    section = readme.split("## Checking a config\n", 1)[1]
+    config, shown = (section.split(f"```{kind}\n", 1)[1].split("```", 1)[0] for kind in ("json", "text"))
+    (folder / "ds_config.json").write_text(config, encoding="utf-8")
+    assert run(["check", "ds_config.json", "--deepspeed-version", "0.19.8"]) == 1
+    assert capsys.readouterr().out.startswith(shown)

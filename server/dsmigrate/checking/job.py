@@ -118,4 +118,5 @@ def facts(settings: CheckSettings) -> Facts:
         gpu_memory=memory,
         parameters=settings.parameters,
         hardware=settings.hardware,
+        before=settings.before,
     )

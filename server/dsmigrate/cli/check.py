@@ -40,7 +40,13 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
 @click.option("--hardware", metavar="NAME", help="GPU, such as v100.")
-@click.option("--min-severity", type=click.Choice([severity.value for severity in Severity]), default="hint")
+@click.option(
+    "--min-severity",
+    type=click.Choice([severity.value for severity in Severity]),
+    default="info",
+    show_default=True,
+    help="Least severity to report; hints are left to editors.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by code.")
 def command(  # noqa: PLR0917 - click passes by name

@@ -20,10 +20,11 @@ _DERIVED_NAMES = {
     "replacedBy": "replaced_by",
     "unknownKeys": "unknown_keys",
 }
+_LIMITS = ("enum", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum")
 _CONFIG_FILES = ("/config.py", "aio_config.py")
 """What DeepSpeedConfig is made of; other files take their keys out of a dictionary that it only carries."""
 
-FIELDS = frozenset({*_PLAIN, *_MACHINE, "declared", "since", "until", "unknown_keys", "absent_only"})
+FIELDS = frozenset({*_PLAIN, *_MACHINE, "declared", "since", "until", "unknown_keys", "absent_only", "enum_at_use"})
 
 
 def records(sources: Sources) -> dict[str, Records]:
@@ -73,7 +74,7 @@ def _record(prose: Table | None, derived: list[Table] | None) -> dict[str, Any]:
         raise FactsError(f"has unknown fields: {', '.join(sorted(unknown))}")
     if derived is None and not prose.get("declared"):
         raise FactsError("is documented, but no release knows it; say `declared = true` if it is read elsewhere")
-    spans = _declared(prose) if derived is None else [_completed(_renamed(span), prose) for span in derived]
+    spans = _declared(prose) if derived is None else _joined([_renamed(span) for span in derived], prose)
     if all(_gone(span) for span in spans):
         spans[0] |= {name: _listed(name, prose[name]) for name in _MACHINE if name in prose}
     return {"spans": spans, **{name: _listed(name, prose[name]) for name in _PLAIN if name in prose}}
@@ -86,6 +87,16 @@ def _declared(prose: Table) -> list[dict[str, Any]]:
     if prose.get("unknown_keys"):
         first["unknown_keys"] = prose["unknown_keys"]
     return [first, *([{"from": prose["until"], "absent": True}] if "until" in prose else [])]
+
+
+def _joined(derived: list[dict[str, Any]], prose: Table) -> list[dict[str, Any]]:
+    """Return the spans with the documentation filled in, except for limits that the code of some release states itself.
+
+    Where it states none in the others, these had none.
+    """
+    stated = {name for span in derived for name in _LIMITS if name in span}
+    fitting = {name: value for name, value in prose.items() if name not in stated}
+    return [_completed(span, prose if any(name in span for name in stated) else fitting) for span in derived]
 
 
 def _renamed(span: Table) -> dict[str, Any]:
@@ -110,7 +121,9 @@ def _completed(span: dict[str, Any], prose: Table) -> dict[str, Any]:
         done["validated"] = "elsewhere"
     if checked:
         done |= {"any_type": True} if "type" not in done else {}
-        done |= {"enum_at_use": True} if "enum" in prose and "enum" not in done else {}
+        done |= (
+            {"enum_at_use": True} if "enum" in prose and "enum" not in done and prose.get("enum_at_use", True) else {}
+        )
     for name in _MACHINE:
         if name not in prose or (name == "default" and done.get("default") is not None):
             continue
@@ -139,7 +152,7 @@ def _mark_sections(found: Mapping[str, Records]) -> None:
         holder.removesuffix(paths.ANY_ELEMENT) for _, path, _ in every(found) for holder in paths.ancestors(path)
     }
     for _, path, record in every(found):
-        if path in holders:
+        if path in holders or record.get("alias_of") in holders:
             record["section"] = True
     known = {path for _, path, _ in every(found)}
     missing = {holder for holder in holders if holder not in known and not holder.endswith(paths.ANY_NAME)}

@@ -113,13 +113,21 @@ class Context:
     def _by_key(self) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
         for entry in self.entries:
-            if entry.node is None:
+            if entry.node is None or self._is_passed_over(entry):
                 continue
             if entry.key is not None:
-                found[entry.key.path] = entry
+                found[entry.key.alias_of or entry.key.path] = entry
             elif entry.is_parameter:
                 found[".".join(map(str, entry.path))] = entry
         return found
+
+    def _is_passed_over(self, entry: Entry) -> bool:
+        """Return whether it stands in a section under its other name, while the section itself is there as well."""
+        section = self.known.key(entry.path[:1])
+        if section is None or section.alias_of is None:
+            return False
+        node = self.document.node_at((section.alias_of,))
+        return node is not None and node.value() is not None
 
     def entry(self, path: str) -> Entry | None:
         """Return the member that gives a key, in whatever spelling it is written; None when the file leaves it out."""
@@ -141,15 +149,14 @@ class Context:
         there is neither a value nor a default.
         """
         raw = self.raw(path)
-        key = self.known.key(path)
         if raw is MISSING:
             return self.known.default(path)
-        if raw == "auto" and key is not None:
-            effect = key.auto(self.consumer).effect
-            if effect is AutoEffect.FILLED:
+        if raw == "auto":
+            auto = self.known.auto(path, self.consumer)
+            if auto is not None and auto.effect is AutoEffect.FILLED:
                 return UNKNOWN
-            if effect is AutoEffect.DEFAULT:
-                return key.default
+            if auto is not None and auto.effect is AutoEffect.DEFAULT:
+                return self.known.default(path)
         return raw
 
     def number(self, path: str) -> int | float | None:

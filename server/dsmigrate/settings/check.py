@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from dsmigrate.knowledge import Consumer
 from dsmigrate.settings.errors import SettingsError
@@ -17,20 +18,6 @@ from dsmigrate.settings.toml import CHECK, find_table, place
 _CODES = re.compile(r"DS\d{0,3}")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtb]?)(?:i?b)?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
-NAMES = (
-    "deepspeed-version",
-    "before",
-    "consumer",
-    "world-size",
-    "gpu-memory",
-    "parameters",
-    "hardware",
-    "select",
-    "ignore",
-    "per-file-ignores",
-    "include",
-    "exclude",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +76,17 @@ def check_settings_for(folder: Path) -> CheckSettings:
 
 
 def with_setting(settings: CheckSettings, name: str, value: object, where: str = "--") -> CheckSettings:
-    """Return ``settings`` with one of ``NAMES`` set.
+    """Return ``settings`` with one setting changed.
 
     Raises SettingsError, which starts with ``where``, for a name or a value that is not allowed.
     """
     said = f"{where}{name}"
-    if name not in NAMES:
-        near = difflib.get_close_matches(name.replace("_", "-"), NAMES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(NAMES)}"
+    if name not in _PARSERS:
+        near = difflib.get_close_matches(name.replace("_", "-"), _PARSERS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(_PARSERS)}"
         raise SettingsError(f"{where}unknown setting {name!r}; {hint}")
-    if name in {"deepspeed-version", "before"}:
-        release = check_release(_text(value, said), said)
-        return replace(settings, version=release) if name == "deepspeed-version" else replace(settings, before=release)
-    if name == "consumer":
-        return replace(settings, consumer=_consumer(value, said))
-    if name == "world-size":
-        return replace(settings, world_size=_positive(value, said))
-    if name == "gpu-memory":
-        return replace(settings, gpu_memory=_number(value, said))
-    if name == "parameters":
-        return replace(settings, parameters=_size(value, said))
-    if name == "hardware":
-        return replace(settings, hardware=_text(value, said).lower())
-    if name == "per-file-ignores":
-        return replace(settings, per_file_ignores=_per_file(value, said))
-    listed = _list(value, said)
-    if name == "include":
-        return replace(settings, include=listed)
-    if name == "exclude":
-        return replace(settings, exclude=listed)
-    for code in listed:
-        if not _CODES.fullmatch(code):
-            raise SettingsError(f"{said}: {code!r} is no code of a rule, nor the beginning of one (DS4)")
-    return replace(settings, select=listed) if name == "select" else replace(settings, ignore=listed)
+    field, parse = _PARSERS[name]
+    return replace(settings, **{field: parse(value, said)})
 
 
 def _text(value: object, said: str) -> str:
@@ -172,3 +137,32 @@ def _per_file(value: object, said: str) -> tuple[tuple[str, tuple[str, ...]], ..
     if not isinstance(value, Mapping):
         raise SettingsError(f"{said} {value!r} is not a table of globs with codes")
     return tuple((str(glob), _list(codes, f"{said}.{glob}")) for glob, codes in value.items())
+
+
+def _release(value: object, said: str) -> str:
+    return check_release(_text(value, said), said)
+
+
+def _codes(value: object, said: str) -> tuple[str, ...]:
+    listed = _list(value, said)
+    for code in listed:
+        if not _CODES.fullmatch(code):
+            raise SettingsError(f"{said}: {code!r} is no code of a rule, nor the beginning of one (DS4)")
+    return listed
+
+
+_PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
+    "deepspeed-version": ("version", _release),
+    "before": ("before", _release),
+    "consumer": ("consumer", _consumer),
+    "world-size": ("world_size", _positive),
+    "gpu-memory": ("gpu_memory", _number),
+    "parameters": ("parameters", _size),
+    "hardware": ("hardware", lambda value, said: _text(value, said).lower()),
+    "select": ("select", _codes),
+    "ignore": ("ignore", _codes),
+    "per-file-ignores": ("per_file_ignores", _per_file),
+    "include": ("include", _list),
+    "exclude": ("exclude", _list),
+}
+"""The field of ``CheckSettings`` behind each name, and what makes its value."""

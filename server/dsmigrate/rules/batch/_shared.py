@@ -39,6 +39,22 @@ class Batch:
         return isinstance(self.total, (int, float)) and len(self.pinned) == 2
 
 
+def fits(keys: Batch, ranks: Fraction) -> bool:
+    """Return whether DeepSpeed accepts the keys on so many ranks, by the floor divisions that it makes itself."""
+    total, micro, steps = keys.total, keys.micro, keys.steps
+    if not isinstance(total, (int, float)):
+        return True
+    if UNKNOWN in (micro, steps):
+        return Fraction(total) % (Fraction(math.prod(keys.pinned)) * ranks) == 0
+    world = float(ranks) if ranks.denominator != 1 else int(ranks)
+    if isinstance(micro, (int, float)):
+        steps = steps if isinstance(steps, (int, float)) else total // micro // world
+    else:
+        steps = steps if isinstance(steps, (int, float)) else 1
+        micro = total // world // steps
+    return micro > 0 and steps > 0 and total == micro * steps * world
+
+
 def batch(context: Context) -> Batch | None:
     """Return the batch keys; None when one of them is no number above 0, which other rules tell, or is computed."""
     if is_elastic(context):
@@ -66,7 +82,7 @@ def is_elastic(context: Context) -> bool:
 def degree(context: Context, path: str) -> int | None:
     """Return a positive whole number that the file gives, else None."""
     value = context.value(path)
-    return value if isinstance(value, int) and value > 0 else None
+    return int(value) if isinstance(value, int) and value > 0 else None
 
 
 def data_ranks(context: Context) -> Fraction | None:

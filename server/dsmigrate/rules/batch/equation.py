@@ -15,6 +15,7 @@ from dsmigrate.rules.batch._shared import (
     batch,
     data_ranks,
     degree,
+    fits,
     text,
 )
 from dsmigrate.rules.context import Context
@@ -84,7 +85,7 @@ def check(context: Context) -> Iterator[Finding]:
         if total * (degree(context, SEQUENCE) or 1) % product == 0:
             return
         message = _never(keys)
-    elif total == product * ranks if keys.is_pinned else total % (product * ranks) == 0:
+    elif fits(keys, ranks):
         return
     else:
         message = _not_here(keys, ranks)

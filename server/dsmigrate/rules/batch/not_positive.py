@@ -41,6 +41,6 @@ def check(context: Context) -> Iterator[Finding]:
             others = any(isinstance(context.value(other), (int, float)) for other in (TOTAL, MICRO) if other != path)
             yield context.finding(
                 path,
-                f"{value} is rejected: it has to be greater than 0; left out, it follows from the other batch keys",
+                f"{str(value).lower()} is rejected: it has to be greater than 0; left out, it follows from the others",
                 fixes=[context.remove(path, f"Remove `{path}`", safe=False)] if others else [],
             )

@@ -42,6 +42,12 @@ def fillers(context: Context, path: Path | str) -> str:
     return " and ".join(f"the {name}" if name.endswith("Trainer") else name for name in names)
 
 
+def is_section(context: Context, key: Key) -> bool:
+    """Return whether a key, or the one it is another name of, holds keys of its own."""
+    meant = context.known.key(key.alias_of) if key.alias_of else key
+    return meant is not None and meant.is_section
+
+
 def is_effective(context: Context, key: Key, path: Path) -> bool | None:
     """Return whether the key at a path does anything; None when that depends on what is not known."""
     if key.dead:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Consumer, Key
 from dsmigrate.knowledge.wording import default_text
-from dsmigrate.rules.consumer._shared import SWITCHES, autos, fillers, is_effective
+from dsmigrate.rules.consumer._shared import SWITCHES, autos, fillers, is_effective, is_section
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -52,7 +52,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each "auto" that a checked section loses."""
     for entry in autos(context):
         key = entry.key
-        if key is None or (key.is_section and not key.parent):
+        if key is None or (is_section(context, key) and not key.parent):
             continue
         if key.auto(Consumer.DEEPSPEED).effect is not AutoEffect.DEFAULT or key.dead:
             continue

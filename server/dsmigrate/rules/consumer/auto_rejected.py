@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer
 from dsmigrate.knowledge.wording import json_text
-from dsmigrate.rules.consumer._shared import autos, fillers, is_effective
+from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 
 _NUMBERS = {"integer", "number", "array"}
+_READ_WHEN_ON = "data_efficiency.data_sampling.dynamic_batching.max_tokens"
+"""The one key that is converted while the config is read, but only if its feature is on."""
 
 
 @rule(
@@ -72,11 +74,14 @@ def _effect(context: Context, entry: Entry) -> Effect | None:
         # A parameter of an optimizer or scheduler: a text where a number belongs.
         parameter = entry.parameter
         return Effect.CRASH if parameter is not None and _NUMBERS & set(parameter.type) else None
-    if entry.key.is_section:
+    if is_section(context, entry.key):
         return None  # no object at all: told as a wrong type
     effect = entry.key.auto(Consumer.DEEPSPEED).effect
+    if effect is AutoEffect.CONFIG_ERROR and entry.is_parameter:
+        return Effect.CRASH
     if effect is AutoEffect.CONFIG_ERROR:
-        return Effect.REJECTED
+        is_read = entry.key.path != _READ_WHEN_ON or is_effective(context, entry.key, entry.path)
+        return Effect.REJECTED if is_read else None
     if effect is AutoEffect.ENGINE_ERROR and is_effective(context, entry.key, entry.path):
         return Effect.CRASH
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.consumer._shared import AUTO
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
@@ -18,7 +19,7 @@ from dsmigrate.rules.registry import rule
     why='Accelerate\'s plugin sets `steps_per_print` to `inf` ("this will stop deepspeed from logging @ stdout"), '
     "and the Trainer uses the same plugin. Progress lines, the samples per second of `timers.throughput` and "
     "the timings of `wall_clock_breakdown` that are bound to this interval do not appear.",
-    severity=Severity.INFO,
+    severity=Severity.HINT,
     effect=Effect.OVERRIDDEN,
     source=("accelerate/utils/dataclasses.py:DeepSpeedPlugin.__post_init__",),
     consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
@@ -51,7 +52,7 @@ def check(context: Context) -> Iterator[Finding]:
     assert entry is not None  # noqa: S101 - it has a value
     yield context.finding(
         entry,
-        f"{context.consumer.title} overwrites `steps_per_print` with infinity, so {value} is never used",
+        f"{context.consumer.title} overwrites `steps_per_print` with infinity, so {json_text(value)} is never used",
         part="member",
         tags=[Tag.UNNECESSARY],
         fixes=[context.remove(entry, "Remove `steps_per_print`", safe=True)],

@@ -119,6 +119,7 @@ def _elsewhere(context: Context, entry: Entry, section: str) -> list[str]:
     found = [path for path in context.known.ending_in(_folded(entry.name)) if "*" not in path and "[]" not in path]
     found = [path for path in found if path.rpartition(".")[0] != section]
     keys = [key for key in map(context.known.key, found) if key is not None and key.alias_of is None]
+    keys = [key for key in keys if not key.is_section or _may_be_section(entry)]
     ranked = sorted(keys, key=lambda key: _rank(context, entry, section, key))
     if len(keys) > _MANY or (len(keys) > 1 and "_" not in entry.name and not _is_near(context, section, keys)):
         ranked = []
@@ -144,6 +145,11 @@ def _rank(context: Context, entry: Entry, section: str, key: Key) -> tuple[bool,
     return not fits, -shared, not there, key.path.count("."), key.path
 
 
+def _may_be_section(entry: Entry) -> bool:
+    value = None if entry.node is None else entry.node.value()
+    return value is None or value == "auto" or isinstance(value, dict | list)
+
+
 def _is_near(context: Context, section: str, keys: list[Key]) -> bool:
     """Return whether one of the keys lives below the section, or in one that the file has."""
     return any((section and key.path.startswith(f"{section}.")) or context.has(key.parent) for key in keys)
@@ -159,6 +165,8 @@ def _far(context: Context, entry: Entry, section: str) -> list[Guess]:
     names: dict[str, str] = {}
     for path in sorted(context.known.every_path(), key=lambda path: (path.count("."), path)):
         key = context.known.key(path)
+        if key is not None and key.is_section and not _may_be_section(entry):
+            continue
         if key is not None and key.status in HERE and "*" not in path and "[]" not in path and key.parent != section:
             names.setdefault(key.name, path)
     close = [name for name in nearest(entry.name, names) if abs(len(name) - len(entry.name)) <= 2]

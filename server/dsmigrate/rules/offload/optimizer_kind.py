@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, offloads_optimizer
+from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, ZENFLOW, offloads_optimizer, section
 
 _CPU = '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}\n'
 
@@ -47,6 +47,8 @@ def check(context: Context) -> Iterator[Finding]:
     kind = context.type_of("optimizer")
     if kind is None or context.stage not in {1, 2, 3} or not offloads_optimizer(context):
         return
+    if section(context, ZENFLOW) is not None:
+        return  # which takes Adam alone
     params = context.raw("optimizer.params")
     switch = ("optimizer", "params", "torch_adam")
     if kind.name == "Lamb":

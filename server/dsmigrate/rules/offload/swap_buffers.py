@@ -15,8 +15,7 @@ _PIPES = (f"{_SECTION}.pipeline_read", f"{_SECTION}.pipeline_write")
 _TENSORS = 4
 """What Adam needs for a sub-group: master weights, gradient and two moments."""
 _HEAD = '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
-_NVME = '{"stage": 3, "gather_16bit_weights_on_model_save": true, "offload_optimizer": {"device": "nvme", '
-'"nvme_path": "/l", '
+_NVME = '{"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/l", '
 
 
 @rule(

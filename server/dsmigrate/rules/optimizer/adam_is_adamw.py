@@ -16,9 +16,9 @@ from dsmigrate.rules.typed import given, params_path
     "DS650",
     "adam-means-adamw",
     summary="The type Adam with a weight decay, which DeepSpeed decouples as AdamW does.",
-    why="Unless `adam_w_mode` is false, `Adam` builds the same class as `AdamW` in every release since 0.9.0: the decay "
-    "shrinks the weights by `lr * weight_decay` and does not pass through the moments. With a decay that was tuned for "
-    "`torch.optim.Adam` the run trains to other numbers; without decay the two are the same. "
+    why="Unless `adam_w_mode` is false, `Adam` builds the same class as `AdamW` in every release since 0.9.0: "
+    "the decay shrinks the weights by `lr * weight_decay` and does not pass through the moments. With a decay "
+    "that was tuned for `torch.optim.Adam` the run trains to other numbers; without decay the two are the same. "
     "With `torch_adam` it is `torch.optim.AdamW`, which decays by 0.01 when `weight_decay` is left out.",
     severity=Severity.HINT,
     effect=Effect.MISREAD,
@@ -30,7 +30,8 @@ from dsmigrate.rules.typed import given, params_path
     examples=(
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": «"Adam"», "params": {"lr": 1e-4, "weight_decay": 0.01}}}',
-            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": '
+            "0.01}}}",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": «"Adam"», "params": {"lr": 1e-4, "torch_adam": true}}}',

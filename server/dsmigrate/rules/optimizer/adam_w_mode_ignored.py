@@ -15,8 +15,8 @@ from dsmigrate.rules.typed import given, params_path
     "DS652",
     "adam-w-mode-ignored",
     summary="`adam_w_mode` false under the type AdamW, which decouples the decay all the same.",
-    why="The engine takes `adam_w_mode` out of the parameters and looks at it only for the type `Adam`. With `AdamW` the "
-    "decay is decoupled whatever it says, with `torch_adam` too.",
+    why="The engine takes `adam_w_mode` out of the parameters and looks at it only for the type `Adam`. With "
+    "`AdamW` the decay is decoupled whatever it says, with `torch_adam` too.",
     severity=Severity.WARNING,
     effect=Effect.IGNORED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",),

@@ -15,8 +15,8 @@ from dsmigrate.rules.registry import rule
     "optimizer-cannot-step",
     summary="An optimizer of torch that the engine builds and cannot step.",
     why="The step of LBFGS re-evaluates the loss through a closure, and the engine calls `step()` without one: "
-    "`TypeError: LBFGS.step() missing 1 required positional argument`. SparseAdam takes sparse gradients only and raises "
-    "a `RuntimeError` on the first dense one; ZeRO has nothing but dense slices.",
+    "`TypeError: LBFGS.step() missing 1 required positional argument`. SparseAdam takes sparse gradients only "
+    "and raises a `RuntimeError` on the first dense one; ZeRO has nothing but dense slices.",
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._take_model_step",),
@@ -41,7 +41,8 @@ def check(context: Context) -> Iterator[Finding]:
     if facts.name == "LBFGS":
         yield context.finding(
             "optimizer.type",
-            "DeepSpeed cannot run `LBFGS`: its step needs a closure, and the engine gives none, so the first step fails",
+            "DeepSpeed cannot run `LBFGS`: its step needs a closure, and the engine gives none, so the first "
+            "step fails",
         )
     elif facts.name == "SparseAdam":
         sparse_only = not context.stage

@@ -14,9 +14,9 @@ from dsmigrate.rules.registry import rule
     "DS675",
     "legacy-fusion",
     summary="`legacy_fusion` with 16-bit training without ZeRO, where today's FusedAdam refuses it.",
-    why="The wrapper around FusedAdam for fp16 or bf16 at stage 0 then passes the gradients and the loss scale to `step`, "
-    "as early releases of Apex expected. DeepSpeed's FusedAdam and current Apex raise `RuntimeError: FusedAdam has been "
-    "updated` in the first step. Everywhere else the key is not looked at.",
+    why="The wrapper around FusedAdam for fp16 or bf16 at stage 0 then passes the gradients and the loss scale "
+    "to `step`, as early releases of Apex expected. DeepSpeed's FusedAdam and current Apex raise `RuntimeError: "
+    "FusedAdam has been updated` in the first step. Everywhere else the key is not looked at.",
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=(

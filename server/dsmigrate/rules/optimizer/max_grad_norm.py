@@ -54,7 +54,8 @@ from dsmigrate.rules.typed import is_number, params_path, written_type
         Example(
             '{"train_batch_size": 8, "gradient_clipping": 1.0, '
             '"optimizer": {"type": "SGD", "params": {"lr": 0.1, «"max_grad_norm": 0.5»}}}',
-            fixed='{"train_batch_size": 8, "gradient_clipping": 1.0, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}',
+            fixed='{"train_batch_size": 8, "gradient_clipping": 1.0, "optimizer": {"type": "SGD", "params": '
+            '{"lr": 0.1}}}',
         ),
         Example(
             '{"train_batch_size": 8, "gradient_clipping": 0.5, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}',

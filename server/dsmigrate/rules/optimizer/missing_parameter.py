@@ -16,8 +16,8 @@ from dsmigrate.rules.typed import given
     "DS635",
     "missing-optimizer-parameter",
     summary="A parameter is missing without which the optimizer cannot be built.",
-    why="The optimizers of the package mup read `lr` of every parameter group and have no default for it: without it the "
-    "engine stops with a bare `KeyError: 'lr'`.",
+    why="The optimizers of the package mup read `lr` of every parameter group and have no default for it: "
+    "without it the engine stops with a bare `KeyError: 'lr'`.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.document import edits
 from dsmigrate.knowledge.wording import only_text
-from dsmigrate.rules.context import Context, Entry, shown
+from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.optimizer._shared import class_name, optimizer, refusal
 from dsmigrate.rules.registry import rule
@@ -79,18 +78,16 @@ def check(context: Context) -> Iterator[Finding]:
             effect=Effect.IGNORED if ignored else None,
             fixes=[
                 context.remove(entry, f"Remove {shown(entry.path)}", safe=ignored),
-                None if ignored else _torch(context, entry, parameter.only_with),
+                None if ignored else _torch(context, parameter.only_with),
             ],
         )
 
 
-def _torch(context: Context, entry: Entry, needs: str) -> Fix | None:
+def _torch(context: Context, needs: str) -> Fix | None:
     """Return the fix that asks for torch's class, which takes the parameter."""
     if not needs.startswith("`torch_adam` true;"):
         return None
     target = params_path("optimizer", "torch_adam")
     if context.has(".".join(map(str, target))):
         return context.replace(target, value=True, title="Use torch's class (`torch_adam`)", safe=False)
-    return context.fix(
-        "Use torch's class (`torch_adam`)", lambda path: edits.insert(context.document, path, True), target, safe=False
-    )
+    return context.insert(target, value=True, title="Use torch's class (`torch_adam`)", safe=False)

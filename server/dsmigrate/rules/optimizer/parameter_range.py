@@ -46,11 +46,13 @@ _PAIRS = frozenset({"betas", "etas", "step_sizes", "eps"})
             accepted=False,
         ),
         Example(
-            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "betas": «[0, 0.9]»}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "betas": «[0, '
+            "0.9]»}}}",
             accepted=False,
         ),
         Example(
-            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "betas": «[0, 0.9]»}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "betas": «[0, '
+            "0.9]»}}}",
             fixed='{"train_batch_size": 8, '
             '"optimizer": {"type": "Adam", "params": {"torch_adam": true, "betas": [0.0, 0.9]}}}',
             consumer=Consumer.TRANSFORMERS,

@@ -25,11 +25,13 @@ from dsmigrate.rules.typed import is_new, nearest_names, one_of, parameters
     examples=(
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, «"weight_decey"»: 0.1}}}',
-            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": '
+            "0.1}}}",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, «"adamw_mode"»: false}}}',
-            fixed='{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "adam_w_mode": false}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "adam_w_mode": '
+            "false}}}",
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1, «"grouped_lr"»: true}}}',

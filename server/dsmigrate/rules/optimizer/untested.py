@@ -19,8 +19,8 @@ _PER_TENSOR = frozenset({"Lamb", "Adafactor"})
     summary="An optimizer under ZeRO that needs `zero_allow_untested_optimizer`.",
     why="ZeRO takes the Adam family, Adagrad, Lion and Muon. Any other class is an `AssertionError: You are using an "
     "untested ZeRO Optimizer`, unless `zero_allow_untested_optimizer` is true; it is a warning then. Element-wise "
-    "optimizers such as SGD or RMSprop compute the same under ZeRO. Lamb and Adafactor do not: the tensors they see are "
-    "flat slices of many layers, so their norms and factors are of something else.",
+    "optimizers such as SGD or RMSprop compute the same under ZeRO. Lamb and Adafactor do not: the tensors they "
+    "see are flat slices of many layers, so their norms and factors are of something else.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(

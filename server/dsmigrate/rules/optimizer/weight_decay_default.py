@@ -28,7 +28,8 @@ from dsmigrate.rules.typed import given, params_path
     examples=(
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", «"params"»: {"lr": 1e-4}}}',
-            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.0}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": '
+            "0.0}}}",
         ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"weight_decay": 0}}}'),
         Example('{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"torch_adam": true}}}'),

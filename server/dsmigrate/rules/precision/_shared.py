@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.document import Path
-from dsmigrate.knowledge import AutoEffect, Consumer, Status
+from dsmigrate.knowledge import Status
 from dsmigrate.rules.context import Context, Entry
 
 FP16 = "fp16.enabled"
@@ -81,15 +81,6 @@ def given(context: Context, path: str) -> Entry | None:
     return entry if reads else None
 
 
-def drops_auto(context: Context, path: str) -> bool:
-    """Return whether the file says "auto" where DeepSpeed drops it; another rule tells."""
-    key = context.known.key(path)
-    return context.raw(path) == "auto" and key is not None and key.auto(context.consumer).effect is AutoEffect.DEFAULT
-
-
-WRAPPED = frozenset({Consumer.TRANSFORMERS, Consumer.ACCELERATE})
-"""The consumers that hand the config through Accelerate."""
-
 FP16_MASTERS = "fp16.fp16_master_weights_and_grads"
 BF16_MASTERS = "bf16.bf16_master_weights_and_grads"
 BF16_STATES = "bf16.bf16_optimizer_states"
@@ -115,3 +106,27 @@ def _is_read(context: Context, path: str) -> bool:
 def _is_switched_on(context: Context, path: str) -> bool:
     section, _, name = path.partition(".")
     return bool(context.is_on(path) if section == "fp16" else bf16_is_on(context, name))
+
+
+CPU_ADAM = "DeepSpeedCPUAdam"
+
+
+def refused_masters(context: Context) -> str | None:
+    """Return the switch for low-precision masters whose optimizer cannot be DeepSpeedCPUAdam; None when all is well."""
+    on, away = low_masters(context), offloads(context)
+    if not context.stage or away is None or uses_bf16_optimizer(context) or {FP16_MASTERS, BF16_MASTERS} <= on:
+        return None
+    key = next((key for key in (FP16_MASTERS, BF16_MASTERS) if key in on), None)
+    if (key == BF16_MASTERS and BF16_STATES in on and not away) or (away and _may_be_cpu_adam(context)):
+        return None
+    return key
+
+
+def _may_be_cpu_adam(context: Context) -> bool:
+    """Return whether the optimizer may be DeepSpeedCPUAdam; one that the script makes may."""
+    if not context.has("optimizer.type"):
+        return True
+    facts = context.type_of("optimizer")
+    return facts is None or (
+        any(name.startswith(f"{CPU_ADAM} ") for name in facts.builds) and not context.raw("optimizer.params.torch_adam")
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
-from dsmigrate.rules.precision._shared import FP16
+from dsmigrate.rules.precision._shared import FP16, bf16_is_on, mode
 from dsmigrate.rules.registry import rule
 
 
@@ -44,7 +44,8 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding when fp16 is on, ZeRO off and the scale not 1."""
     if (
         context.stage != 0
-        or not context.is_on(FP16)
+        or mode(context) != "fp16"
+        or bf16_is_on(context)
         or context.number("fp16.loss_scale") == 1
         or context.raw("pipeline")
     ):

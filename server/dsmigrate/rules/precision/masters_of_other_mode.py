@@ -12,6 +12,7 @@ from dsmigrate.rules.precision._shared import (
     low_masters,
     master_path,
     mode,
+    refused_masters,
     uses_bf16_optimizer,
 )
 from dsmigrate.rules.registry import rule
@@ -46,7 +47,7 @@ from dsmigrate.rules.registry import rule
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a switch of the other format than the weights."""
     weights = mode(context)
-    if weights is None or not context.stage or uses_bf16_optimizer(context):
+    if weights is None or not context.stage or uses_bf16_optimizer(context) or refused_masters(context):
         return
     for key, own in ((FP16_MASTERS, "fp16"), (BF16_MASTERS, "bf16")):
         if key in low_masters(context) and weights != own:

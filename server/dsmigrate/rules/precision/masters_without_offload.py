@@ -9,15 +9,13 @@ from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import (
     BF16_MASTERS,
     BF16_STATES,
+    CPU_ADAM,
     FP16_MASTERS,
-    low_masters,
     master_path,
     offloads,
-    uses_bf16_optimizer,
+    refused_masters,
 )
 from dsmigrate.rules.registry import rule
-
-_CPU_ADAM = "DeepSpeedCPUAdam"
 
 
 @rule(
@@ -63,34 +61,18 @@ _CPU_ADAM = "DeepSpeedCPUAdam"
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for the switch whose optimizer cannot be DeepSpeedCPUAdam."""
-    on, away = low_masters(context), offloads(context)
-    if not context.stage or away is None or uses_bf16_optimizer(context) or {FP16_MASTERS, BF16_MASTERS} <= on:
-        return
-    key = next((key for key in (FP16_MASTERS, BF16_MASTERS) if key in on), None)
-    if key is None or (key == BF16_MASTERS and BF16_STATES in on and not away) or (away and _may_be_cpu_adam(context)):
+    key, away = refused_masters(context), bool(offloads(context))
+    if key is None:
         return
     path = master_path(context, key)
     states = (*path[:-1], BF16_STATES.rpartition(".")[2])
     title = "Keep the optimizer states in bf16 too"
     open_way = key == BF16_MASTERS and not away and context.document.node_at(states) is None
     needs = (
-        f"an `optimizer` that becomes {_CPU_ADAM}"
-        if away
-        else f"`zero_optimization.offload_optimizer` with {_CPU_ADAM}"
+        f"an `optimizer` that becomes {CPU_ADAM}" if away else f"`zero_optimization.offload_optimizer` with {CPU_ADAM}"
     )
     yield context.finding(
         path,
         f"ZeRO refuses this without {needs}",
         fixes=[context.insert(states, True, title, safe=False)] if open_way else [],
-    )
-
-
-def _may_be_cpu_adam(context: Context) -> bool:
-    """Return whether the optimizer may be DeepSpeedCPUAdam; one that the script makes may."""
-    if not context.has("optimizer.type"):
-        return True
-    facts = context.type_of("optimizer")
-    return facts is None or (
-        any(name.startswith(f"{_CPU_ADAM} ") for name in facts.builds)
-        and not context.raw("optimizer.params.torch_adam")
     )

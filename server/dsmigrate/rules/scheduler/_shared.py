@@ -14,8 +14,8 @@ CHECKED_SINCE = {
 }
 """Since when DeepSpeed's schedules look at a step count; torch's always do."""
 
-FIXED_PEAK = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest"})
-"""DeepSpeed's schedules with rates of their own, which never look at the optimizer's."""
+INSTEAD_OF_TOTAL = frozenset({"epochs", "steps_per_epoch"})
+"""What torch's OneCycleLR looks at only without `total_steps`."""
 
 
 def schedule(context: Context) -> TypeFacts | None:

@@ -19,8 +19,8 @@ from dsmigrate.rules.typed import given, params_path
     "default-peak",
     summary="A schedule without `warmup_max_lr`, which warms up to 0.001 and not to the optimizer's rate.",
     why="WarmupDecayLR has a peak of 0.001 when `warmup_max_lr` is left out, in every release, and WarmupLR had it "
-    "before 0.17.2. The `lr` of the optimizer, or of `TrainingArguments`, is overwritten. 0.001 is far too high for most "
-    "fine-tuning.",
+    "before 0.17.2. The `lr` of the optimizer, or of `TrainingArguments`, is overwritten. 0.001 is far too high "
+    "for most fine-tuning.",
     severity=Severity.WARNING,
     effect=Effect.DEFAULT,
     source=("deepspeed/runtime/lr_schedules.py:WarmupDecayLR.__init__",),

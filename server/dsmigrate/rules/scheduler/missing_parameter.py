@@ -16,8 +16,9 @@ from dsmigrate.rules.typed import given, one_of
     "DS725",
     "missing-scheduler-parameter",
     summary="A parameter is missing without which the schedule cannot be built.",
-    why="WarmupDecayLR and WarmupCosineLR need `total_num_steps`, OneCycle needs `cycle_min_lr` and `cycle_max_lr`, and "
-    "most schedules of torch need their lengths. Without them the engine stops with a `TypeError: missing required "
+    why="WarmupDecayLR and WarmupCosineLR need `total_num_steps`, OneCycle needs `cycle_min_lr` and "
+    "`cycle_max_lr`, and most schedules of torch need their lengths. Without them the engine stops with a "
+    "`TypeError: missing required "
     'argument`. Transformers fills `total_num_steps` only where the file says "auto".',
     severity=Severity.ERROR,
     effect=Effect.REJECTED,

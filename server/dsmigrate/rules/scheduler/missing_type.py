@@ -15,8 +15,8 @@ from dsmigrate.rules.typed import section
     "DS705",
     "scheduler-without-type",
     summary="A scheduler section without a type, which builds no schedule.",
-    why="Without `type` the section is skipped without a word, `params` included, and the learning rate stays where the "
-    "optimizer starts.",
+    why="Without `type` the section is skipped without a word, `params` included, and the learning rate stays "
+    "where the optimizer starts.",
     severity=Severity.WARNING,
     effect=Effect.IGNORED,
     source=(

@@ -17,10 +17,11 @@ from dsmigrate.rules.typed import given, params_path
     "DS765",
     "cycled-momentum",
     summary="A schedule that moves momentum, where the optimizer's own is overwritten or there is none.",
-    why="`cycle_momentum` is on by default. OneCycle then moves beta1 between `cycle_max_mom` and `cycle_min_mom` and sets "
-    "beta2 to 0.99 for the whole run, whatever `betas` says; an optimizer without `betas` only gets a warning. torch's "
-    "CyclicLR and OneCycleLR move beta1, or `momentum`, and raise a `ValueError` when the optimizer has neither. A "
-    "`decay_mom_rate` above 0 raises beta1 after the cycle without limit, past 1 sooner or later.",
+    why="`cycle_momentum` is on by default. OneCycle then moves beta1 between `cycle_max_mom` and "
+    "`cycle_min_mom` and sets beta2 to 0.99 for the whole run, whatever `betas` says; an optimizer without "
+    "`betas` only gets a warning. torch's CyclicLR and OneCycleLR move beta1, or `momentum`, and raise a "
+    "`ValueError` when the optimizer has neither. A `decay_mom_rate` above 0 raises beta1 after the cycle "
+    "without limit, past 1 sooner or later.",
     severity=Severity.WARNING,
     effect=Effect.OVERRIDDEN,
     source=("deepspeed/runtime/lr_schedules.py:OneCycle._initialize_momentum",),

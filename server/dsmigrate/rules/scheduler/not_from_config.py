@@ -16,8 +16,8 @@ from dsmigrate.rules.typed import given, params_path
     "scheduler-needs-code",
     summary="A schedule that needs a Python function or other schedules, which no config can hold.",
     why="LambdaLR and MultiplicativeLR need a callable, SequentialLR and ChainedScheduler need schedule objects, and "
-    "`scale_fn` of CyclicLR is a callable too. No JSON value is one and the engine builds none of them, so every spelling "
-    "ends in a `TypeError`. Passed as a function, `lr_scheduler` of `deepspeed.initialize` can build them.",
+    "`scale_fn` of CyclicLR is a callable too. No JSON value is one and the engine builds none of them, so every "
+    "spelling ends in a `TypeError`. Passed as a function, `lr_scheduler` of `deepspeed.initialize` can build them.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._scheduler_from_config",),
@@ -30,7 +30,8 @@ from dsmigrate.rules.typed import given, params_path
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "CyclicLR", '
             '"params": {"base_lr": 0.1, "max_lr": 0.2, «"scale_fn": "x"»}}}',
-            fixed='{"train_batch_size": 8, "scheduler": {"type": "CyclicLR", "params": {"base_lr": 0.1, "max_lr": 0.2}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "CyclicLR", "params": {"base_lr": 0.1, '
+            '"max_lr": 0.2}}}',
         ),
         Example('{"train_batch_size": 8, "scheduler": {"type": "ExponentialLR", "params": {"gamma": 0.999}}}'),
     ),

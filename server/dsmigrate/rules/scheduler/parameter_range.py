@@ -10,12 +10,11 @@ from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.scheduler._shared import WHOLE, is_checked, schedule
+from dsmigrate.rules.scheduler._shared import INSTEAD_OF_TOTAL, WHOLE, is_checked, schedule
 from dsmigrate.rules.typed import Whole, given, misfit, outside, parameters, whole
 
 _DIVISORS = {"T_max": Effect.CRASH, "step_size": Effect.CRASH, "step_size_up": Effect.REJECTED}
 """Lengths that torch does not check and divides by."""
-_INSTEAD_OF_TOTAL = frozenset({"epochs", "steps_per_epoch"})
 _OPEN = frozenset({"warmup_type", "scale_mode"})
 """Texts that are not refused."""
 
@@ -24,9 +23,9 @@ _OPEN = frozenset({"warmup_type", "scale_mode"})
     "DS732",
     "scheduler-parameter-range",
     summary="A parameter of the schedule whose value is outside of its range.",
-    why="The schedules check some of their parameters when the engine is built and stop with a `ValueError`: OneCycle its "
-    "step sizes since 0.19.4, torch's schedules their factors, shares and modes. torch does not check some lengths and "
-    "divides by them, which is a `ZeroDivisionError`.",
+    why="The schedules check some of their parameters when the engine is built and stop with a `ValueError`: "
+    "OneCycle its step sizes since 0.19.4, torch's schedules their factors, shares and modes. torch does not "
+    "check some lengths and divides by them, which is a `ZeroDivisionError`.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/lr_schedules.py:OneCycle._initialize_cycle",),
@@ -75,7 +74,7 @@ def check(context: Context) -> Iterator[Finding]:
         parameter = facts.parameters.get(entry.name)
         if parameter is None or entry.node is None or entry.name in WHOLE or misfit(parameter, entry.node.value()):
             continue
-        if not is_checked(context, entry.name) or (entry.name in _INSTEAD_OF_TOTAL and total is not None):
+        if not is_checked(context, entry.name) or (entry.name in INSTEAD_OF_TOTAL and total is not None):
             continue
         value = entry.node.value()
         wrong = _wrong(context, parameter, entry.node)

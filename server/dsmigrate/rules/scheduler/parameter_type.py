@@ -9,8 +9,8 @@ from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.scheduler._shared import WHOLE, schedule
-from dsmigrate.rules.typed import as_number, as_switch, misfit, parameters
+from dsmigrate.rules.scheduler._shared import INSTEAD_OF_TOTAL, WHOLE, schedule
+from dsmigrate.rules.typed import as_number, as_switch, given, misfit, parameters
 
 _EARLY = frozenset({"warmup_min_lr", "warmup_max_lr", "total_num_steps"})
 """What the constructors calculate with at once; the rest fails there or at a later step."""
@@ -18,7 +18,9 @@ _CONVERTED = frozenset({"cycle_first_step_size", "cycle_second_step_size", "step
 """What the constructors make a float of themselves."""
 _NULL = frozenset({"warmup_max_lr"})
 """Where null stands for the learning rate of the optimizer."""
-_OTHERS = frozenset({"warmup_type", "lr_lambda", "schedulers", "scale_fn", "last_batch_iteration", "last_epoch"})
+_OTHERS = frozenset(
+    {"warmup_type", "lr_lambda", "schedulers", "scale_fn", "scale_mode", "last_batch_iteration", "last_epoch"}
+)
 
 
 @rule(
@@ -58,7 +60,10 @@ def check(context: Context) -> Iterator[Finding]:
     facts = schedule(context)
     if facts is None:
         return
+    total = given(context, "scheduler").get("total_steps")
     for entry in parameters(context, "scheduler"):
+        if entry.name in INSTEAD_OF_TOTAL and total is not None:
+            continue
         parameter = facts.parameters.get(entry.name)
         if parameter is None or entry.node is None or entry.name in WHOLE | _OTHERS:
             continue

@@ -14,9 +14,9 @@ from dsmigrate.rules.scheduler._shared import schedule, wraps_optimizer
     "DS780",
     "plateau-without-metric",
     summary="ReduceLROnPlateau in the config, where the engine gives it a constant in place of a metric.",
-    why="The engine calls `step()` without a metric, catches the `TypeError`, and calls it again with the batch size. The "
-    "schedule takes this number for the metric, never sees it improve, and lowers the rate again and again, whatever the "
-    "loss does. Step it in the script instead, after each evaluation.",
+    why="The engine calls `step()` without a metric, catches the `TypeError`, and calls it again with the batch "
+    "size. The schedule takes this number for the metric, never sees it improve, and lowers the rate again and "
+    "again, whatever the loss does. Step it in the script instead, after each evaluation.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._take_model_step",),

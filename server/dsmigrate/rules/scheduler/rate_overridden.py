@@ -18,9 +18,10 @@ _RATES = ("lr", "muon_lr", "adam_lr")
     "DS755",
     "rate-overridden",
     summary="A learning rate of the optimizer that `warmup_max_lr` replaces by another value.",
-    why="`warmup_max_lr` becomes the peak of every parameter group; the `lr` of the optimizer is overwritten before the "
-    "first step and never comes back. The two rates of Muon are levelled with it. Without `warmup_max_lr` WarmupLR (since "
-    "0.17.2) warms each group up to its own rate, as WarmupCosineLR always does, so the rate stands in one place.",
+    why="`warmup_max_lr` becomes the peak of every parameter group; the `lr` of the optimizer is overwritten "
+    "before the first step and never comes back. The two rates of Muon are levelled with it. Without "
+    "`warmup_max_lr` WarmupLR (since 0.17.2) warms each group up to its own rate, as WarmupCosineLR always does, "
+    "so the rate stands in one place.",
     severity=Severity.WARNING,
     effect=Effect.OVERRIDDEN,
     source=("deepspeed/runtime/lr_schedules.py:WarmupLR.__init__", "deepspeed/runtime/lr_schedules.py:update_lr"),
@@ -35,8 +36,8 @@ _RATES = ("lr", "muon_lr", "adam_lr")
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Muon", "params": {"muon_lr": 0.02, «"adam_lr": 3e-4»}}, '
             '"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.02}}}',
-            fixed='{"train_batch_size": 8, "optimizer": {"type": "Muon", "params": {"muon_lr": 0.02, "adam_lr": 0.02}}, '
-            '"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.02}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "Muon", "params": {"muon_lr": 0.02, "adam_lr": '
+            '0.02}}, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.02}}}',
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-3}}, '
@@ -64,7 +65,8 @@ def check(context: Context) -> Iterator[Finding]:
         path = params_path("optimizer", name)
         yield context.finding(
             path,
-            f"{shown(name)} {json_text(rate)} has no effect: {facts.name} warms up to `warmup_max_lr`, {json_text(top)}",
+            f"{shown(name)} {json_text(rate)} has no effect: {facts.name} warms up to `warmup_max_lr`, "
+            f"{json_text(top)}",
             part="member",
             fixes=[
                 context.replace(path, top, f"Write {json_text(top)}, which it is", safe=True),

@@ -16,8 +16,9 @@ from dsmigrate.rules.typed import parameters
     "DS760",
     "cosine-ratio",
     summary="A ratio of WarmupCosineLR outside of 0 to 1.",
-    why="`warmup_min_ratio` and `cos_min_ratio` are shares of the optimizer's `lr`, not learning rates, and nothing checks "
-    "them. Above 1 the warm-up starts above the peak, or the decay climbs; below 0 the rate becomes negative.",
+    why="`warmup_min_ratio` and `cos_min_ratio` are shares of the optimizer's `lr`, not learning rates, and "
+    "nothing checks them. Above 1 the warm-up starts above the peak, or the decay climbs; below 0 the rate "
+    "becomes negative.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/lr_schedules.py:WarmupCosineLR.get_lr_ratio",),

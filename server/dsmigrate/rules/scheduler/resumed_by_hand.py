@@ -16,10 +16,10 @@ from dsmigrate.rules.typed import parameters
     "DS787",
     "position-by-hand",
     summary="A position of the schedule in the config, which checkpoints carry by themselves.",
-    why="Any `last_epoch` but -1 makes torch's schedules look for `initial_lr` in the parameter groups, which nobody has "
-    "written, and stop with a `KeyError`. Any `last_batch_iteration` but -1 makes DeepSpeed's skip the first rate: the "
-    "first step runs at the optimizer's own `lr`, and a run that is resumed from a checkpoint is where the checkpoint "
-    "says anyway.",
+    why="Any `last_epoch` but -1 makes torch's schedules look for `initial_lr` in the parameter groups, which "
+    "nobody has written, and stop with a `KeyError`. Any `last_batch_iteration` but -1 makes DeepSpeed's skip "
+    "the first rate: the first step runs at the optimizer's own `lr`, and a run that is resumed from a "
+    "checkpoint is where the checkpoint says anyway.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/lr_schedules.py:WarmupLR.__init__",),

@@ -18,9 +18,10 @@ _CLAMPED_SINCE = "0.19.3"
     "DS745",
     "total-below-warmup",
     summary="`total_num_steps` below `warmup_num_steps`: the schedule ends before its warm-up does.",
-    why="DeepSpeed only warns. WarmupDecayLR and WarmupCosineLR climb to the peak all the same and drop to the floor in "
-    "the step after it. Left out, `warmup_num_steps` is 1000. Both count optimizer steps, and `total_num_steps` includes "
-    "the warm-up. Before 0.19.3 WarmupCosineLR swings instead, and divides by zero when the two are equal.",
+    why="DeepSpeed only warns. WarmupDecayLR and WarmupCosineLR climb to the peak all the same and drop to the "
+    "floor in the step after it. Left out, `warmup_num_steps` is 1000. Both count optimizer steps, and "
+    "`total_num_steps` includes the warm-up. Before 0.19.3 WarmupCosineLR swings instead, and divides by zero "
+    "when the two are equal.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=(

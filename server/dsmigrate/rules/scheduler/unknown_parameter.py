@@ -18,9 +18,10 @@ _RATES = {"warmup_min_lr": "warmup_min_ratio", "warmup_max_lr": ""}
     "DS720",
     "unknown-scheduler-parameter",
     summary="A parameter that the schedule does not have.",
-    why="`params` goes as it is to the constructor of the schedule, so an unknown name is a `TypeError: unexpected keyword "
-    "argument` when the engine is built; reading the config alone does not tell. WarmupCosineLR has no rates of its own: "
-    "its peak is the `lr` of the optimizer, its start and floor are ratios of it.",
+    why="`params` goes as it is to the constructor of the schedule, so an unknown name is a `TypeError: "
+    "unexpected keyword argument` when the engine is built; reading the config alone does not tell. "
+    "WarmupCosineLR has no rates of its own: its peak is the `lr` of the optimizer, its start and floor are "
+    "ratios of it.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._scheduler_from_config",),
@@ -37,7 +38,8 @@ _RATES = {"warmup_min_lr": "warmup_min_ratio", "warmup_max_lr": ""}
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "WarmupCosineLR", '
             '"params": {"total_num_steps": 5000, «"warmup_max_lr"»: 1e-4}}}',
-            fixed='{"train_batch_size": 8, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 5000}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": '
+            "5000}}}",
         ),
         Example('{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 100}}}'),
     ),

@@ -37,7 +37,8 @@ _OF_TRANSFORMERS = {
         ),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": «"WarmupCosine"», "params": {"total_num_steps": 5000}}}',
-            fixed='{"train_batch_size": 8, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 5000}}}',
+            fixed='{"train_batch_size": 8, "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": '
+            "5000}}}",
         ),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": «"WarmupCosineLR"», "params": {"total_num_steps": 5000}}}',
@@ -68,7 +69,8 @@ def check(context: Context) -> Iterator[Finding]:
         advice = f": the case counts, write {one_of(likely[:1])}"
     yield context.finding(
         "scheduler.type",
-        f"neither DeepSpeed nor `torch.optim.lr_scheduler` has a schedule `{written}`: the engine refuses to start{advice}",
+        f"neither DeepSpeed nor `torch.optim.lr_scheduler` has a schedule `{written}`: the engine refuses to "
+        f"start{advice}",
         fixes=[
             context.replace("scheduler.type", name, f"Write `{name}`", safe=folded(name) == folded(written))
             for name in likely

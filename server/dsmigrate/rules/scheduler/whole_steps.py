@@ -18,9 +18,10 @@ from dsmigrate.rules.typed import Whole, as_number, parameters, whole
     "step-count",
     summary="A step count of the schedule that is not a whole number above 0.",
     why="Since 0.19.3 `warmup_num_steps`, and since 0.19.4 `lr_range_test_step_size`, must be an `int` above 0, else "
-    "`ValueError: warmup_num_steps must be a positive integer` when the engine is built; earlier releases raised a small "
-    "`warmup_num_steps` to 2. For no warm-up leave the scheduler out. `100.0` and `1e3` are an `int` only for DeepSpeed's "
-    "own loader (Hjson); Transformers, Accelerate and `json.load` make a float of them, which is refused.",
+    "`ValueError: warmup_num_steps must be a positive integer` when the engine is built; earlier releases raised "
+    "a small `warmup_num_steps` to 2. For no warm-up leave the scheduler out. `100.0` and `1e3` are an `int` "
+    "only for DeepSpeed's own loader (Hjson); Transformers, Accelerate and `json.load` make a float of them, "
+    "which is refused.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
@@ -81,8 +82,8 @@ def check(context: Context) -> Iterator[Finding]:
         elif whole(context, entry.node) is Whole.READ_AS_INT:
             yield context.finding(
                 entry,
-                f"{entry.node.raw} is a whole number for DeepSpeed's own loader only: read by `json.load`, Transformers "
-                f"or Accelerate it is a float, which {shown(entry.name)} refuses",
+                f"{entry.node.raw} is a whole number for DeepSpeed's own loader only: read by `json.load`, "
+                f"Transformers or Accelerate it is a float, which {shown(entry.name)} refuses",
                 severity=Severity.INFO,
                 effect=Effect.RISKY,
                 fixes=[_written(context, entry, value)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge import MISSING
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -32,7 +33,7 @@ _OFF = False
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for the flag that is on."""
-    if not context.has("autotuning.enabled") or not context.is_on("autotuning.enabled"):
+    if context.raw("autotuning.enabled") in (MISSING, "auto") or not context.is_on("autotuning.enabled"):
         return
     last = context.number("autotuning.end_profile_step")
     steps = f"after {int(last) + 1} steps" if last is not None else "after a few steps"

@@ -21,14 +21,14 @@ _METRICS = {
     summary="Settings with which the autotuner crashes or searches for the wrong thing.",
     why="The metric is looked up by name in each experiment's file, which has no `flops`, and the largest value "
     "wins, also of `latency`. A `model_info` object makes the launcher skip the profiling job, whose activation "
-    "memory it then misses (TypeError). `num_tuning_micro_batch_sizes` divides.",
+    "memory it then misses (TypeError).",
     severity=Severity.WARNING,
     effect=Effect.CRASH,
     source=(
         "deepspeed/autotuning/scheduler.py:ResourceManager.parse_results",
         "deepspeed/autotuning/autotuner.py:Autotuner.model_info_profile_run",
     ),
-    keys=("autotuning.metric", "autotuning.model_info", "autotuning.num_tuning_micro_batch_sizes"),
+    keys=("autotuning.metric", "autotuning.model_info"),
     examples=(
         Example(
             '{"train_batch_size": 8, "autotuning": {"metric": «"flops"», «"model_info"»: {"num_params": 1000000}}}',
@@ -61,6 +61,3 @@ def check(context: Context) -> Iterator[Finding]:
             part="key",
             fixes=[context.remove(info, "Remove `model_info`", safe=False)],
         )
-    strides = "autotuning.num_tuning_micro_batch_sizes"
-    if context.has(strides) and context.number(strides) == 0:
-        yield context.finding(strides, "0 sizes are a division by zero in the launcher")

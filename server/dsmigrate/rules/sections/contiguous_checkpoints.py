@@ -17,7 +17,7 @@ _SECTION = "activation_checkpointing"
     summary="`contiguous_memory_optimization` without `partition_activations` or without `number_checkpoints`.",
     why="`deepspeed.checkpointing.configure` asserts both, so that the script stops where it sets activation "
     "checkpointing up. A script that never calls it ignores the section.",
-    severity=Severity.WARNING,
+    severity=Severity.INFO,
     effect=Effect.CRASH,
     source=("deepspeed/runtime/activation_checkpointing/checkpointing.py:configure",),
     keys=(f"{_SECTION}.contiguous_memory_optimization", f"{_SECTION}.number_checkpoints"),
@@ -36,7 +36,7 @@ _SECTION = "activation_checkpointing"
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding when one of the two is missing."""
     path = f"{_SECTION}.contiguous_memory_optimization"
-    if not context.is_on(path):
+    if not context.is_on(path) or context.raw(path) == "auto":
         return
     missing = [
         name
@@ -49,5 +49,6 @@ def check(context: Context) -> Iterator[Finding]:
     if missing:
         yield context.finding(
             path,
-            f"`deepspeed.checkpointing.configure` stops without {' and '.join(f'`{name}`' for name in missing)}",
+            f"`deepspeed.checkpointing.configure` stops without {' and '.join(f'`{name}`' for name in missing)}, "
+            "here or as an argument of the call",
         )

@@ -30,6 +30,7 @@ LITERALS = {"true": True, "yes": True, "on": True, "false": False, "no": False, 
 _TEMPLATE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|%\([^)]*\)[sdifg]|\Z(?!)")
 _WHOLE = re.compile(r"<[A-Za-z][\w \-/.|]*>|@[A-Za-z_]\w*@|\$[A-Za-z_]\w*|__[A-Z][A-Z0-9_]*__|%[A-Z][A-Z0-9_]*%")
 _SHOUTED = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:TODO|FIXME|FILL[ _-]?ME|XXX)\b.*")
+_CAPITALS = re.compile(r"[A-Z]{2,}[A-Za-z0-9_]*")
 _CONSTANT = re.compile(r"[-+]?(?:NaN|Infinity|nan|inf|Inf|NAN|INF)")
 _NUMBER = re.compile(r"[-+]?(?:0[xXbBoO][0-9a-fA-F_]+|(?:\d[\d_ ]*)?\.?\d[\d_]*\.?(?:[eE][-+]?\d+)?[fFkKmMgG]?[bB]?)")
 _PRODUCT = re.compile(r"\d[\d.e]*(?:\s*(?:\*\*?|\^|/)\s*\d[\d.e]*)+")
@@ -48,7 +49,7 @@ def meant(node: Scalar) -> Meant | None:
     if not bare:
         return None
     if word != value:
-        return Meant.RUNS_ON
+        return Meant.PLACEHOLDER if _CAPITALS.fullmatch(word) else Meant.RUNS_ON
     if _CONSTANT.fullmatch(word):
         return Meant.CONSTANT
     if word.lower() in LITERALS and word not in {"true", "false", "null"}:

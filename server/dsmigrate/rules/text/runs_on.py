@@ -52,10 +52,12 @@ def check(context: Context) -> Iterator[Finding]:
         new = word if plain else spell_string(word)
         verdict = judge(context, entry)
         needs = f", where {verdict.wanted} belongs" if verdict is not None else ""
+        sensible = plain or entry.key is None or "string" in entry.key.type
+        fix = Fix(f"Write `{new}`", (TextEdit(node.start, node.start + len(word), new),), safe=False)
         yield context.finding(
             entry,
             f"without quotes {shown(entry.path)} takes the rest of its line: {shown_value(node.value())}{needs}",
             severity=None if verdict is None else verdict.severity,
             effect=None if verdict is None else verdict.effect,
-            fixes=[Fix(f"Write `{new}`", (TextEdit(node.start, node.start + len(word), new),), safe=False)],
+            fixes=[fix] if sensible else [],
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dsmigrate.document import Breaks, Code, Problem, TextEdit
+from dsmigrate.document import Breaks, Code, Problem, Scalar, TextEdit
 from dsmigrate.document.spelling import spell_string
 from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._places import at
-from dsmigrate.rules.text._shared import without_tail
+from dsmigrate.rules.text._shared import meant
 
 _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
 """What Python's json takes after all, and what another rule tells."""
@@ -88,7 +88,7 @@ def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
     raw = text[start:end]
     if problem.code is Code.TRAILING_COMMA:
         yield Fix("Remove the comma", (TextEdit(start, end, ""),), safe=True)
-    elif problem.code is Code.MISSING_COMMA:
+    elif problem.code is Code.MISSING_COMMA and not _swallows(context, start):
         yield Fix("Add a comma", (TextEdit(start, end, ","),), safe=True)
     elif problem.code is Code.BYTE_ORDER_MARK:
         yield Fix("Remove the byte-order mark", (TextEdit(start, end, ""),), safe=True)
@@ -98,7 +98,7 @@ def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
         value = _string(context, start)
         if value is not None:
             yield Fix("Write it in double quotes", (TextEdit(start, end, spell_string(value)),), safe=True)
-    elif problem.code is Code.QUOTELESS_STRING and without_tail(raw) == raw:
+    elif problem.code is Code.QUOTELESS_STRING and _is_plain_word(context, start):
         yield Fix("Quote the string", (TextEdit(start, end, spell_string(raw)),), safe=True)
     elif problem.code is Code.NO_BRACES and context.root is not None:
         root = context.root
@@ -109,6 +109,20 @@ def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
         yield Fix("Put the config in braces", edits, safe=True)
     elif problem.code is Code.COMMENT:
         yield Fix("Remove the comment", (_comment(text, start, end),), safe=False)
+
+
+def _is_plain_word(context: Context, start: int) -> bool:
+    """Return whether the string without quotes at an offset is meant as one."""
+    found = [node for _, _, node in context.document.walk() if isinstance(node, Scalar) and node.start == start]
+    return bool(found) and meant(found[0]) is None
+
+
+def _swallows(context: Context, end: int) -> bool:
+    """Return whether a value without quotes ends at an offset: a comma there would become a part of it."""
+    return any(
+        problem.end == end and problem.code in {Code.QUOTELESS_STRING, Code.CONSTANT}
+        for problem in context.document.problems
+    )
 
 
 def _string(context: Context, start: int) -> str | None:

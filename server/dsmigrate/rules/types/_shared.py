@@ -39,6 +39,8 @@ _NOT_EMPTY = frozenset({"autotuning.results_dir", "autotuning.exps_dir"})
 """Paths whose emptiness the rule about the autotuner's directories tells."""
 _MODELS_IN_MODELS = ("comet", "csv_monitor", "tensorboard", "wandb", "zero_optimization.", "weight_quantization.")
 """Sections for which pydantic 1 took anything that ``dict`` takes."""
+_SEQUENCE_SINCE = "0.19.6"
+"""Before it a wrong ``sequence_parallel_size`` meant a world of one process, by way of a bare ``except``."""
 _RAW = frozenset({"tensor_parallel.autotp_size"})
 """Checked keys that the engine reads again from the file itself, where a string is still one."""
 _NOT_OPENED = frozenset(
@@ -108,7 +110,7 @@ def judge(context: Context, entry: Entry) -> Verdict | None:
         return _section(context, key, node, value)
     if key.is_checked and key.rejects_wrong_values:
         return _checked(context, key, value)
-    return _strict(key, value) if key.rejects_wrong_values else _plain(context, key, value)
+    return _strict(context, key, value) if key.rejects_wrong_values else _plain(context, key, value)
 
 
 def is_shadowed(context: Context, path: Path) -> bool:
@@ -145,43 +147,51 @@ def _section(context: Context, key: Key, node: Node, value: object) -> Verdict |
 
 
 def _checked(context: Context, key: Key, value: object) -> Verdict | None:
+    """Judge a field of a pydantic model."""
     wanted = wanted_text(key)
     if key.path == "tensor_parallel.dtype":
         return Verdict(Kind.UNSETTABLE, Effect.REJECTED, "nothing")
-    own = key.path in SCALE and order(context.known.version) >= order(SCALE_SINCE)
-    if own and (
-        isinstance(value, bool) or (key.type == ("integer",) and isinstance(value, str) and not _is_int(value))
-    ):
-        return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
     if {"integer", "string"} <= set(key.type) and isinstance(value, str):
         return Verdict(Kind.TYPE, Effect.REJECTED, f'{wanted}, or "auto"')
-    if _is_pydantic_1(context):
-        taken = _taken_1(key, value)
-    else:
-        taken = next(((kind, read) for kind in key.type for read in _coerced(kind, value)), None)
+    taken = None if _is_refused_scale(context, key, value) else _taken(context, key, value)
     if taken is None:
         kind = Kind.LISTED if key.enum and kinds_of(value) & set(key.type) else Kind.TYPE
         return Verdict(kind, Effect.REJECTED, wanted)
-    read = taken[1]
+    read = taken[0]
     if isinstance(read, list):
         return _items(key, read)
+    found = _limits(context, key, read, wanted)
+    if found is None and key.path in _RAW and isinstance(value, str):
+        return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
+    if found is None and kinds_of(value).isdisjoint(key.type):
+        return Verdict(Kind.COERCED, Effect.MISREAD, wanted)
+    return found
+
+
+def _limits(context: Context, key: Key, read: object, wanted: str) -> Verdict | None:
+    """Judge what pydantic read by the closed list and the range of its key."""
     if key.enum and read is not None and not is_listed(key, read):
         refused = key.rejects_values_not_listed or key.path == "zero_optimization.zenflow.select_strategy"
         return Verdict(Kind.LISTED, Effect.REJECTED if refused else Effect.CRASH, wanted)
-    if isinstance(read, int | float) and not in_range(key, read):
-        if key.path in SCALE and not own:
-            return None
-        if own and key.type == ("integer",) and not _is_dynamic(context):
-            return None
-        return Verdict(Kind.RANGE, Effect.REJECTED, wanted)
-    if key.path in _RAW and isinstance(value, str):
-        return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
-    if kinds_of(value).isdisjoint(key.type):
-        return Verdict(Kind.COERCED, Effect.MISREAD, wanted)
-    return None
+    if not isinstance(read, int | float) or in_range(key, read):
+        return None
+    if key.path in SCALE and key.type == ("integer",) and not (_has_scale_limits(context) and _is_dynamic(context)):
+        return None
+    return Verdict(Kind.RANGE, Effect.REJECTED, wanted)
 
 
-def _strict(key: Key, value: object) -> Verdict | None:
+def _is_refused_scale(context: Context, key: Key, value: object) -> bool:
+    """Return whether the validators of the loss scale refuse a value before pydantic converts it."""
+    if key.path not in SCALE or not _has_scale_limits(context):
+        return False
+    return isinstance(value, bool) or (key.type == ("integer",) and isinstance(value, str) and not _is_int(value))
+
+
+def _has_scale_limits(context: Context) -> bool:
+    return order(context.known.version) >= order(SCALE_SINCE)
+
+
+def _strict(context: Context, key: Key, value: object) -> Verdict | None:
     """Judge a plain read that still refuses some values."""
     wanted = wanted_text(key)
     fits = not kinds_of(value).isdisjoint(key.type)
@@ -202,6 +212,8 @@ def _strict(key: Key, value: object) -> Verdict | None:
             return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)
         if isinstance(value, str) and key.path.startswith("data_efficiency.") and _is_int(value):
             return Verdict(Kind.COERCED, Effect.MISREAD, wanted)
+    if key.path == "sequence_parallel_size" and order(context.known.version) < order(_SEQUENCE_SINCE):
+        return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)
     return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
 
 
@@ -282,21 +294,25 @@ def _is_pydantic_1(context: Context) -> bool:
     return order(context.known.version) < order(PYDANTIC_2_SINCE)
 
 
-def _taken_1(key: Key, value: object) -> tuple[str, object] | None:
-    """Return the type and the value that pydantic 1 reads, or None when it refuses."""
+def _taken(context: Context, key: Key, value: object) -> list[object] | None:
+    """Return what pydantic reads, in a list, or None when it refuses."""
+    if not _is_pydantic_1(context):
+        return next((taken for kind in key.type if (taken := _coerced(kind, value))), None)
     if key.enum and value is not None:
-        return (key.type[0], value) if is_listed(key, value) else None
-    for kind in key.type:
-        if kind == "integer" and isinstance(value, bool | int | float | str):
-            try:
-                return kind, int(value)
-            except (ValueError, OverflowError):
-                continue
-        if kind == "string" and isinstance(value, int | float) and key.name != "nvme_path":
-            return kind, str(value)
-        for read in _coerced(kind, value):
-            return kind, read
-    return None
+        return [value] if is_listed(key, value) else None
+    return next((taken for kind in key.type if (taken := _coerced_1(key, kind, value))), None)
+
+
+def _coerced_1(key: Key, kind: str, value: object) -> list[object]:
+    """Return what pydantic 1 makes of a value for a JSON type, or nothing when it refuses."""
+    if kind == "integer" and isinstance(value, bool | int | float | str):
+        try:
+            return [int(value)]
+        except (ValueError, OverflowError):
+            return []
+    if kind == "string" and isinstance(value, int | float) and key.name != "nvme_path":
+        return [str(value)]
+    return _coerced(kind, value)
 
 
 def _coerced(kind: str, value: object) -> list[object]:

@@ -14,7 +14,6 @@ _ONE = (
     "aio.block_size",
     "aio.queue_depth",
     "aio.intra_op_parallelism",
-    "fp16.hysteresis",
     "comet.samples_log_interval",
     "checkpoint.writer.io_buffer_size",
     "checkpoint.writer.io_multiplier",
@@ -24,8 +23,6 @@ _ONE = (
     "hybrid_engine.inference_tp_size",
 )
 _ZERO = (
-    "fp16.initial_scale_power",
-    "flops_profiler.profile_step",
     "flops_profiler.top_modules",
     "flops_profiler.recompute_fwd_factor",
     "pipeline.activation_checkpoint_interval",
@@ -36,7 +33,7 @@ _ZERO = (
     "zero_optimization.zenflow.full_warm_up_rounds",
 )
 _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
-"""The least number that does something; batch sizes, clipping and printing have rules of their own."""
+"""The least number that does something; batch sizes, clipping, printing and loss scaling have rules of their own."""
 
 
 @rule(
@@ -46,14 +43,13 @@ _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
     why="These keys have no range in DeepSpeed: the number is accepted, and the feature fails later or does nothing.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
-    source=("deepspeed/runtime/precision_config.py:DeepSpeedFP16Config", "deepspeed/profiling/config.py"),
-    keys=("fp16.hysteresis", "aio.queue_depth", "flops_profiler.profile_step"),
+    source=("deepspeed/runtime/swap_tensor/aio_config.py", "deepspeed/runtime/config.py:get_pipeline_config"),
+    keys=("aio.queue_depth", "pipeline.activation_checkpoint_interval"),
     examples=(
         Example('{"train_batch_size": 8, "aio": {"queue_depth": «0»}}'),
-        Example('{"train_batch_size": 8, "fp16": {"enabled": true, "hysteresis": «-1»}}'),
+        Example('{"train_batch_size": 8, "pipeline": {"activation_checkpoint_interval": «-1»}}'),
         Example(
-            '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "module_depth": -1}, "fp16": {"hysteresis":'
-            " -1}}"
+            '{"train_batch_size": 8, "aio": {"queue_depth": 1}, "comet": {"enabled": false, "samples_log_interval": 0}}'
         ),
     ),
 )

@@ -1,0 +1,51 @@
+"""DS341: gradients summed as small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given
+from dsmigrate.rules.registry import rule
+
+
+@rule(
+    "DS341",
+    "int8-accumulation",
+    summary='`data_types.grad_accum_dtype` "int8" under ZeRO.',
+    why="The name is accepted, and no gradient survives it: at stage 1 the first step raises `RuntimeError: result "
+    "type Float can't be cast to the desired output type Char`, at stages 2 and 3 every gradient is cut down to a "
+    "whole number between -128 and 127.",
+    severity=Severity.WARNING,
+    effect=Effect.RISKY,
+    source=("deepspeed/runtime/zero/stage_1_and_2.py:_fill_param_grad_accum_attribute",),
+    keys=(ACCUMULATION,),
+    examples=(
+        Example(
+            '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": «"int8"»}, '
+            '"zero_optimization": {"stage": 1}}\n',
+            fixed='{"train_batch_size": 1, "data_types": {}, "zero_optimization": {"stage": 1}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": «"torch.int8"»}, '
+            '"zero_optimization": {"stage": 3}}\n',
+            fixed='{"train_batch_size": 1, "data_types": {}, "zero_optimization": {"stage": 3}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 2}}\n'
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding at stages 1 to 3; stage 0 refuses the format as a whole."""
+    if given(context, ACCUMULATION) is None or dtype(context.value(ACCUMULATION)) != "int8" or not context.stage:
+        return
+    first = context.stage == 1
+    yield context.finding(
+        ACCUMULATION,
+        "int8 cannot hold gradients: " + ("the first step is a RuntimeError" if first else "they become whole numbers"),
+        severity=Severity.ERROR if first else None,
+        effect=Effect.CRASH if first else None,
+        fixes=[context.remove(ACCUMULATION, f"Remove `{ACCUMULATION}`", safe=False)],
+    )
