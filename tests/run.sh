@@ -123,5 +123,6 @@ done
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED so far:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
-"$bin/python" -m pytest --cov --cov-report=term || failed+=(pytest)
+# Two processes; what trains stays in one of them, in the order of its tests.
+"$bin/python" -m pytest -n 2 --dist loadgroup --cov --cov-report=term || failed+=(pytest)
 [ ${#failed[@]} -eq 0 ]

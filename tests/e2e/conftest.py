@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 FAULT_TABLE: list[str] = []
 """What the test of the planted faults has to show, whether it passes or not."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the table from a worker of pytest-xdist to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["fault_table"] = FAULT_TABLE
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001 - pytest-xdist's signature
+    """Take over the table of a worker that has ended."""
+    FAULT_TABLE.extend(getattr(node, "workeroutput", {}).get("fault_table", ()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,7 +13,7 @@ from dsmigrate.codemod.model import Options
 
 from .launching import free_port, torch_python, training_environment
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training")]
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 OPTIONS = {

@@ -18,7 +18,7 @@ from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, S
 
 from .launching import torch_python, training_environment
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
 Config = dict[str, Any]
 Answer = dict[str, str]

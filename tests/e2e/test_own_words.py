@@ -14,7 +14,7 @@ from dsmigrate.facts.sources import tomllib
 
 from .launching import torch_python
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
 LENGTH = 8
 KEYS = Path(__file__).resolve().parents[2] / "schemas" / "deepspeed" / "keys"

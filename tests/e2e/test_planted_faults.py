@@ -14,7 +14,7 @@ from .harness import Lab
 from .planting import NotApplicableError
 from .verdict import Verdict
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training"), pytest.mark.slow]
 
 ENOUGH = 2
 

@@ -9,7 +9,7 @@ from .harness import Lab, stages
 from .launching import launch_cold, torch_python
 from .readings import EXACT, compare
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training")]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.halves], ids=lambda case: str(case.name))

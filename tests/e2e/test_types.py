@@ -12,7 +12,7 @@ from dsmigrate.knowledge import MISSING, TypeFacts, knowledge
 
 from .launching import torch_python
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
 SIGNATURES = """
 import inspect, json, torch
