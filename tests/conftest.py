@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
 
 from tests.support import codemod
+
+settings.register_profile("dsmigrate", deadline=None)  # no test has a time limit: machines differ
+settings.load_profile("dsmigrate")
 
 
 @pytest.fixture

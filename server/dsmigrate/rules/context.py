@@ -159,6 +159,11 @@ class Context:
                 return self.known.default(path)
         return raw
 
+    def drops_auto(self, key: Key) -> bool:
+        """Return whether DeepSpeed drops "auto" at a key: a model around it does, for values and for whole sections."""
+        around = self.known.key(key.parent) if key.parent else None
+        return around is not None and around.is_checked
+
     def number(self, path: str) -> int | float | None:
         """Return the value of a key as a number; None when it is none, or unknown. True is 1, as for pydantic."""
         value = self.value(path)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from dsmigrate.document import Object, parse
 from dsmigrate.knowledge import Consumer
 
 Config = dict[str, Any]
@@ -22,7 +23,10 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A config as data, or as a text that is no plain JSON; ``world`` is the number of processes, None if unknown."""
+    """A config as data, or as a text, or as both: then the rules read the text, and DeepSpeed gets the data.
+
+    ``world`` is the number of processes, None if it is unknown.
+    """
 
     name: str
     config: Config | None
@@ -36,6 +40,15 @@ class Case:
     def written(self) -> str:
         """The text of the file."""
         return self.text if self.text is not None else json.dumps(self.config, indent=2)
+
+    @property
+    def data(self) -> Config | None:
+        """The config as data, also of a text; None when it is none."""
+        if self.config is not None or self.text is None:
+            return self.config
+        root = parse(self.text).root
+        value = root.value() if isinstance(root, Object) else None
+        return value if isinstance(value, dict) else None
 
     @property
     def kinds(self) -> str:

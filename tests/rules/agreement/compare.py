@@ -6,12 +6,12 @@ import copy
 import itertools
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.document import Object, parse
+from dsmigrate.document import parse
 from dsmigrate.knowledge import Knowledge, knowledge
 from dsmigrate.rules import Effect, Facts, Finding, Settings, Severity, check, every_rule
 
@@ -29,15 +29,17 @@ CRASHED = "the rules crashed"
 DISAGREEMENTS = (CRASHED, MISSED, ELSEWHERE, FALSE_ALARM)
 NOTES = (ONLY_STEP, STEP_MISSED, STEP_PASSES)
 """Differences that do not count against the goal: the first step is trained on a tiny model."""
+Ask = Callable[[Sequence[Case]], list[Answer]]
 WORD = re.compile(r"[A-Za-z_0-9]+")
 FAMILIES = (
+    ("types", r"must be a mapping|has no attribute '(?:get|keys|items|lower|upper)'|is not subscriptable"),
     ("keys", r"extra_forbidden|Extra inputs|has been removed|together$"),
     ("text", r"Duplicate keys|HjsonDecodeError"),
     ("batch", r"batch|[Gg]radient.accum|predivide|prescale|allreduce_op|communication_data"),
     ("precision", r"fp16|bf16|bfloat16|[Mm]aster.?[Ww]eights|autocast|DtypeEnum|_dtype|loss_scale|precision"),
     ("offload", r"[Oo]ffload|zenflow|nvme|aio"),
-    ("optimizer", r"optim|Optimizer|Adam|Lamb|Lion|Muon|AMSGrad|betas?|eps|weight_decay"),
-    ("scheduler", r"_lr|LR|schedul|cycle|warmup"),
+    ("scheduler", r"_lr\b|LR|schedul|cycle|warmup"),
+    ("optimizer", r"optim|Optimizer|Adam|Lamb|Lion|Muon|AMSGrad|betas?|\beps\b|weight_decay"),
     ("zero", r"[Zz]e[Rr]O|zero_|reduce_scatter|allgather_bucket|[Ss]tage"),
 )
 """The families of rules by words of DeepSpeed's errors."""
@@ -56,25 +58,21 @@ class Row:
     """What differs, in words that are the same for cases of the same kind."""
 
 
-def examine(cases: Sequence[Case], *, deep: bool = True) -> list[Row]:
+def examine(cases: Sequence[Case], ask: Ask = judge) -> list[Row]:
     """Return a row per case; differences are judged again by fresh processes, which must say the same."""
-    rows = _rows(cases, judge(cases, deep=deep))
+    rows = [row(case, answer) for case, answer in zip(cases, ask(cases), strict=True)]
     doubtful = [index for index, row in enumerate(rows) if row.outcome in {*DISAGREEMENTS, *NOTES}]
-    again = judge([rows[index].case for index in doubtful], deep=deep)
+    again = ask([rows[index].case for index in doubtful])
     for index, answer in zip(doubtful, again, strict=True):
         if answer != rows[index].answer:
             unsteady = Answer("unjudged", answer.error or rows[index].answer.error, "the judge contradicts itself")
             rows[index] = Row(rows[index].case, unsteady, rows[index].findings, UNJUDGED)
-    return _by_trial(rows, deep=deep)
+    return _by_trial(rows, ask)
 
 
 def settings(case: Case) -> Settings:
     """Return what a case is checked for."""
     return Settings(version=case.version, consumer=case.consumer, facts=Facts(world_size=case.world))
-
-
-def _rows(cases: Sequence[Case], answers: Sequence[Answer]) -> list[Row]:
-    return [row(case, answer) for case, answer in zip(cases, answers, strict=True)]
 
 
 def row(case: Case, answer: Answer) -> Row:
@@ -111,14 +109,17 @@ def row(case: Case, answer: Answer) -> Row:
 
 
 def is_responsible(known: Knowledge, case: Case, error: str, errors: Iterable[Finding]) -> bool:
-    """Return whether an error is on a planted key, or on one that DeepSpeed's own error names."""
+    """Return whether an error is on a planted key, or on one that DeepSpeed's own error names.
+
+    An error about a key that is missing has no place of its own: its message must name it.
+    """
     planted = {known.canonical(path) for fault in case.planted for path in fault.paths}
     planted |= {path for fault in case.planted for path in fault.paths}
     named = set(WORD.findall(error))
     for finding in errors:
         path = ".".join(map(str, finding.path))
         key = known.key(finding.path) if finding.path else None
-        names = {str(name) for name in finding.path[-1:]} or named_in(finding)
+        names = {str(name) for name in finding.path[-1:]} | (named_in(finding) - (case.data or {}).keys())
         names |= {name for name in (key.name, key.field) if name} if key is not None else set()
         if path in planted or known.canonical(path) in planted or names & named:
             return True
@@ -127,7 +128,7 @@ def is_responsible(known: Knowledge, case: Case, error: str, errors: Iterable[Fi
     return False
 
 
-def _by_trial(rows: Sequence[Row], *, deep: bool) -> list[Row]:
+def _by_trial(rows: Sequence[Row], ask: Ask) -> list[Row]:
     """Return the rows, with DeepSpeed asked again without the keys that carry errors.
 
     An error elsewhere was right after all when taking its key away takes DeepSpeed's error away. With several faults
@@ -137,24 +138,26 @@ def _by_trial(rows: Sequence[Row], *, deep: bool) -> list[Row]:
         index
         for index, row in enumerate(rows)
         if row.answer.refused
-        and _read(row.case) is not None
+        and row.case.data is not None
         and (row.outcome == ELSEWHERE or (row.outcome == AGREED and len(row.case.planted) > 1))
     ]
     without = [replace(rows[index].case, config=taken_out(rows[index]), text=None) for index in asked]
     done = list(rows)
-    for index, answer in zip(asked, judge(without, deep=deep), strict=True):
+    for index, answer in zip(asked, ask(without), strict=True):
         old = done[index]
         stays = answer.error == old.answer.error
         if old.outcome == ELSEWHERE and not stays:
             done[index] = replace(old, outcome=AGREED, family="", what="")
         elif old.outcome == AGREED and stays and not _points_at_nothing(old):
-            done[index] = replace(old, outcome=ELSEWHERE, family=owner(old.case, old.answer.error), what=told(old.answer.error))
+            done[index] = replace(
+                old, outcome=ELSEWHERE, family=owner(old.case, old.answer.error), what=told(old.answer.error)
+            )
     return done
 
 
 def taken_out(row: Row) -> Any:
     """Return the config without the keys that carry an error; for something in a list, without the list."""
-    config = copy.deepcopy(_read(row.case))
+    config = copy.deepcopy(row.case.data)
     for finding in row.findings:
         names = [*itertools.takewhile(lambda name: isinstance(name, str), finding.path)]
         if finding.severity is Severity.ERROR and names:
@@ -166,22 +169,14 @@ def taken_out(row: Row) -> Any:
     return config
 
 
-def _read(case: Case) -> Any:
-    """Return the config as data, None when its text is none."""
-    if case.text is None:
-        return case.config
-    root = parse(case.text).root
-    return root.value() if isinstance(root, Object) else None
-
-
 def _points_at_nothing(row: Row) -> bool:
     """Return whether an error is about a key that is missing, or about the whole."""
     for finding in row.findings:
         if finding.severity is Severity.ERROR:
-            place: Any = row.case.config
+            place: Any = row.case.data
             for name in finding.path:
                 place = place.get(name) if isinstance(place, dict) and name in place else None
-            absent = named_in(finding) - set(row.case.config or ())
+            absent = named_in(finding) - set(row.case.data or ())
             if place is None or not finding.path or absent & set(WORD.findall(row.answer.error)):
                 return True
     return False

@@ -58,13 +58,13 @@ class Bench:
         found: Config = self.get(path)
         return found
 
-    def keys(self) -> list[Key]:
+    def here(self) -> list[Key]:
         """Return every key that has a fixed place in the release."""
         return _here(self.known)
 
     def leaf(self) -> Key:
         """Return a key that holds a value, by chance."""
-        return self.rng.choice([key for key in self.keys() if not key.is_section])
+        return self.rng.choice([key for key in self.here() if not key.is_section])
 
 
 @functools.cache
@@ -84,7 +84,7 @@ Fault = Callable[[Bench], Planted | None]
 def misspelled_key(bench: Bench) -> Planted | None:
     """A letter, the case or a dash is wrong."""
     kind = bench.rng.choice(sorted(slips.KINDS))
-    key = bench.rng.choice(bench.keys())
+    key = bench.rng.choice(bench.here())
     slip = slips.misspelled(bench.rng, bench.known, key, kind)
     if slip is None or not bench.put(slip.path, {} if key.is_section else value(bench.rng, key)):
         return None
@@ -108,8 +108,8 @@ def misspelled_present_key(bench: Bench) -> Planted | None:
 
 def misplaced_key(bench: Bench) -> Planted | None:
     """A key lies in another section, or at the top."""
-    sections = ("", *(key.path for key in bench.keys() if key.is_section and bench.known.children(key.path)))
-    key = bench.rng.choice(bench.keys())
+    sections = ("", *(key.path for key in bench.here() if key.is_section and bench.known.children(key.path)))
+    key = bench.rng.choice(bench.here())
     slip = slips.misplaced(bench.rng, bench.known, key, sections)
     if slip is None or not bench.put(slip.path, {} if key.is_section else value(bench.rng, key)):
         return None
@@ -118,7 +118,7 @@ def misplaced_key(bench: Bench) -> Planted | None:
 
 def unknown_key(bench: Bench) -> Planted | None:
     """A key that means nothing at all."""
-    section = bench.rng.choice(["", *(key.path for key in bench.keys() if key.is_section)])
+    section = bench.rng.choice(["", *(key.path for key in bench.here() if key.is_section)])
     path = f"{section}.zzz_unknown" if section else "zzz_unknown"
     return Planted("unknown key", (path,), "keys") if bench.put(path, 1) else None
 
@@ -145,7 +145,7 @@ def newer_key(bench: Bench) -> Planted | None:
 
 def deprecated_key(bench: Bench) -> Planted | None:
     """A deprecated key, often with its successor beside it."""
-    old = [key for key in bench.keys() if key.status is Status.DEPRECATED and key.successors]
+    old = [key for key in bench.here() if key.status is Status.DEPRECATED and key.successors]
     if not old:
         return None
     key = bench.rng.choice(old)
@@ -160,8 +160,8 @@ def deprecated_key(bench: Bench) -> Planted | None:
 
 def alias_twice(bench: Bench) -> Planted | None:
     """Both spellings of a key."""
-    both = [(key.path, f"{key.parent}.{key.field}") for key in bench.keys() if key.field]
-    both += [(key.alias_of, key.path) for key in bench.keys() if key.alias_of]
+    both = [(key.path, f"{key.parent}.{key.field}") for key in bench.here() if key.field]
+    both += [(key.alias_of, key.path) for key in bench.here() if key.alias_of]
     names = bench.rng.choice(both)
     for path in names:
         key = bench.known.key(path)
@@ -184,7 +184,7 @@ def wrong_type(bench: Bench) -> Planted | None:
 
 def wrong_number(bench: Bench) -> Planted | None:
     """A number outside its range, or a negative or broken one where there is no range."""
-    numbers = [key for key in bench.keys() if {"integer", "number"} & set(key.type)]
+    numbers = [key for key in bench.here() if {"integer", "number"} & set(key.type)]
     key = bench.rng.choice(numbers)
     low = key.minimum if key.minimum is not None else key.exclusive_minimum
     high = key.maximum if key.maximum is not None else key.exclusive_maximum
@@ -196,7 +196,7 @@ def wrong_number(bench: Bench) -> Planted | None:
 
 def unlisted_value(bench: Bench) -> Planted | None:
     """A value outside a closed list, often a near miss."""
-    listed = [key for key in bench.keys() if key.enum]
+    listed = [key for key in bench.here() if key.enum]
     key = bench.rng.choice(listed)
     one = bench.rng.choice(key.enum)
     near = [slips.typo(bench.rng, one), one.swapcase(), f"{one} "] if isinstance(one, str) and one else [17, -1]
@@ -205,20 +205,20 @@ def unlisted_value(bench: Bench) -> Planted | None:
 
 def null(bench: Bench) -> Planted | None:
     """A null."""
-    key = bench.rng.choice(bench.keys())
+    key = bench.rng.choice(bench.here())
     return Planted("null", (key.path,), "types") if bench.put(key.path, None) else None
 
 
 def no_section(bench: Bench) -> Planted | None:
     """A section that is a switch, a number, a text or a list."""
-    key = bench.rng.choice([key for key in bench.keys() if key.is_section])
-    content = bench.rng.choice((True, False, 1, 0, "zzz", "auto", [], [{}], ""))
+    key = bench.rng.choice([key for key in bench.here() if key.is_section])
+    content: object = bench.rng.choice((True, False, 1, 0, "zzz", "auto", [], [{}], ""))
     return Planted("section is no object", (key.path,), "types") if bench.put(key.path, content) else None
 
 
 def auto(bench: Bench) -> Planted | None:
     """An "auto" that nobody fills."""
-    key = bench.rng.choice(bench.keys())
+    key = bench.rng.choice(bench.here())
     return Planted('"auto"', (key.path,), "consumer") if bench.put(key.path, "auto") else None
 
 
@@ -265,7 +265,11 @@ precision = combined(
         "zero_optimization.stage": STAGES,
         "zero_optimization.offload_optimizer.device": DEVICES,
     },
-    {"bf16.enabled": SWITCH, "data_types.grad_accum_dtype": ("fp32", "bf16", "fp16"), "zero_optimization.stage": STAGES},
+    {
+        "bf16.enabled": SWITCH,
+        "data_types.grad_accum_dtype": ("fp32", "bf16", "fp16"),
+        "zero_optimization.stage": STAGES,
+    },
     {"bf16.enabled": SWITCH, "fp16.enabled": (False,), "data_types.param_dtype": ("bf16", "fp16", "fp32", "zzz")},
     {"torch_autocast.enabled": SWITCH, "torch_autocast.dtype": ("bfloat16", "fp8", "float16"), "bf16.enabled": SWITCH},
     {"torch_autocast.enabled": SWITCH, "zero_optimization.zero_quantized_weights": SWITCH},
@@ -398,7 +402,7 @@ _WAYS = (
 def parameter_auto(bench: Bench) -> Planted | None:
     """An "auto" in params."""
     part = bench.rng.choice(("optimizer", "scheduler"))
-    content = bench.get(f"{part}.params")
+    content: Any = bench.get(f"{part}.params")
     if not isinstance(content, dict) or not content:
         return None
     name = bench.rng.choice(sorted(content))
@@ -417,8 +421,6 @@ def paths(config: Config, before: str = "") -> Iterator[str]:
         yield before + name
         if isinstance(content, dict):
             yield from paths(content, f"{before}{name}.")
-
-
 
 
 FAULTS: tuple[Fault, ...] = (

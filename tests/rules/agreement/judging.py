@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,18 @@ PER_PROCESS = 500
 WORLDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64)
 """Numbers of processes of which one must fit when the number is unknown."""
 
+ALONE = "needs more processes"
+MESH = {"sequence_parallel_size", "data_parallel_size"}
+"""Keys that together make a mesh of processes, which the judge, being one process, leaves out."""
 NOT_HERE = (
     ("needs a GPU that reads files (aio.use_gds)", r"use_gds|GDS"),
     ("needs CUDA (super_offload)", r"[Ss]uper_?[Oo]ffload"),
     ("needs a package that is not installed", r"No module named|access local variable 'Mu|install DataStates"),
-    ("needs more processes", r"world.?size|num(?:ber of)? ranks"),
+    (ALONE, r"world.?size|num(?:ber of)? ranks"),
     ("needs another model", r"per_head_muon|AutoEP|expert|does not support dense gradients"),
     ("needs a cluster", r"CROSS_SIZE"),
     ("needs a compiled kernel or a GPU", r"Kernel|kernel|CUDA|cuda|not been implemented on CPU|No accelerator"),
+    ("needs more memory", r"can't allocate|[Oo]ut of memory"),
     ("needs a file", r"No such file or directory|FileNotFoundError|Permission denied"),
     ("ends the process on purpose", r"^SystemExit"),
     ("the judge hung or ended", r"^judge:"),
@@ -77,7 +81,7 @@ class Judge:
     def ask(self, case: Case, *, deep: bool) -> Answer:
         """Return the answer to one case."""
         asked: dict[str, Any] = {"deep": deep, "worlds": worlds(case)}
-        asked |= {"config": case.config} if case.text is None else {"text": case.text}
+        asked |= {"text": case.text} if case.config is None else {"config": case.config}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         seconds = SECONDS if self.asked else START_SECONDS
@@ -94,7 +98,8 @@ class Judge:
             watch.cancel()
         if not line:
             return judged("engine", "judge: no answer")
-        return judged(**json.loads(line))
+        answer = judged(**json.loads(line))
+        return replace(answer, verdict="unjudged", reason=ALONE) if deep and is_for_many(case, answer) else answer
 
     @property
     def alive(self) -> bool:
@@ -116,10 +121,23 @@ def worlds(case: Case) -> list[int]:
     """Return the numbers of processes of which one must do: the known one, or many, one that fits first."""
     if case.world is not None:
         return [case.world]
-    config = case.config or {}
+    config = case.data or {}
     ranks = config.get("sequence_parallel_size")
     more = [ranks * world for world in WORLDS] if isinstance(ranks, int) and ranks > 1 else []
     return list(dict.fromkeys([fitting(config), *WORLDS, *more]))
+
+
+def is_for_many(case: Case, answer: Answer) -> bool:
+    """Return whether an answer would be another one with more processes than the one there is."""
+    config = case.data or {}
+    stage = config.get("zero_optimization")
+    shards = stage.get("zero_hpz_partition_size") if isinstance(stage, dict) else None
+    odd = isinstance(shards, int) and shards > 1 and case.world is not None and case.world % shards != 0
+    if answer.verdict in {"accepted", "step"}:
+        return odd or config.keys() >= MESH
+    tensor = config.get("tensor_parallel")
+    split = tensor.get("autotp_size") if isinstance(tensor, dict) else None
+    return answer.verdict == "engine" and not answer.error.partition(": ")[2] and isinstance(split, int) and split > 1
 
 
 def judged(verdict: str, error: str) -> Answer:
@@ -131,10 +149,10 @@ def judged(verdict: str, error: str) -> Answer:
     return Answer("unjudged" if reason else verdict, error, reason)
 
 
-def judge(cases: Sequence[Case], *, deep: bool = True, at_once: int = AT_ONCE) -> list[Answer]:
-    """Return DeepSpeed's answers, in order."""
+def judge(cases: Sequence[Case], *, deep: bool = True) -> list[Answer]:
+    """Return DeepSpeed's answers, in order; with ``deep`` those of its engine, else of its config class."""
     parts = [cases[start : start + PER_PROCESS] for start in range(0, len(cases), PER_PROCESS)]
-    with ThreadPoolExecutor(max_workers=at_once) as pool:
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         return [answer for part in pool.map(lambda part: list(_answers(part, deep=deep)), parts) for answer in part]
 
 

@@ -22,6 +22,8 @@ class Slip:
     section: str
     name: str
     meant: str
+    type: str = ""
+    """The optimizer type whose parameter it is."""
 
     @property
     def path(self) -> str:
@@ -69,7 +71,7 @@ def misspelled(rng: random.Random, known: Knowledge, key: Key, kind: str) -> Sli
 def misplaced(rng: random.Random, known: Knowledge, key: Key, sections: tuple[str, ...]) -> Slip | None:
     """Return a key in another section; None when it means something there, or its name is in several sections."""
     section = rng.choice(sections)
-    if section == key.parent or is_a_name(known, section, key.name):
+    if section in {key.parent, key.path} or is_a_name(known, section, key.name):
         return None
     return Slip(PARENT, section, key.name, key.path)
 
@@ -82,6 +84,8 @@ def is_a_name(known: Knowledge, section: str, name: str) -> bool:
 
 def is_plain(known: Knowledge, slip: Slip) -> bool:
     """Return whether one can say what was meant: no other key is as near, or lies elsewhere under that very name."""
+    if slip.type:
+        return True
     meant = slip.meant.rpartition(".")[2]
     if slip.kind == PARENT:
         return [path for path in known.ending_in(meant) if path != slip.meant] == []
@@ -102,7 +106,13 @@ def swallowing(known: Knowledge) -> Iterator[str]:
     yield ""
     for path in known.every_path():
         key = known.key(path)
-        is_here = key is not None and key.status.value in {"present", "deprecated"} and key.alias_of is None
-        if key is not None and is_here and key.is_section and known.children(path):
-            if not known.rejects_unknown_keys(path) and "*" not in path and "[]" not in path:
-                yield path
+        if (
+            key is not None
+            and key.status.value in {"present", "deprecated"}
+            and key.alias_of is None
+            and known.children(path)
+            and not known.rejects_unknown_keys(path)
+            and not path.endswith(".params")
+            and not set("*[") & set(path)
+        ):
+            yield path

@@ -45,4 +45,19 @@ def spoiled(rng: random.Random, config: Config) -> tuple[str, Planted] | None:
 WAYS = frozenset(
     {"duplicate key", "missing comma", "unclosed", "trailing text", "open string", "trailing comma", "comment", "word"}
 )
-WORDS = ("$VALUE", "${VALUE}", "NaN", "Infinity", "True", "None", "'x'", "1e-3", ".5", "+1", "0x10", "auto", "01", "1_000")
+WORDS = (
+    "$VALUE",
+    "${VALUE}",
+    "NaN",
+    "Infinity",
+    "True",
+    "None",
+    "'x'",
+    "1e-3",
+    ".5",
+    "+1",
+    "0x10",
+    "auto",
+    "01",
+    "1_000",
+)

@@ -52,7 +52,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each "auto" that a checked section loses."""
     for entry in autos(context):
         key = entry.key
-        if key is None or (is_section(context, key) and not key.parent):
+        if key is None or (is_section(context, key) and not context.drops_auto(key)):
             continue
         if key.auto(Consumer.DEEPSPEED).effect is not AutoEffect.DEFAULT or key.dead:
             continue

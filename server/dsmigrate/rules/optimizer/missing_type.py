@@ -18,18 +18,18 @@ from dsmigrate.rules.typed import section
     why="Without `type` the section is skipped without a word, `params` included. Unless the script passes an "
     "optimizer of its own, ZeRO stages 1 and 2 then stop with `zero stage 1 requires an optimizer`, and stages 0 "
     "and 3 at the first `backward`.",
-    severity=Severity.ERROR,
-    effect=Effect.CRASH,
+    severity=Severity.WARNING,
+    effect=Effect.IGNORED,
     source=(
         "deepspeed/runtime/config.py:get_optimizer_name",
         "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_zero_optimizer",
     ),
     keys=("optimizer", "optimizer.type"),
     examples=(
-        Example('{"train_batch_size": 8, «"optimizer"»: {"params": {"lr": 1e-4}}}'),
+        Example('{"train_batch_size": 8, «"optimizer"»: {"params": {"lr": 1e-4}}}', accepted=None),  # the same
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, «"optimizer"»: {"type": null, "params": {}}}',
-            accepted=False,
+            accepted=None,  # refused, unless the script brings an optimizer
         ),
         Example('{"train_batch_size": 8, "optimizer": {"typ": "AdamW", "params": {}}}'),  # an unknown key
         Example('{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {}}}'),

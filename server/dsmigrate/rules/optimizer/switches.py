@@ -1,4 +1,4 @@
-"""DS645: switches of torch's optimizers that exclude each other."""
+"""DS645: switches of optimizers that exclude each other, or that the class refuses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dsmigrate.rules.typed import given, params_path
 @rule(
     "DS645",
     "optimizer-switches",
-    summary="Switches of a torch optimizer that exclude each other, or that need another parameter.",
+    summary="Switches of an optimizer that exclude each other, need another parameter, or that its class lacks.",
     why="torch's constructors check some pairs when the engine is built: `nesterov` needs `momentum` above 0 and "
     "`dampening` 0, and `fused` excludes `foreach` and `differentiable`. `differentiable` alone is taken and fails in "
     "the first step, because the engine updates leaf tensors that require gradients; `capturable` fails there on CPU "
-    "tensors, optimizer offload included.",
+    "tensors, optimizer offload included. FusedLamb refuses `amsgrad`.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",),
@@ -42,6 +42,11 @@ from dsmigrate.rules.typed import given, params_path
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
             '"optimizer": {"type": "AdamW", "params": {"torch_adam": true}}}',
         ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {«"amsgrad": true»}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {}}}',
+            accepted=None,  # the kernel needs a GPU
+        ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}}'),
         Example('{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"fused": true, "foreach": false}}}'),
     ),
@@ -49,9 +54,19 @@ from dsmigrate.rules.typed import given, params_path
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each switch that is on and cannot be."""
     facts = optimizer(context)
-    if facts is None or facts.takes_anything or build_of(context, facts) is not Build.TORCH:
+    if facts is None or facts.takes_anything:
         return
     values = {name: value for name, value in given(context, "optimizer").items() if name in facts.parameters}
+    if facts.name == "Lamb" and values.get("amsgrad"):
+        path = params_path("optimizer", "amsgrad")
+        yield context.finding(
+            path,
+            "FusedLamb has no AMSGrad variant: the engine cannot build the optimizer",
+            part="member",
+            fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
+        )
+    if build_of(context, facts) is not Build.TORCH:
+        return
     for name, reason, effect in _clashes(context, values):
         path = params_path("optimizer", name)
         fix = context.remove(path, f"Remove {shown(path)}", safe=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.document.edits import Spelling
-from dsmigrate.knowledge import Key, Status
+from dsmigrate.knowledge import Consumer, Key, Status
 from dsmigrate.knowledge.near import nearest
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text, range_text, type_text
@@ -104,13 +104,19 @@ def judge(context: Context, entry: Entry) -> Verdict | None:
     if key is None or node is None or entry.is_parameter or key.status not in _HERE or is_shadowed(context, entry.path):
         return None
     value = node.value()
-    if value == "auto":
+    if value == "auto" and not _is_kept_section(context, key):
         return None
     if key.is_section or key.alias_of is not None:
         return _section(context, key, node, value)
     if key.is_checked and key.rejects_wrong_values:
         return _checked(context, key, value)
     return _strict(context, key, value) if key.rejects_wrong_values else _plain(context, key, value)
+
+
+def _is_kept_section(context: Context, key: Key) -> bool:
+    """Return whether "auto" stands for a whole section and nobody drops it; the other consumers refuse it by name."""
+    section = key.is_section or key.alias_of is not None
+    return section and not context.drops_auto(key) and context.consumer is Consumer.DEEPSPEED
 
 
 def is_shadowed(context: Context, path: Path) -> bool:

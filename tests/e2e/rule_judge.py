@@ -1,0 +1,215 @@
+"""Reads configs as JSON lines and says how far the real DeepSpeed comes: its config class, its engine, a first step.
+
+Runs in a child process that has torch and deepspeed, as one process of a gloo group of one. Each line asks
+``{"config": …, "text": …, "worlds": […], "deep": …}``: the config, or the text of the file; the world sizes of which
+one must fit; whether to go on to the engine. Each answer is ``{"verdict": …, "error": …}`` with a verdict of
+``accepted``, ``config``, ``engine`` or ``step``: where it failed.
+
+Compiled kernels, which need a compiler or a GPU, are replaced by ones that do nothing. A config that names no optimizer
+is tried with torch's AdamW and with DeepSpeed's CPU Adam, as a script may pass either: it is refused when both fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Config = dict[str, Any]
+Answer = dict[str, Any]
+MOST_MICRO_STEPS = 2
+BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+ONLY_WITH_MORE_PROCESSES = ("sequence_parallel_size", "data_parallel_size")
+FORCED = "ZeRO-Offload with a client provided optimizer"
+"""What DeepSpeed says of torch's AdamW under offload; with its own CPU Adam another error may be behind it."""
+STEPS = ("adam", "lion", "lamb", "adagrad")
+PLACES = ("path", "dir", "file", "directory")
+
+
+class Kernel(int):
+    """A compiled extension that does nothing: every attribute is a function, every call gives the number 1."""
+
+    def __getattr__(self, name: str) -> Kernel:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Step(1) if any(word in name for word in STEPS) else self
+
+    def __call__(self, *_: object, **__: object) -> Kernel:
+        return self
+
+
+class Step(Kernel):
+    """The step of an optimizer, which takes tensors and numbers and no texts."""
+
+    def __call__(self, *arguments: object, **_: object) -> Kernel:
+        """Do nothing with them."""
+        if any(isinstance(argument, str) for argument in arguments):
+            raise TypeError("incompatible function arguments: a text for a number")
+        return self
+
+
+def main() -> None:
+    """Judge what standard input asks for."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # DeepSpeed's own talk
+    if "--errors" not in sys.argv:
+        os.dup2(1, 2)
+    os.chdir(tempfile.mkdtemp())
+    os.environ.update(HOME=str(Path.cwd()), TORCHDYNAMO_DISABLE="1")
+    judge = Judge(sys.argv[1])
+    for line in sys.stdin:
+        answers.write(json.dumps(judge.answer(json.loads(line))) + "\n")
+        answers.flush()
+    os._exit(0)
+
+
+class Judge:
+    """DeepSpeed, imported once."""
+
+    def __init__(self, port: str) -> None:
+        """Import DeepSpeed and join a group of one at ``port``."""
+        import cpuinfo  # noqa: PLC0415
+
+        cpuinfo.get_cpu_info = lambda: {"vendor_id_raw": "any"}  # asks for a second, each time
+        import deepspeed  # noqa: PLC0415 - after its talk was sent elsewhere
+        import deepspeed.comm.torch  # noqa: PLC0415
+        import torch  # noqa: PLC0415
+        from deepspeed.ops.adam import DeepSpeedCPUAdam  # noqa: PLC0415
+        from deepspeed.ops.op_builder.builder import OpBuilder  # noqa: PLC0415
+        from deepspeed.ops.op_builder.cpu import NotImplementedBuilder  # noqa: PLC0415
+        from deepspeed.runtime import config  # noqa: PLC0415
+        from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config  # noqa: PLC0415
+
+        self.deepspeed, self.torch, self.runtime, self.cpu_adam = deepspeed, torch, config, DeepSpeedCPUAdam
+        self.load = load_ds_config
+        deepspeed.comm.torch.build_shm_op = lambda: None
+        for builder in (OpBuilder, NotImplementedBuilder):
+            builder.load = lambda *_, **__: Kernel(1)
+        accelerator = type(deepspeed.accelerator.get_accelerator())
+        accelerator.is_fp16_supported = lambda *_: True
+        os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        deepspeed.init_distributed("gloo")
+        torch.set_num_threads(1)
+        gc.freeze()
+        gc.collect = lambda *_: 0  # DeepSpeed collects garbage for every engine
+        self.world_size, self.dtype = config.dist.get_world_size, torch.get_default_dtype()
+
+    def answer(self, asked: Answer) -> Answer:
+        """Return how far one config comes."""
+        stage, error = "config", ""
+        for world in asked["worlds"]:
+            try:
+                resolved = self.shallow(asked, world)
+                break
+            except BaseException as problem:  # noqa: BLE001 - the answer is whatever DeepSpeed says
+                error = error or told(problem)
+        else:
+            return {"verdict": stage, "error": error}
+        if not asked.get("deep"):
+            return {"verdict": "accepted", "error": ""}
+        config = for_one_process(self.read(asked), resolved)
+        first: Answer | None = None
+        for optimizer in self.optimizers(config):
+            stage = "engine"
+            try:
+                with self.engine(copy.deepcopy(config), optimizer) as engine:
+                    stage = "step"
+                    self.step(engine)
+            except BaseException as problem:  # noqa: BLE001 - the answer is whatever DeepSpeed says
+                here = {"verdict": stage, "error": told(problem)}
+                if first is None or FORCED in first["error"] or (first["verdict"], stage) == ("engine", "step"):
+                    first = here
+            else:
+                return {"verdict": "accepted", "error": ""}
+        return first or {"verdict": "accepted", "error": ""}
+
+    def read(self, asked: Answer) -> Config:
+        """Return the config as ``deepspeed.initialize`` loads it."""
+        if "text" not in asked:
+            return copy.deepcopy(asked["config"])
+        Path("ds_config.json").write_text(asked["text"], encoding="utf-8")
+        return self.load("ds_config.json")
+
+    def shallow(self, asked: Answer, world: int) -> object:
+        """Return what DeepSpeedConfig makes of the config for a world size."""
+        self.runtime.dist.get_world_size = lambda *_, **__: world
+        try:
+            return self.runtime.DeepSpeedConfig(self.read(asked))
+        finally:
+            self.runtime.dist.get_world_size = self.world_size
+
+    def optimizers(self, config: Config) -> Iterator[Callable[[Any], Any] | None]:
+        """Yield what a training script might pass: makers of optimizers, None for the config's own."""
+        own = config.get("optimizer")
+        if isinstance(own, dict) and own.get("type") is not None:
+            yield None
+            return
+        yield lambda parameters: self.torch.optim.AdamW(parameters, lr=1e-3)
+        yield lambda parameters: self.cpu_adam(parameters, lr=1e-3)
+
+    @contextlib.contextmanager
+    def engine(self, config: Config, optimizer: Callable[[Any], Any] | None) -> Iterator[Any]:
+        """Build the engine around a tiny model, and take it down."""
+        model = self.torch.nn.Sequential(self.torch.nn.Linear(4, 4), self.torch.nn.Linear(4, 2))
+        for parameter in model.parameters():
+            parameter.use_muon = parameter.ndim > 1
+        engine = None
+        try:
+            engine, *_ = self.deepspeed.initialize(
+                model=model,
+                optimizer=optimizer and optimizer(model.parameters()),
+                model_parameters=model.parameters(),
+                config=config,
+            )
+            yield engine
+        finally:
+            with contextlib.suppress(Exception):
+                if engine is not None:
+                    engine.destroy()
+            self.torch.set_default_dtype(self.dtype)
+
+    def step(self, engine: Any) -> None:
+        """Train until an optimizer step was due."""
+        if engine.optimizer is None or not hasattr(engine.optimizer, "step"):
+            engine.eval()
+            engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype))
+            return
+        for _ in range(MOST_MICRO_STEPS):
+            loss = engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype)).float().sum()
+            engine.backward(loss)
+            engine.step()
+
+
+def for_one_process(config: Config, resolved: Any) -> Config:
+    """Return the config with batch keys that fit one process, and with every file in the current folder."""
+    for key in (*BATCH, *ONLY_WITH_MORE_PROCESSES):
+        config.pop(key, None)
+    steps = resolved.gradient_accumulation_steps
+    config["train_micro_batch_size_per_gpu"] = resolved.train_micro_batch_size_per_gpu
+    config["gradient_accumulation_steps"] = min(steps, MOST_MICRO_STEPS)
+    return here(config)
+
+
+def here(value: Any, name: str = "") -> Any:
+    """Return a value whose texts at places of files lead to the current folder."""
+    if isinstance(value, dict):
+        return {key: here(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, str) and name.endswith(PLACES) and value != "auto":
+        return str(Path.cwd() / Path(value).name) if value else value
+    return value
+
+
+def told(problem: BaseException) -> str:
+    """Return an error in one line."""
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())[:600]}"
+
+
+if __name__ == "__main__":
+    main()

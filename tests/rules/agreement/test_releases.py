@@ -1,0 +1,38 @@
+"""The rules against the config classes of older releases, whose sources come from the package index."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.derivation.index import UnreachableError
+
+from . import compare, releases, report
+
+COUNT = 120
+FOUND = 0.4
+"""What sections lack that DeepSpeed 0.19 no longer has (`compression_training`, `progressive_layer_drop` …) fails in many
+ways in the releases that read them; rules about that are still to be written."""
+
+FALSE_ALARMS = 0.15
+
+
+@pytest.mark.derivation
+@pytest.mark.parametrize("version", releases.RELEASES)
+def test_rules_agree_with_the_config_class_of_an_older_release(version: str) -> None:
+    try:
+        root = releases.sources().root(version)
+    except UnreachableError as error:
+        pytest.skip(str(error))
+    rows = releases.compare(version, root, COUNT)
+    rates = report.rates(rows)
+    told = "\n".join([str(rates), *report.differences(rows, notes=False)])
+    assert not [row for row in rows if row.outcome == compare.CRASHED], told
+    assert rates.rejected > COUNT / 4
+    assert rates.accepted > COUNT / 8
+    assert rates.found_share >= FOUND, told
+    assert rates.false_alarms <= FALSE_ALARMS * rates.accepted, told
+
+
+def test_a_rule_about_the_engine_is_told_from_one_about_the_config() -> None:
+    assert releases.is_about_config("DS110")
+    assert not releases.is_about_config("DS600")
