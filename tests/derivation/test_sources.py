@@ -42,7 +42,14 @@ def test_the_index_is_that_of_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
     assert default_index() == "https://index.example/simple"
     monkeypatch.delenv("PIP_INDEX_URL")
-    assert default_index() == sources.DEFAULT_INDEX
+    assert default_index().startswith("https://")
+
+
+def test_without_a_pip_to_ask_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    monkeypatch.setattr(sources, "_ASK_PIP", "raise SystemExit(1)")
+    with pytest.raises(DerivationError, match="--index-url"):
+        default_index()
 
 
 def test_the_cache_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -41,9 +41,7 @@ class Group(click.Group):
 
 
 @click.group(cls=Group)
-@click.option(
-    "--index-url", default=default_index, metavar="URL", help="Package index [PIP_INDEX_URL, or the public one]."
-)
+@click.option("--index-url", default=default_index, metavar="URL", help="Package index [the one pip uses].")
 @click.option("--cache", type=click.Path(path_type=Path), default=default_cache, help="Folder for fetched sources.")
 @click.option(
     "--sources", type=click.Path(path_type=Path), help="Use unpacked sources DIR/<release> instead of fetching."

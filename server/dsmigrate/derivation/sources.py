@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,12 +14,26 @@ from dsmigrate.derivation.errors import DerivationError
 from dsmigrate.derivation.index import fetch_sdist
 from dsmigrate.derivation.versions import parsed
 
-DEFAULT_INDEX = "https://pypi.org/simple"
+_ASK_PIP = """
+from pip._internal.commands import create_command
+print(create_command("download").parse_args([])[0].index_url)
+"""
 
 
 def default_index() -> str:
-    """Return the index that pip would use: PIP_INDEX_URL, else the public one."""
-    return os.environ.get("PIP_INDEX_URL") or DEFAULT_INDEX
+    """Return the index that pip uses: PIP_INDEX_URL, what pip is configured for, or its default.
+
+    Raises DerivationError when there is no pip to ask.
+    """
+    named = os.environ.get("PIP_INDEX_URL")
+    if named:
+        return named
+    asked = subprocess.run(  # noqa: S603 - our own text
+        [sys.executable, "-c", _ASK_PIP], capture_output=True, text=True, check=False
+    )
+    if asked.returncode or not asked.stdout.strip():
+        raise DerivationError("pip names no package index; give one with --index-url")
+    return asked.stdout.strip()
 
 
 def default_cache() -> Path:
