@@ -20,7 +20,7 @@ from tests.rules.agreement.judging import judge
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
 
 COUNT = 2000
-FOUND = 0.97
+FOUND = 0.98
 FALSE_ALARMS = 0.005
 
 

@@ -55,6 +55,8 @@ class Entry:
     path: Path
     member: Member
     key: Key | None
+    node: Node | None
+    """The value; None while it is being typed."""
     parameter: Parameter | None = None
 
     @property
@@ -66,11 +68,6 @@ class Entry:
     def name(self) -> str:
         """The key as it is written."""
         return str(self.path[-1])
-
-    @property
-    def node(self) -> Node | None:
-        """The value; None while it is being typed."""
-        return self.member.node
 
 
 class Context:
@@ -94,6 +91,8 @@ class Context:
         self.facts = facts or Facts()
         self.rule: Rule | None = None
         """The rule that is being checked; set by ``run``."""
+        self.memory: dict[object, object] = {}
+        """What rules of a family have worked out together, under a key of their own."""
 
     @cached_property
     def root(self) -> Object | None:
@@ -314,7 +313,7 @@ class Context:
                 continue
             here = (*path, member.name)
             key = self.known.key(here)
-            entry = Entry(here, member, key, self._parameter(here))
+            entry = Entry(here, member, key, member.node, self._parameter(here))
             yield entry
             node = entry.node
             inner = key.is_section if key is not None else self.known.takes_any_name(path)

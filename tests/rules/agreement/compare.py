@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.document import parse
+from dsmigrate.document import Document, parse
 from dsmigrate.knowledge import Knowledge, knowledge
 from dsmigrate.rules import Effect, Facts, Finding, Settings, Severity, check, every_rule
+from dsmigrate.rules.fixing import fix_all
 
 from .case import Case
 from .judging import Answer, judge
@@ -129,30 +130,39 @@ def is_responsible(known: Knowledge, case: Case, error: str, errors: Iterable[Fi
 
 
 def _by_trial(rows: Sequence[Row], ask: Ask) -> list[Row]:
-    """Return the rows, with DeepSpeed asked again without the keys that carry errors.
+    """Return the rows, with DeepSpeed asked again without the keys that carry errors, and with these mended.
 
-    An error elsewhere was right after all when taking its key away takes DeepSpeed's error away. With several faults
-    the error may be on one that DeepSpeed does not mind: then its error stays.
+    An error elsewhere was right after all when DeepSpeed's error goes away with its key, or with its fix. With several
+    faults the error may be on one that DeepSpeed does not mind: then its error stays.
     """
+    done = list(rows)
+    asked = [index for index, row in enumerate(rows) if row.answer.refused and row.case.data is not None]
     asked = [
         index
-        for index, row in enumerate(rows)
-        if row.answer.refused
-        and row.case.data is not None
-        and (row.outcome == ELSEWHERE or (row.outcome == AGREED and len(row.case.planted) > 1))
+        for index in asked
+        if rows[index].outcome == ELSEWHERE or (rows[index].outcome == AGREED and len(rows[index].case.planted) > 1)
     ]
-    without = [replace(rows[index].case, config=taken_out(rows[index]), text=None) for index in asked]
-    done = list(rows)
-    for index, answer in zip(asked, ask(without), strict=True):
-        old = done[index]
-        stays = answer.error == old.answer.error
-        if old.outcome == ELSEWHERE and not stays:
-            done[index] = replace(old, outcome=AGREED, family="", what="")
-        elif old.outcome == AGREED and stays and not _points_at_nothing(old):
-            done[index] = replace(
-                old, outcome=ELSEWHERE, family=owner(old.case, old.answer.error), what=told(old.answer.error)
-            )
+    for mend in (taken_out, mended):
+        tried = [replace(rows[index].case, config=mend(rows[index]), text=None) for index in asked]
+        stays = [answer.error == rows[index].answer.error for index, answer in zip(asked, ask(tried), strict=True)]
+        gone = [index for index, still in zip(asked, stays, strict=True) if not still]
+        for index in gone:
+            done[index] = replace(rows[index], outcome=AGREED, family="", what="")
+        asked = [index for index in asked if index not in gone and not _points_at_nothing(rows[index])]
+    for index in asked:
+        error = rows[index].answer.error
+        done[index] = replace(rows[index], outcome=ELSEWHERE, family=owner(rows[index].case, error), what=told(error))
     return done
+
+
+def mended(row: Row) -> Any:
+    """Return the config after the fixes of every error."""
+
+    def errors(document: Document) -> list[Finding]:
+        return [finding for finding in check(document, settings(row.case)) if finding.severity is Severity.ERROR]
+
+    root = fix_all(parse(row.case.written), errors, unsafe=True).document.root
+    return root.value() if root is not None else None
 
 
 def taken_out(row: Row) -> Any:

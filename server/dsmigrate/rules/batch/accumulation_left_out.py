@@ -51,10 +51,10 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at the batch size of a config without accumulation; a missing batch size is told elsewhere."""
     if context.document.member_at((STEPS,)) is not None:
         return
-    where = next((path for path in (TOTAL, MICRO) if context.raw(path) not in {MISSING, None}), None)
+    where = next((path for path in (TOTAL, MICRO) if context.raw(path) not in (MISSING, None)), None)
     if where is None:
         return
-    pinned = context.raw(MICRO) not in {MISSING, None}
+    pinned = context.raw(MICRO) not in (MISSING, None)
     split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned
     yield context.finding(
         where,

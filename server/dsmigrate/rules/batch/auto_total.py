@@ -48,7 +48,7 @@ from dsmigrate.rules.registry import rule
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding when the total is "auto" and no micro-batch stands beside it."""
-    if context.raw(TOTAL) == "auto" and context.raw(MICRO) in {MISSING, None}:
+    if context.raw(TOTAL) == "auto" and context.raw(MICRO) in (MISSING, None):
         yield context.finding(
             TOTAL,
             f'Accelerate stops with a ValueError: it can fill "auto" only where `{MICRO}` is given as well',

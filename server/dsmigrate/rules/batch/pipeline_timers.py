@@ -43,7 +43,7 @@ _SWITCHES = ("wall_clock_breakdown", "flops_profiler.enabled")
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at the switch that starts the timers."""
-    if not has_section(context, "pipeline") or context.value(_STEPS) not in {None, MISSING}:
+    if not has_section(context, "pipeline") or context.value(_STEPS) not in (None, MISSING):
         return
     switch = next((path for path in _SWITCHES if context.is_on(path)), None)
     if switch is not None:

@@ -58,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, _SECTION) is None or context.raw(_SECTION) is None:
         return
     steps, interval = context.value(STEPS), context.value(_INTERVAL)
-    if steps in {MISSING, None, UNKNOWN} or steps == interval or not isinstance(steps, (int, float)):
+    if steps in (MISSING, None, UNKNOWN) or steps == interval or not isinstance(steps, (int, float)):
         return
     becomes = "decided during training" if isinstance(interval, str) else str(interval)
     yield context.finding(

@@ -142,4 +142,4 @@ def _forgotten(context: Context, entry: Entry, switch: str) -> Finding:
 
 
 def _text(value: object) -> str:
-    return "absent" if value in {MISSING, None} else f"`{json_text(value)}`"
+    return "absent" if value in (MISSING, None) else f"`{json_text(value)}`"

@@ -99,7 +99,18 @@ def verdicts(context: Context, *kinds: Kind) -> Iterator[tuple[Entry, Key, Node,
 
 
 def judge(context: Context, entry: Entry) -> Verdict | None:
-    """Return what is wrong with the value of a member; None when nothing is, or when nobody can know."""
+    """Return what is wrong with the value of a member; None when nothing is, or when nobody can know.
+
+    Every rule of the family asks; the answer is worked out once.
+    """
+    asked = (judge, entry.path)
+    if asked not in context.memory:
+        context.memory[asked] = _judged(context, entry)
+    found = context.memory[asked]
+    return found if isinstance(found, Verdict) else None
+
+
+def _judged(context: Context, entry: Entry) -> Verdict | None:
     key, node = entry.key, entry.node
     if key is None or node is None or entry.is_parameter or key.status not in _HERE or is_shadowed(context, entry.path):
         return None

@@ -68,6 +68,6 @@ def is_bf16_optimizer(context: Context) -> bool:
     return (
         context.stage == 1
         and bool(context.is_on("bf16.enabled"))
-        and accumulation in {"fp32", "float32", "float", "torch.float32"}
+        and accumulation in ("fp32", "float32", "float", "torch.float32")
         and not offloads_optimizer(context)
     )

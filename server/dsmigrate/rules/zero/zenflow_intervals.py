@@ -62,7 +62,7 @@ def check(context: Context) -> Iterator[Finding]:
             f"the strategy `auto` chooses the interval itself and refuses {json_text(interval)}",
             fixes=[context.remove(_SELECT, f"Remove {shown(_SELECT)}", safe=False)],
         )
-    elif strategy in {"step", "epoch"} and interval == "auto":
+    elif strategy in ("step", "epoch") and interval == "auto":
         yield context.finding(
             place(context, _SELECT, _STRATEGY),
             f"the strategy `{strategy}` needs a number as `select_interval`",
