@@ -26,6 +26,7 @@ from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, P
 from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
 
 _PARAMS = (("optimizer", "params"), ("scheduler", "params"))
+_MONITORS = frozenset({"tensorboard", "wandb", "csv_monitor", "comet"})
 Part = Literal["key", "value", "member"]
 
 
@@ -159,9 +160,12 @@ class Context:
         return raw
 
     def drops_auto(self, key: Key) -> bool:
-        """Return whether DeepSpeed drops "auto" at a key: a model around it does, for values and for whole sections."""
+        """Return whether DeepSpeed drops "auto" at a key: a model around it does, for values and for whole sections.
+
+        The sections of the monitors are fields of one model (deepspeed/monitor/config.py:DeepSpeedMonitorConfig).
+        """
         around = self.known.key(key.parent) if key.parent else None
-        return around is not None and around.is_checked
+        return key.path in _MONITORS if around is None else around.is_checked
 
     def number(self, path: str) -> int | float | None:
         """Return the value of a key as a number; None when it is none, or unknown. True is 1, as for pydantic."""

@@ -90,8 +90,14 @@ def is_gone(context: Context, path: Path) -> bool:
     return any(key is not None and key.status not in HERE for key in keys)
 
 
-def refuses(context: Context, section: str) -> bool:
-    """Return whether DeepSpeed rejects a config for an unknown key of a section."""
+def refuses(context: Context, section: str, entry: Entry | None = None) -> bool:
+    """Return whether DeepSpeed rejects a config for an unknown key of a section.
+
+    An ``entry`` whose value is "auto" is dropped before its name is looked at
+    (deepspeed/runtime/config_utils.py:DeepSpeedConfigModel).
+    """
+    if entry is not None and entry.node is not None and entry.node.value() == "auto":
+        return False
     return bool(section) and context.known.rejects_unknown_keys(section)
 
 

@@ -61,7 +61,7 @@ def check(context: Context) -> Iterator[Finding]:
         first = guesses(context, entry, section)[:1]
         if is_comment(entry.name) or not first or first[0].slip not in {Slip.PLACE, Slip.BOTH}:
             continue
-        refused = refuses(context, section)
+        refused = refuses(context, section, entry)
         guess = found[0]
         does = "rejects the config for it" if refused else "ignores it without a word"
         where = f"in {shown(entry.path[:-1])}" if section else "at the top level"

@@ -75,7 +75,7 @@ from dsmigrate.rules.registry import rule
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each unknown key that no other rule explains."""
     for entry, section in unknown(context):
-        refused = refuses(context, section)
+        refused = refuses(context, section, entry)
         if is_comment(entry.name):
             continue
         found = guesses(context, entry, section)
@@ -95,7 +95,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 def message(context: Context, entry: Entry, section: str, found: list[Guess]) -> str:
     """Return what DeepSpeed does with an unknown key, and what it may mean."""
-    does = "rejects the config for it" if refuses(context, section) else "ignores it without a word"
+    does = "rejects the config for it" if refuses(context, section, entry) else "ignores it without a word"
     where = f" in {shown(entry.path[:-1])}" if section else ""
     names = " or ".join(f"`{guess.name}`" for guess in found[:2])
     hint = f"; did you mean {names}?" if names else ""
