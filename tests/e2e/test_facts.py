@@ -16,7 +16,7 @@ import pytest
 
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Status, knowledge
 
-from .launching import torch_python, training_environment
+from .launching import free_port, torch_python, training_environment
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
@@ -249,3 +249,126 @@ def test_removed_keys_are_rejected_even_when_they_are_off() -> None:
     answers = judge([placed(key, {"enabled": False} if key.is_section else False) for key in tables])
     none({key.path: answer for key, answer in zip(tables, answers, strict=True) if "error" not in answer})
     assert len(tables) >= 14
+
+
+NEEDS_MORE = {
+    "data_efficiency.data_sampling.": "a training set with the files of its analysis",
+    "data_efficiency.seed": "a training set with the files of its analysis",
+    "data_efficiency.data_routing.random_ltd.hidden_state_order": "the script's call of convert_to_random_ltd",
+    "data_efficiency.data_routing.random_ltd.model_mask_name": "the script's call of convert_to_random_ltd",
+    "data_efficiency.data_routing.random_ltd.model_type": "the script's call of convert_to_random_ltd",
+    "data_efficiency.data_routing.random_ltd.random_ltd_layer_id": "the script's call of convert_to_random_ltd",
+    "expert_parallel.": "a model with experts",
+    "pipeline.": "a PipelineModule",
+    "checkpoint.writer.": "the deepspeed launcher, which says how many nodes there are",
+    "tensor_parallel.": "several processes",
+    "weight_quantization.": "a model under zero.Init with quantization",
+    "autotuning.": "the autotuner's own launcher",
+    "data_types.buffer_dtype": "a cast of the module's buffers, which 16-bit training without ZeRO 3 does",
+}
+"""Where the engine reads a key only with something that no config holds; a fact that is judged needs no entry."""
+
+
+RANDOM_LTD: Config = {
+    "enabled": True,
+    "total_layer_num": 2,
+    "random_ltd_layer_num": 1,
+    "random_ltd_layer_id": [0],
+    "model_mask_name": "mask",
+    "model_type": "decoder",
+    "hidden_state_order": "batch_seq_dim",
+    "layer_token_lr_schedule": {"enabled": False},
+    "random_ltd_schedule": {
+        "min_value": 16,
+        "max_value": 32,
+        "schedule_type": "fixed_linear",
+        "schedule_config": {"require_steps": 10, "seq_per_step": 8},
+    },
+}
+AT_WORK: dict[str, Config] = {
+    "data_efficiency.data_routing.": {
+        "data_efficiency": {"enabled": True, "data_routing": {"enabled": True, "random_ltd": RANDOM_LTD}}
+    },
+    "scheduler.params": {"scheduler": {"type": "WarmupLR", "params": {}}},
+}
+"""A section that works, where one key alone says nothing."""
+
+
+def at_work(key: Key, value: object) -> Config:
+    """Return a config that holds ``value`` at a key, and beside it all that the key needs to do anything.
+
+    MISSING leaves the key as the working section has it.
+    """
+    config = placed(key, MISSING)
+    for start, section in AT_WORK.items():
+        if key.path.startswith(start):
+            config |= json.loads(json.dumps(section))
+    needed = [(path, values[0]) for path, values in key.effective_when.items() if "*" not in path]
+    for path, wanted in [*needed, *([] if value is MISSING else [(key.path, value)])]:
+        place = config
+        names = path.split(".")
+        for name in names[:-1]:
+            place = place.setdefault(name, {})
+        place[names[-1]] = wanted
+    return config
+
+
+def engine(configs: Sequence[Config]) -> list[Answer]:
+    """Return how far the engine comes with each config: see rule_judge.py."""
+    asked = "".join(json.dumps({"config": config, "worlds": [1], "deep": True}) + "\n" for config in configs)
+    child = subprocess.run(
+        [torch_python(), str(Path(__file__).with_name("rule_judge.py")), str(free_port())],
+        input=asked,
+        capture_output=True,
+        text=True,
+        env=training_environment(),
+        timeout=600,
+        check=False,
+    )
+    answers = [json.loads(line) for line in child.stdout.splitlines()]
+    assert len(answers) == len(configs), child.stderr[-2000:]
+    return answers
+
+
+def unconfirmed(cases: Sequence[tuple[Key, object]]) -> tuple[dict[str, Any], int]:
+    """Return the keys at which a value does not fail in the engine, and how many do.
+
+    A failure counts when the same config without the value is accepted. Keys of ``NEEDS_MORE`` may stay unconfirmed.
+    """
+    answers = engine([config for key, value in cases for config in (at_work(key, MISSING), at_work(key, value))])
+    wrong, confirmed = {}, 0
+    for (key, value), without, with_it in zip(cases, answers[::2], answers[1::2], strict=True):
+        if without["verdict"] == "accepted" and with_it["verdict"] in {"engine", "step"}:
+            confirmed += 1
+        elif not key.path.startswith(tuple(NEEDS_MORE)):
+            wrong[f"{key.path} = {value!r}"] = (without, with_it)
+    return wrong, confirmed
+
+
+def test_auto_that_stays_text_is_kept_by_the_config() -> None:
+    kept = [
+        key
+        for key in keys()
+        if not key.is_section and key.is_read_by_config and key.auto(Consumer.DEEPSPEED).effect is AutoEffect.TEXT
+    ]
+    read_otherwise = {"allgather_size"}  # only beside the deprecated `zero_optimization: true`
+    absent, answers = judge([placed(key, MISSING) for key in kept]), judge([placed(key, "auto") for key in kept])
+    lost = {key.path: new for key, old, new in zip(kept, absent, answers, strict=True) if old == new}
+    show('keys that keep "auto" as a text', len(kept) - len(lost))
+    assert lost.keys() == read_otherwise
+
+
+def test_auto_that_is_said_to_stop_the_engine_stops_it() -> None:
+    said = [key for key in keys() if key.auto(Consumer.DEEPSPEED).effect is AutoEffect.ENGINE_ERROR]
+    wrong, confirmed = unconfirmed([(key, "auto") for key in said])
+    show(f'of {len(said)} keys said to stop the engine with "auto", confirmed', confirmed)
+    none(wrong)
+
+
+def test_closed_lists_and_limits_that_the_engine_checks_are_checked() -> None:
+    later = [key for key in keys() if not key.rejects_wrong_values or (key.enum and not key.rejects_values_not_listed)]
+    cases: list[tuple[Key, object]] = [(key, "zzz") for key in later if key.enum]
+    cases += [(key, value) for key in later if not key.enum for value, accepted in boundaries(key) if not accepted]
+    wrong, confirmed = unconfirmed(cases)
+    show(f"of {len(cases)} values that only the engine refuses, confirmed", confirmed)
+    none(wrong)
