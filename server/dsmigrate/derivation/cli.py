@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,8 @@ def main(context: click.Context, *, index_url: str, cache: Path, sources: Path |
 def add(context: Context, release: str) -> None:
     """Derive a new RELEASE, store it, and report what changed since the release before it.
 
-    Deriving a release that is known already replaces its facts. Exits with 1 when keys lack documentation.
+    Deriving a release that is known already replaces its facts. Exits with 1 when keys lack documentation; when none
+    does, the compiled facts, the schemas and the pages are written again as well.
     """
     parsed(release)
     checkout = context.checkout
@@ -83,6 +85,17 @@ def add(context: Context, release: str) -> None:
         click.echo(f"DeepSpeed {before} -> {release}\n")
         click.echo(reports.text(reports.differences(facts[before], facts[release])))
     _undocumented(context, facts[release])
+    _generate(context.checkout.folder.parent.parent)
+
+
+def _generate(root: Path) -> None:
+    """Write what is generated from the facts, where the checkout has such files; exits as the generators do."""
+    if not (root / "schemas" / "deepspeed" / "compiled").is_dir():
+        return
+    for module in ("dsmigrate.facts", "dsmigrate.docs"):
+        done = subprocess.run([sys.executable, "-m", module], cwd=root, check=False)  # noqa: S603 - our own modules
+        if done.returncode:
+            sys.exit(done.returncode)
 
 
 def _undocumented(context: Context, release: Release) -> None:
