@@ -11,6 +11,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_QUIET=2
 
 TORCH=2.13.0
 DEEPSPEED=0.19.8
+ACCELERATE=1.15.0
+TRANSFORMERS=5.23.0
 SUPPORTED=(3.10 3.11 3.12 3.13)
 export TORCH_EXTENSIONS_DIR="${TORCH_EXTENSIONS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/dsmigrate/torch_extensions}"
 
@@ -46,8 +48,8 @@ main_python() {
         printf '%s\n' "$PYTHON"
         return
     fi
-    for version in "$(version_of python3)" 3.11 3.12 3.10 3.13; do
-        if [[ " ${SUPPORTED[*]} " == *" $version "* ]] && find_python "$version"; then
+    for version in "$(version_of python3)" 3.11 3.12 3.13; do  # Transformers needs 3.11
+        if [[ " ${SUPPORTED[*]/3.10/} " == *" $version "* ]] && find_python "$version"; then
             return
         fi
     done
@@ -79,6 +81,7 @@ install_all() {
     "$1" -m pip install "torch==$TORCH" &&
         "$1" -m pip install ninja setuptools wheel numpy &&
         DS_BUILD_OPS=0 "$1" -m pip install --no-build-isolation "deepspeed==$DEEPSPEED" &&
+        "$1" -m pip install "accelerate==$ACCELERATE" "transformers==$TRANSFORMERS" &&
         install_unit "$1"
 }
 
@@ -88,6 +91,15 @@ compiler() {  # DeepSpeed compiles its CPU operators when it first needs them
         apt_install "python$(version_of "$1")-dev"
 }
 
+editors() {  # tests/e2e/editors drives them
+    command -v nvim >/dev/null || apt_install neovim
+    command -v emacs >/dev/null || apt_install emacs-nox
+    local package
+    for package in elpa-eglot elpa-lsp-mode; do
+        dpkg -s "$package" >/dev/null 2>&1 || apt_install "$package"
+    done
+}
+
 failed=()
 step() {
     say "$1"
@@ -95,9 +107,10 @@ step() {
     "$@" || failed+=("$*")
 }
 
-python=$(main_python) || die "no Python of ${SUPPORTED[*]} is installed"
+python=$(main_python) || die "no Python of ${SUPPORTED[*]/3.10/} is installed"
 say "setting up .venv-test with $python ($(version_of "$python"))"
 compiler "$python"
+editors
 make_venv "$python" .venv-test
 once .venv-test install_all
 bin=.venv-test/bin

@@ -1,0 +1,70 @@
+"""What could be done at a place, and doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dsmigrate.document import TextEdit
+from dsmigrate.editing.actions import (
+    fix_all,
+    precision,
+    quick_fix,
+    repeated_defaults,
+    resolve_auto,
+    stage,
+    suppress,
+    upgrade_action,
+    use_auto,
+    write_default,
+)
+from dsmigrate.editing.actions.draft import why_not
+from dsmigrate.editing.actions.model import REWRITE, Action, Data, Feature, Outcome
+from dsmigrate.editing.actions.where import here
+from dsmigrate.editing.view import View
+
+FEATURES: tuple[Feature, ...] = (
+    quick_fix.FEATURE,
+    fix_all.OF_ONE_RULE,
+    suppress.FEATURE,
+    fix_all.OF_EVERY_RULE,
+    stage.FEATURE,
+    precision.FEATURE,
+    write_default.FEATURE,
+    resolve_auto.FEATURE,
+    use_auto.FEATURE,
+    repeated_defaults.FEATURE,
+    upgrade_action.FEATURE,
+)
+"""In the order in which they are shown."""
+
+_BY_NAME = {feature.name: feature for feature in FEATURES}
+
+
+def actions(view: View, start: int, end: int, *, kinds: Collection[str] | None = None) -> tuple[Action, ...]:
+    """Return what could be done at a range of the text, in the order to show it in.
+
+    ``kinds`` limits it to kinds and what lies below them (``refactor`` takes ``refactor.rewrite``); None takes all.
+    """
+    place = here(view.document, start, end)
+    return tuple(
+        action for feature in FEATURES if _is_asked_for(feature.kind, kinds) for action in feature.offer(view, place)
+    )
+
+
+def resolve(view: View, data: Data) -> tuple[TextEdit, ...]:
+    """Return the edits of an action, from its data; () when it cannot be done (any more)."""
+    return outcome(view, data).edits
+
+
+def outcome(view: View, data: Data) -> Outcome:
+    """Return the edits of an action with what they do, and what is left for the person or why there are none."""
+    name, *rest = data or ("",)
+    feature = _BY_NAME.get(str(name))
+    if feature is None or tuple(map(type, rest)) != feature.takes:
+        return Outcome(left=("There is no such action.",))
+    reason = why_not(view.document) if feature.kind == REWRITE else ""
+    return Outcome(left=(reason,)) if reason else feature.carry_out(view, *rest)
+
+
+def _is_asked_for(kind: str, kinds: Collection[str] | None) -> bool:
+    return kinds is None or any(not asked or kind == asked or kind.startswith(f"{asked}.") for asked in kinds)

@@ -1,0 +1,56 @@
+"""The fixes of the findings at a place, each as a quick fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.editing.actions.model import QUICK_FIX, Action, Feature, Here, Mended, Outcome
+from dsmigrate.editing.view import View
+from dsmigrate.rules import Finding, Fix
+
+NAME = "fix"
+
+
+def at(view: View, here: Here) -> Iterator[tuple[int, Finding]]:
+    """Yield the findings that lie at a range or touch it, with their numbers."""
+    for number, finding in enumerate(view.findings):
+        if finding.start <= here.end and here.start <= finding.end:
+            yield number, finding
+
+
+def mended(finding: Finding) -> Mended:
+    """Return what an action says of a finding that it mends."""
+    return Mended(finding.code, finding.start, finding.end)
+
+
+def _offer(view: View, here: Here) -> Iterator[Action]:
+    found: dict[tuple[str, object], Action] = {}
+    for number, finding in at(view, here):
+        best = next((fix for fix in finding.fixes if fix.safe and fix.edits), None)
+        for index, fix in enumerate(finding.fixes):
+            if not fix.edits:
+                continue
+            same = found.get((fix.title, fix.edits))
+            found[fix.title, fix.edits] = Action(
+                fix.title,
+                QUICK_FIX,
+                same.data if same else (NAME, number, index, finding.code),
+                preferred=fix is best or (same is not None and same.preferred),
+                codes=(*(same.codes if same else ()), mended(finding)),
+            )
+    yield from found.values()
+
+
+def _carry_out(view: View, number: int, index: int, code: str) -> Outcome:
+    fix = _fix(view, number, index, code)
+    return Outcome(fix.edits, (f"{fix.title}.",)) if fix else Outcome(left=("The finding is gone.",))
+
+
+def _fix(view: View, number: int, index: int, code: str) -> Fix | None:
+    finding = view.findings[number] if 0 <= number < len(view.findings) else None
+    if finding is None or finding.code != code or not 0 <= index < len(finding.fixes):
+        return None
+    return finding.fixes[index]
+
+
+FEATURE = Feature(NAME, QUICK_FIX, _offer, _carry_out, (int, int, str))

@@ -1,0 +1,28 @@
+"""Warm-ups that earlier releases raised to two steps, and that the new one refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.editing.actions.draft import Step, put
+from dsmigrate.editing.actions.upgrade.crossing import Crossing, Left
+from dsmigrate.knowledge.versions import order
+from dsmigrate.knowledge.wording import json_text
+from dsmigrate.rules.scheduler._shared import CHECKED_SINCE, warms_up
+
+_KEY = "warmup_num_steps"
+_LEAST = 2
+
+
+def clamped(crossing: Crossing) -> Iterator[Step | Left]:
+    """Yield the number of steps that the earlier release took in place of a smaller one."""
+    since = order(CHECKED_SINCE[_KEY])
+    if order(crossing.earlier.version) >= since or order(crossing.context.known.version) < since:
+        return
+    node = crossing.document.node_at(("scheduler", "params", _KEY))
+    value = None if node is None or node.start in crossing.context.unknown else node.value()
+    if not warms_up(crossing.context.type_of("scheduler")) or isinstance(value, bool):
+        return
+    if isinstance(value, int | float) and value < _LEAST and value != 1:
+        told = f"`scheduler.params.{_KEY}` is {_LEAST}, as {json_text(value)} was taken until {CHECKED_SINCE[_KEY]}."
+        yield put(("scheduler", "params", _KEY), _LEAST, told)

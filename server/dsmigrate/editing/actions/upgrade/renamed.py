@@ -1,0 +1,32 @@
+"""Keys that the new release does not read any more: under their new name where there is one, else taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.document import render_path
+from dsmigrate.editing.actions.draft import Step, remove, rename
+from dsmigrate.editing.actions.upgrade.crossing import HERE, Crossing, Left
+from dsmigrate.knowledge import Status
+from dsmigrate.knowledge.paths import name, parent
+
+
+def renamed(crossing: Crossing) -> Iterator[Step | Left]:
+    """Yield the new name, or the removal, of each key that the earlier release read.
+
+    What that release passed over as well stays as it is: read under a new name it would begin to act.
+    """
+    for entry, key in crossing.entries():
+        if key.status is not Status.NO_LONGER or not crossing.was_read(key):
+            continue
+        around = crossing.context.known.key(entry.path[:-1]) if len(entry.path) > 1 else None
+        if around is not None and around.status not in HERE:
+            continue
+        here = f"`{render_path(entry.path)}`"
+        new = next((path for path in key.successors if parent(path) == key.parent), None)
+        if new is None:
+            yield remove(entry.path, f"{here} goes: DeepSpeed {key.until} and later do not read it.")
+        elif crossing.context.has(new):
+            yield remove(entry.path, f"{here} goes: `{new}` has taken its place.")
+        else:
+            yield rename(entry.path, name(new), f"{here} is called `{name(new)}` since {key.until}.")

@@ -1,0 +1,37 @@
+"""The effective batch, and what the other batch keys come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.editing.derived import Triad, replaced_steps, triad
+from dsmigrate.editing.derived.batch import DEGREES, KEYS
+from dsmigrate.editing.hover.here.subject import Subject
+from dsmigrate.editing.hover.told import is_told
+from dsmigrate.rules.batch._shared import STEPS, text
+from dsmigrate.rules.model import Effect
+
+
+def lines(at: Subject) -> Iterator[str]:
+    """Yield the equation of the file at each of its keys."""
+    if at.path not in {*KEYS, *DEGREES}:
+        return
+    found = triad(at.context)
+    if found is not None and (found.fits or not is_told(at.view, at.target, Effect)):
+        yield from _equation(found, at.context.facts.world_size)
+    replaced = replaced_steps(at.context)
+    if replaced and at.path == STEPS and not is_told(at.view, at.target, {Effect.OVERRIDDEN}):
+        yield f"ZenFlow puts its update interval in place of the accumulation: {replaced}."
+
+
+def _equation(found: Triad, world: int | None) -> Iterator[str]:
+    if found.needed is not None:
+        yield f"The three keys fit a world size of {text(found.needed)}: effective batch {text(found.total or 0)}."
+        return
+    if not found.fits:
+        fit = "No world size fits the three keys." if world is None else f"The keys do not fit a world size of {world}."
+        yield fit
+        return
+    yield f"Effective batch: {found.effective}."
+    for name, formula in found.formulas.items():
+        yield f"`{name}` is left out: DeepSpeed takes {formula}."

@@ -1,0 +1,46 @@
+"""The hover at an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from dsmigrate.editing.hover import keys, types, unknown
+from dsmigrate.editing.hover.target import Target, root_at, target_at
+from dsmigrate.editing.summary import summary
+from dsmigrate.editing.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Offsets of what is explained, and the explanation in Markdown; ``plain`` makes text of it."""
+
+    start: int
+    end: int
+    markdown: str
+
+
+def hover_at(view: View, offset: int) -> Hover | None:
+    """Return what there is to say at ``offset``, None when there is nothing.
+
+    Rules are not run for it; what those that have run already say at the place is not said again.
+    """
+    target = target_at(view, offset)
+    if target is None:
+        brace = root_at(view, offset)
+        return None if brace is None else Hover(brace, brace + 1, summary(view))
+    markdown = "\n\n".join(part for part in _parts(view, target) if part)
+    return Hover(target.start, target.end, markdown) if markdown else None
+
+
+def _parts(view: View, target: Target) -> Iterator[str]:
+    if target.parameter is not None:
+        return types.parameter_parts(view, target, target.parameter)
+    if target.is_type_name and target.type_facts is not None:
+        return types.type_parts(view, target, target.type_facts)
+    if target.is_type_name and target.key is not None:
+        return chain(unknown.type_parts(view, target), keys.parts(view, target, target.key))
+    if target.key is not None:
+        return keys.parts(view, target, target.key)
+    return unknown.parts(view, target)

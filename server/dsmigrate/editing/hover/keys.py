@@ -1,0 +1,81 @@
+"""What a hover says about a key and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.docs.keys import history_line
+from dsmigrate.editing.derived import unmet
+from dsmigrate.editing.hover import here
+from dsmigrate.editing.hover.footer import footer
+from dsmigrate.editing.hover.target import Target
+from dsmigrate.editing.hover.told import REFUSED, is_told
+from dsmigrate.editing.hover.values import meaning
+from dsmigrate.editing.markdown import flow
+from dsmigrate.editing.urls import url_for_key
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import Event, Key, Status, wording
+
+
+def parts(view: View, target: Target, key: Key) -> Iterator[str]:
+    """Yield the paragraphs about a key, most important first."""
+    described = _described(view, key)
+    yield meaning(target, described)
+    status = wording.status_text(key)
+    if status and not is_told(view, target, REFUSED):
+        yield f"**{status}**"
+    yield described.summary
+    yield facts(described)
+    yield here.here(view, target, described)
+    yield from _names(key, described)
+    yield flow(described.doc)
+    if described.values and not target.is_type_name:
+        yield "\n".join(f"- `{value}`: {what}" for value, what in described.values.items())
+    if unmet(view.context, described, target.path) is None:
+        yield wording.effective_text(described)
+    yield from notes(described.when, described.trap, described.myth)
+    yield history(described.history, gone=bool(described.until))
+    yield related(described.related)
+    yield footer(view, url_for_key(described, view.known))
+
+
+def facts(key: Key) -> str:
+    """Return the path of a key with its type, range, unit, default and age."""
+    return f"`{key.path}` · {wording.facts_line(key)}"
+
+
+def notes(when: str, trap: str, myth: str) -> Iterator[str]:
+    """Yield when to change it, what goes wrong with it, and what is wrongly said of it."""
+    labelled = (("When to change it.", when), ("Trap.", trap), ("Often said, but wrong.", myth))
+    yield from (f"**{label}** {flow(text)}" for label, text in labelled if text)
+
+
+def history(events: tuple[Event, ...], *, gone: bool = False) -> str:
+    """Return what happened in the releases; "" when a key was added and that was all."""
+    if len(events) < 2 and not gone:
+        return ""
+    return "\n".join(["**History**", "", *(history_line(event) for event in events)])
+
+
+def related(paths: tuple[str, ...]) -> str:
+    """Return the keys to look at next."""
+    return f"See also {', '.join(f'`{path}`' for path in paths)}." if paths else ""
+
+
+def _described(view: View, key: Key) -> Key:
+    """Return the key that the text is about: that of the name which a key is another name of."""
+    other = view.known.key(key.alias_of) if key.alias_of else None
+    return key if other is None else other
+
+
+def _names(key: Key, described: Key) -> Iterator[str]:
+    if key.alias_of:
+        yield f"`{key.path}` is another name of `{key.alias_of}`."
+    elif described.field:
+        yield f"Also accepted as `{described.field}`."
+    if described.is_section and described.status in {Status.PRESENT, Status.DEPRECATED}:
+        yield (
+            "Unknown keys in it are rejected."
+            if described.rejects_unknown_keys
+            else ("Unknown keys in it are swallowed without a word.")
+        )

@@ -1,0 +1,114 @@
+"""A training script turned into a DeepSpeed script, as edits of its text."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsmigrate.document import TextEdit
+from dsmigrate.editing.python.tokens import tokens
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.model import Change, FileResult
+
+_IMPORTED = re.compile(r"\bDistributedDataParallel\b(?:\s+as\s+(\w+))?")
+_WRAP = "DistributedDataParallel"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedEdit:
+    """An edit with the decisions behind it: a code and a sentence each, "" where it only follows from the others."""
+
+    edit: TextEdit
+    label: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a conversion comes to.
+
+    ``status`` is that of the migration; ``edits`` make the script, ``config_path`` and ``config_text`` the config
+    beside it, None where there is none. ``reasons`` say what is refused or left for the person, with lines counted
+    from 1, and ``launch`` how to start the script.
+    """
+
+    status: str
+    edits: tuple[AnnotatedEdit, ...]
+    config_path: Path | None
+    config_text: str | None
+    reasons: tuple[str, ...]
+    launch: tuple[str, ...]
+
+
+def wraps(text: str) -> tuple[tuple[int, int], ...]:
+    """Return start and end of each name that wraps a model in DDP, without running or parsing the script."""
+    names = {_WRAP, *(found[1] for found in _IMPORTED.finditer(text) if found[1])}
+    if _WRAP not in text:
+        return ()
+    found = [token for token in tokens(text) if token.kind not in {"comment", "newline"}]
+    return tuple(
+        (token.start, token.end)
+        for index, token in enumerate(found[:-1])
+        if token.kind == "name" and token.text in names and found[index + 1].text == "("
+        if index == 0 or found[index - 1].text not in {"def", "class"}
+    )
+
+
+def convert(text: str, path: Path) -> Converted:
+    """Return the conversion of a script at ``path``, with the settings that hold there.
+
+    Raises SettingsError for settings that contradict each other. Takes about as long as ``dsmigrate FILE``.
+    """
+    from dsmigrate.migration.configs import render  # noqa: PLC0415 - the codemod is not in memory before
+    from dsmigrate.migration.job import Job, run  # noqa: PLC0415
+    from dsmigrate.settings.options import resolve  # noqa: PLC0415
+
+    options = resolve(path.parent, {}).options
+    outcome = run(Job(path, path.parent, options, text.encode(_encoding(text), "replace")))
+    result = outcome.result
+    new = None if result.new_source is None else result.new_source.decode(outcome.encoding)
+    config = None if result.config is None else render(result.config)
+    return Converted(
+        status=result.status.value,
+        edits=() if new is None else tuple(_annotated(text, new, result)),
+        config_path=None if config is None else path.parent / options.config_name,
+        config_text=config,
+        reasons=tuple(_reason(change) for change in result.changes if change.kind.value in {"refused", "todo"}),
+        launch=result.launch,
+    )
+
+
+def _encoding(text: str) -> str:
+    head = "\n".join(text.split("\n", 2)[:2]).encode("ascii", "replace")
+    try:
+        return tokenize.detect_encoding(io.BytesIO(head).readline)[0]
+    except SyntaxError:
+        return "utf-8"
+
+
+def _reason(change: Change) -> str:
+    return f"line {change.line}: {change.message} ({change.code})"
+
+
+def _annotated(old: str, new: str, result: FileResult) -> list[AnnotatedEdit]:
+    """Return the edits that make ``new`` of ``old``, whole lines each, with the decisions about those lines."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    offsets = [0]
+    for line in before:
+        offsets.append(offsets[-1] + len(line))
+    found: list[AnnotatedEdit] = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        decisions = [change for change in result.changes if change.line <= i2 and change.end_line > i1]
+        label = ", ".join(dict.fromkeys(change.code for change in decisions))
+        said = "; ".join(dict.fromkeys(change.message for change in decisions))
+        edit = TextEdit(offsets[i1], offsets[i2], "".join(after[j1:j2]))
+        found.append(AnnotatedEdit(edit, label or "MG", said or "follows from the other changes"))
+    return found

@@ -1,0 +1,39 @@
+"""One line about a file: what it trains with."""
+
+from __future__ import annotations
+
+from dsmigrate.editing.derived import offloads, precision, replaced_steps, stage_text, triad
+from dsmigrate.editing.derived.batch import computed_elsewhere
+from dsmigrate.editing.view import View
+from dsmigrate.rules.context import Context
+
+
+def summary(view: View) -> str:
+    """Return what a file comes to, such as "ZeRO-3, bf16, offload optimizer cpu; effective batch 64"."""
+    context = view.context
+    parts = [
+        stage_text(context),
+        _precision(context),
+        *(f"offload {what} {where}" for what, where in offloads(context)),
+    ]
+    batch = _batch(context)
+    line = ", ".join(part for part in parts if part)
+    return f"{line}; {batch}" if batch else line
+
+
+def _precision(context: Context) -> str:
+    found = precision(context)
+    weights = found.weights or f"precision set by {context.consumer.title}"
+    return f"{weights} with {found.autocast} autocast" if found.autocast else weights
+
+
+def _batch(context: Context) -> str:
+    by = computed_elsewhere(context)
+    if by:
+        return f"batch sizes computed by {by}"
+    if replaced_steps(context):
+        return "effective batch decided by ZenFlow"
+    found = triad(context)
+    if found is None:
+        return ""
+    return f"effective batch {found.effective}" if found.fits else "batch keys that do not fit"

@@ -1,0 +1,91 @@
+"""From findings to diagnostics, as far as they are this server's to report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dsmigrate.checking.formats.places import url
+from dsmigrate.document import Breaks, Code
+from dsmigrate.language_server.asking import scripts
+from dsmigrate.language_server.recognition import Kind
+from dsmigrate.language_server.settings import SyntaxOwner
+from dsmigrate.rules import Finding, Severity, Tag
+
+if TYPE_CHECKING:
+    from dsmigrate.editing.view import View
+    from dsmigrate.language_server.documents import OpenDocument
+    from dsmigrate.language_server.session import Session
+    from dsmigrate.language_server.wire import Data, Lines
+
+SOURCE = "dsmigrate"
+_SEVERITY = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFO: 3, Severity.HINT: 4}
+_TAGS = {Tag.UNNECESSARY: 1, Tag.DEPRECATED: 2}
+_TEXT = "DS0"
+"""The family of rules about the text, which a client's own JSON support may report as well."""
+
+
+def diagnostics(session: Session, document: OpenDocument) -> list[Data] | None:
+    """Return the diagnostics of a document; None for one that is none of ours."""
+    if document.kind is Kind.PYTHON:
+        return _of_script(session, document)
+    if not session.takes(document):
+        return None
+    view = session.view(document)
+    key = ("diagnostics", id(view))
+    if key not in document.memory:
+        hidden = _reported_by_client(session, document, view)
+        lines = document.lines
+        document.memory[key] = [
+            diagnostic(session, document.uri, lines, finding) for finding in view.findings if finding not in hidden
+        ]
+    made: Any = document.memory[key]
+    return list(made)
+
+
+def _of_script(session: Session, document: OpenDocument) -> list[Data] | None:
+    """Return the diagnostics of the configs in a script; what Python allows and JSON does not is no fault there."""
+    found = scripts(session, document)
+    if not found:
+        return None
+    return [
+        diagnostic(session, document.uri, asked.lines, finding)
+        for asked in found
+        for finding in asked.view.findings
+        if not finding.code.startswith(_TEXT)
+    ]
+
+
+def diagnostic(session: Session, uri: str, lines: Lines, finding: Finding) -> Data:
+    """Return one finding as a diagnostic, with what the client can show of it."""
+    made: Data = {
+        "range": lines.range(finding.start, finding.end),
+        "severity": _SEVERITY[finding.severity],
+        "code": finding.code,
+        "source": SOURCE,
+        "message": finding.message,
+    }
+    support = "text_document.diagnostic" if session.client.pulls_diagnostics else "text_document.publish_diagnostics"
+    if session.client.can(f"{support}.code_description_support") is not False:
+        made["codeDescription"] = {"href": url(finding.code)}
+    if finding.tags and session.client.can(f"{support}.tag_support") is not None:
+        made["tags"] = sorted(_TAGS[tag] for tag in finding.tags)
+    if finding.related and session.client.can(f"{support}.related_information"):
+        made["relatedInformation"] = [
+            {"location": {"uri": uri, "range": lines.range(related.start, related.end)}, "message": related.message}
+            for related in finding.related
+        ]
+    return made
+
+
+def _reported_by_client(session: Session, document: OpenDocument, view: View) -> frozenset[Finding]:
+    """Return findings about the text that the client's own JSON support reports at the same place.
+
+    That is every fault of strict JSON in language id ``json``; in ``jsonc`` comments are no fault.
+    """
+    owner = session.settings(document).syntax_errors
+    by_client = owner is SyntaxOwner.CLIENT or (owner is SyntaxOwner.AUTO and session.client.is_vs_code)
+    if not by_client or document.language not in {"json", "jsonc"}:
+        return frozenset()
+    allowed = {Code.COMMENT} if document.language == "jsonc" else set()
+    faults = {item.start for item in view.document.problems if Breaks.JSON in item.breaks and item.code not in allowed}
+    return frozenset(finding for finding in view.findings if finding.code.startswith(_TEXT) and finding.start in faults)

@@ -1,0 +1,1 @@
+"""One module per feature of the protocol; ``registry.load`` imports them all."""

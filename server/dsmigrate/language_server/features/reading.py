@@ -1,0 +1,90 @@
+"""What a config says where one looks: hovers, inlay hints, and a line above it that sums it up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from dsmigrate.editing import hints as hinting
+from dsmigrate.editing.hover import hover_at
+from dsmigrate.editing.markdown import plain
+from dsmigrate.editing.summary import summary
+from dsmigrate.language_server.asking import Asked, asked_at, asked_of, scripts
+from dsmigrate.language_server.features.scripts import lenses
+from dsmigrate.language_server.recognition import Kind
+
+if TYPE_CHECKING:
+    from dsmigrate.language_server.documents import OpenDocument
+    from dsmigrate.language_server.session import Session
+    from dsmigrate.language_server.wire import Data
+
+_MARKDOWN = types.MarkupKind.Markdown
+
+
+def markup(session: Session, formats: str, text: str) -> Data:
+    """Return Markdown for clients that take it (``formats`` names the capability), else plain text."""
+    taken = session.client.can(formats)
+    if taken is not None and _MARKDOWN in taken:
+        return {"kind": _MARKDOWN.value, "value": text}
+    return {"kind": types.MarkupKind.PlainText.value, "value": plain(text)}
+
+
+def hover(session: Session, params: types.HoverParams) -> Data | None:
+    """Answer what is known of the key or value at a position."""
+    found = asked_at(session, params.text_document.uri, params.position)
+    if found is None:
+        return None
+    asked, offset = found
+    said = hover_at(asked.view, offset)
+    if said is None:
+        return None
+    return {
+        "contents": markup(session, "text_document.hover.content_format", said.markdown),
+        "range": asked.lines.range(said.start, said.end),
+    }
+
+
+def inlay_hints(session: Session, params: types.InlayHintParams) -> list[Data] | None:
+    """Answer what can be said beside the values of a range."""
+    document = session.documents.get(params.text_document.uri)
+    if document is None or not session.settings(document).inlay_hints:
+        return None
+    start, end = document.lines.offsets(params.range)
+    return [
+        {
+            "position": asked.lines.position(hint.offset),
+            "label": hint.text,
+            "paddingLeft": True,
+            **(
+                {"tooltip": markup(session, "text_document.hover.content_format", hint.tooltip)} if hint.tooltip else {}
+            ),
+        }
+        for asked in configs_of(session, document)
+        for hint in hinting.hints(asked.view, start, end)
+    ]
+
+
+def code_lenses(session: Session, params: types.CodeLensParams) -> list[Data] | None:
+    """Answer the line above a config: what it comes to, and the way to its changes since the last commit."""
+    document = session.documents.get(params.text_document.uri)
+    if document is None or not session.settings(document).code_lens:
+        return None
+    made = lenses(document)
+    for asked in configs_of(session, document):
+        root = asked.view.document.root
+        if root is None:
+            continue
+        span = asked.lines.range(root.start, min(root.start + 1, root.end))
+        title = summary(asked.view)
+        if title:
+            made.append({"range": span, "command": {"title": title, "command": ""}})
+    return made
+
+
+def configs_of(session: Session, document: OpenDocument) -> list[Asked]:
+    """Return the configs of a document: itself, or the dictionaries of a script."""
+    if document.kind is Kind.PYTHON:
+        return scripts(session, document)
+    asked = asked_of(session, document.uri)
+    return [] if asked is None else [asked]

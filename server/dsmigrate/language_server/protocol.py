@@ -1,0 +1,144 @@
+"""The protocol as pygls speaks it, with plain answers, documents of our own, and a reply to every wrong message."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from dsmigrate.language_server.server import Server
+
+logger = logging.getLogger(__name__)
+_NOT_INITIALIZED = -32002
+_EARLY = frozenset({types.INITIALIZE, types.EXIT})
+
+
+class Wrong:
+    """A message that is no message: why, and the id to answer, None for a notification."""
+
+    def __init__(self, identity: str | int | None, error: JsonRpcException) -> None:
+        self.identity = identity
+        self.error = error
+
+
+class Protocol(LanguageServerProtocol):
+    """Sends dictionaries without converting them, and hands text changes to ``Server.documents``."""
+
+    _server: Server
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
+        """Learn who the client is; the answer is pygls's."""
+        self._server.client.introduce(params)
+        return (yield from super().lsp_initialize(params))
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Iterator[Any]:
+        """Take the text of a document that the client owns from now on."""
+        self._server.session.documents.open(params.text_document)
+        yield from self._after(types.TEXT_DOCUMENT_DID_OPEN, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Iterator[Any]:
+        """Apply changes to a document."""
+        self._server.session.documents.change(params.text_document, params.content_changes)
+        yield from self._after(types.TEXT_DOCUMENT_DID_CHANGE, params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Iterator[Any]:
+        """Forget a document."""
+        self._server.session.documents.close(params.text_document.uri)
+        yield from self._after(types.TEXT_DOCUMENT_DID_CLOSE, params)
+
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Generator[Any, Any, Any]:
+        """Run a command with its arguments as they come: plain data that the command looks at itself."""
+        handler = self.fm.commands.get(params.command)
+        if handler is None:
+            raise JsonRpcInvalidParams(f"there is no command {params.command!r}")
+        result = yield handler, (tuple(params.arguments or ()),), None
+        return result
+
+    def _after(self, method: str, params: object) -> Iterator[Any]:
+        handler = self.fm.features.get(method)
+        if handler is not None:
+            yield handler, (params,), None
+
+    def structure_message(self, data: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the client sends
+        """Return the message in ``data``, a Wrong for one whose parameters do not fit."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            logger.warning("a message that does not fit the protocol: %.500r", data)
+            identity = data.get("id") if "method" in data else None
+            return Wrong(identity if isinstance(identity, str | int) else None, error)
+
+    def handle_message(self, message: Any) -> None:  # noqa: ANN401
+        """Handle a message; one that is wrong, or comes before its time, is answered with an error."""
+        if isinstance(message, Wrong):
+            if message.identity is not None:
+                self._send_response(message.identity, error=message.error.to_response_error())
+            return
+        if not hasattr(message, "jsonrpc"):
+            logger.warning("what came is no message of the protocol: %.200r", message)
+            error = JsonRpcInvalidRequest().to_response_error()
+            self._send_data({"jsonrpc": self.VERSION, "id": None, "error": _plain(error)})
+            return
+        if self._workspace is None and getattr(message, "method", types.EXIT) not in _EARLY:
+            identity = getattr(message, "id", None)
+            if identity is not None:
+                error = types.ResponseError(code=_NOT_INITIALIZED, message="the server is not initialized yet")
+                self._send_response(identity, error=error)
+            return
+        if self._shutdown and getattr(message, "id", None) is not None and hasattr(message, "method"):
+            self._send_response(message.id, error=JsonRpcInvalidRequest("shut down").to_response_error())
+            return
+        super().handle_message(message)
+
+    @property
+    def said_goodbye(self) -> bool:
+        """Whether the client asked for the end, as the protocol wants it."""
+        return bool(self._shutdown)
+
+    def plain(self, data: object) -> dict[str, Any]:
+        """Return a message part of the client as plain data."""
+        return cast("dict[str, Any]", self._converter.unstructure(data))
+
+    def send(self, method: str, params: object) -> None:
+        """Send a notification with plain parameters."""
+        self._send_data({"jsonrpc": self.VERSION, "method": method, "params": params})
+
+    def _send_response(
+        self,
+        msg_id: str | int,
+        result: Any | None = None,  # noqa: ANN401
+        error: types.ResponseError | None = None,
+    ) -> None:
+        self._result_types.pop(msg_id, None)
+        if error is not None:
+            self._send_data({"jsonrpc": self.VERSION, "id": msg_id, "error": _plain(error)})
+        else:
+            self._send_data({"jsonrpc": self.VERSION, "id": msg_id, "result": result})
+
+    def _serialize_message(self, data: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return a class of the protocol as plain data; anything else has no business in a message."""
+        if hasattr(data, "__attrs_attrs__"):
+            return cast("dict[str, Any]", self._converter.unstructure(data))
+        value = getattr(data, "value", None)
+        if value is None:
+            raise TypeError(f"{type(data).__name__} cannot be sent")
+        return cast("dict[str, Any]", value)
+
+
+def _plain(error: types.ResponseError) -> dict[str, Any]:
+    plain: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        plain["data"] = json.loads(json.dumps(error.data, default=str))
+    return plain

@@ -1,0 +1,70 @@
+"""From an open document and its settings to the ``View`` that the features ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsmigrate.checking.evidence import Guess, consumer_for, installed_in, release_for
+from dsmigrate.document import Document
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules import Facts, Settings
+
+if TYPE_CHECKING:
+    from dsmigrate.language_server.documents import OpenDocument
+    from dsmigrate.language_server.settings import EditorSettings
+
+GIB = 1 << 30
+
+
+def make(
+    tree: Document,
+    document: OpenDocument,
+    settings: EditorSettings,
+    *,
+    unknown: Sequence[tuple[int, int]] = (),
+    whole: bool = True,
+    shows_findings: bool = True,
+) -> View:
+    """Return the view of ``tree``, with release and consumer as asked for, else by what lies around the file.
+
+    For ``unknown``, ``whole`` and ``shows_findings`` see View.
+    """
+    asked = settings.check
+    release = _release(document.folder, settings)
+    consumer = Guess(asked.consumer.value, "") if asked.consumer is not None else consumer_for(tree, document.folder)
+    gpu_memory = asked.gpu_memory
+    return View(
+        tree,
+        Settings(
+            version=release.value or None,
+            consumer=Consumer(consumer.value),
+            facts=Facts(
+                world_size=asked.world_size,
+                gpu_memory=None if gpu_memory is None else int(gpu_memory * GIB),
+                parameters=asked.parameters,
+                hardware=asked.hardware,
+                before=asked.before,
+            ),
+            select=asked.select,
+            ignore=asked.ignore if document.path is None else asked.ignored_in(document.path),
+        ),
+        why_version=release.why,
+        why_consumer=consumer.why,
+        folder=document.folder,
+        unknown=unknown,
+        whole=whole,
+        shows_findings=shows_findings,
+    )
+
+
+def _release(folder: Path | None, settings: EditorSettings) -> Guess:
+    if settings.check.version is not None:
+        return Guess(settings.check.version, "")
+    if settings.interpreter is not None:
+        installed = installed_in(settings.interpreter)
+        if installed is not None:
+            return Guess(installed, "installed for the chosen interpreter")
+    return release_for(folder) if folder is not None else Guess("", "the newest known")

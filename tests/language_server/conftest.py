@@ -1,0 +1,52 @@
+"""Real sessions: the server as its own process, and pytest-lsp as the client, with what three editors can do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_lsp
+from lsprotocol import types
+from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
+from tests.language_server.talk import listen
+
+EDITORS = {
+    "visual-studio-code": "Visual Studio Code",
+    "neovim": "Neovim",
+    "emacs": "Emacs",
+}
+AGREED = (
+    types.CLIENT_REGISTER_CAPABILITY,
+    types.WORKSPACE_CODE_LENS_REFRESH,
+    types.WORKSPACE_INLAY_HINT_REFRESH,
+)
+"""Requests of the server that need no more than a yes."""
+SERVER = [sys.executable, "-m", "dsmigrate.language_server.main", "--log-level", "error"]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder that the client has open."""
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest_lsp.fixture(
+    config=ClientServerConfig(server_command=SERVER), params=list(EDITORS), scope="module", loop_scope="module"
+)
+async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[None]:
+    """A session with the capabilities of an editor; its name is that of the editor."""
+    capabilities = client_capabilities(request.param)
+    for method in AGREED:
+        lsp_client.feature(method)(lambda _params: None)
+    agreed = await lsp_client.initialize_session(
+        types.InitializeParams(
+            capabilities=capabilities,
+            client_info=types.ClientInfo(name=EDITORS[request.param]),
+            workspace_folders=[types.WorkspaceFolder(uri=workspace.as_uri(), name="workspace")],
+        )
+    )
+    listen(lsp_client, EDITORS[request.param], capabilities, agreed)
+    yield
+    await lsp_client.shutdown_session()

@@ -1,0 +1,152 @@
+"""Whatever a client says: the session goes on, and both sides have the same text."""
+
+from __future__ import annotations
+
+import pytest
+from tests.language_server import soak
+from tests.language_server.raw import RawClient
+
+pytestmark = pytest.mark.slow
+CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
+URI = "file:///w/ds_config.json"
+HOVER = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_random_edits_leave_both_sides_with_the_same_text(encoding: str) -> None:
+    made, _, _ = soak.session(1500, seed=len(encoding), encoding=encoding)
+    assert made >= 1500
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b'"text"',
+        b'{"a": 1}',
+        b"[" * 100_000,
+        b'{"jsonrpc": "2.0"}',
+        b'{"jsonrpc": "1.0", "id": 7, "method": "textDocument/hover"}',
+        b'{"jsonrpc": "2.0", "id": 7}',
+        b'{"jsonrpc": "2.0", "id": null, "method": "textDocument/hover", "params": {}}',
+        b'{"jsonrpc": "2.0", "id": {"a": 1}, "method": "textDocument/hover", "params": {}}',
+        b'{"jsonrpc": "2.0", "method": 5}',
+        b'{"jsonrpc": "2.0", "method": ["x"], "id": 7}',
+        b'{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": 5}}',
+        b'{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": []}',
+        b'{"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {"contentChanges": [{"range": {}}]}}',
+        b'{"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 99999}}',
+        b'{"jsonrpc": "2.0", "method": "workspace/didChangeConfiguration", "params": {"settings": {"dsmigrate": 5}}}',
+        b'{"jsonrpc": "2.0", "id": 99, "result": 5}',
+    ],
+)
+def test_a_message_that_is_wrong_ends_nothing(body: bytes) -> None:
+    client = RawClient()
+    client.initialize()
+    client.open(URI, CONFIG)
+    client.raw(body)
+    assert client.ask("textDocument/hover", HOVER)["result"] is not None
+    assert client.finish() == 0
+
+
+def test_a_request_that_does_not_fit_is_answered_with_an_error() -> None:
+    client = RawClient()
+    assert client.ask("textDocument/hover", HOVER)["error"]["code"] == -32002  # before initialize
+    client.initialize()
+    assert client.ask("textDocument/hover", {"textDocument": 5})["error"]["code"] == -32602
+    assert client.ask("no/such/method", {})["error"]["code"] == -32601
+    assert client.ask("workspace/executeCommand", {"command": "no.such"})["error"]["code"] == -32602
+    assert client.ask("workspace/executeCommand", {"command": "dsmigrate.explain", "arguments": [5]})["error"]
+    assert client.ask("shutdown")["result"] is None
+    assert client.ask("textDocument/hover", HOVER)["error"]["code"] == -32600
+    client.notify("exit")
+    assert client.end() == 0
+
+
+def test_positions_outside_of_the_text_are_moved_into_it() -> None:
+    client = RawClient()
+    client.initialize()
+    client.open(URI, CONFIG)
+    for line, character in ((99, 0), (0, 9999), (2**31 - 1, 2**31 - 1), (0, 0)):
+        where = {"line": line, "character": character}
+        for method in ("textDocument/hover", "textDocument/completion", "textDocument/definition"):
+            assert "error" not in client.ask(method, {"textDocument": {"uri": URI}, "position": where})
+    client.change(
+        URI, 2, [{"range": {"start": {"line": 5, "character": 5}, "end": {"line": 0, "character": 0}}, "text": "["}]
+    )
+    assert client.text(URI) == "["
+    assert (
+        client.ask("textDocument/hover", {**HOVER, "textDocument": {"uri": "file:///not/open.json"}})["result"] is None
+    )
+    client.change("file:///not/open.json", 2, [{"text": "x"}])
+    assert client.text("file:///not/open.json") is None
+    assert client.finish() == 0
+
+
+def test_a_document_of_five_megabytes_is_served() -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"diagnostic": {}}})
+    members = ",\n".join(f'  "key_{number}": {{"value": [1, 2, 3], "text": "some text"}}' for number in range(90_000))
+    text = f'{{\n  "train_batch_size": 8,\n{members}\n}}\n'
+    assert len(text) > 5_000_000
+    client.open(URI, text)
+    client.change(
+        URI, 2, [{"range": {"start": {"line": 1, "character": 22}, "end": {"line": 1, "character": 23}}, "text": "16"}]
+    )
+    assert "16" in str(client.ask("textDocument/hover", {**HOVER, "position": {"line": 1, "character": 22}})["result"])
+    assert client.text(URI) == text.replace(": 8,", ": 16,", 1)
+    assert client.finish() == 0
+
+
+def test_five_hundred_documents_are_open_at_once() -> None:
+    client = RawClient()
+    client.initialize()
+    uris = [f"file:///w/{number}/ds_config.json" for number in range(500)]
+    for uri in uris:
+        client.open(uri, CONFIG)
+    full = client.memory()
+    assert client.ask("textDocument/hover", {**HOVER, "textDocument": {"uri": uris[250]}})["result"] is not None
+    for _ in range(3):
+        for uri in uris:
+            client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        for uri in uris:
+            client.open(uri, CONFIG)
+    assert client.text(uris[-1]) == CONFIG
+    assert client.memory() < full + 12, "documents that were closed are kept"
+    assert client.finish() == 0
+
+
+def test_a_client_that_dies_takes_its_server_along() -> None:
+    for _ in range(3):
+        client = RawClient()
+        client.initialize()
+        client.open(URI, CONFIG)
+        client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": []}})
+        assert client.end() in {0, 1}
+
+
+def test_exit_without_shutdown_is_said_in_the_exit_code() -> None:
+    client = RawClient()
+    client.initialize()
+    client.notify("exit")
+    assert client.end() == 1
+
+
+def test_settings_that_are_wrong_are_said_once_and_left_out() -> None:
+    client = RawClient()
+    client.initialize()
+    client.open(URI, CONFIG)
+    wrong = {"worldSize": "many", "select": ["X1"], "nonsense": 1, "consumer": "transformers"}
+    for _ in range(2):
+        client.notify("workspace/didChangeConfiguration", {"settings": {"dsmigrate": wrong}})
+    status = client.ask("workspace/executeCommand", {"command": "dsmigrate.status", "arguments": [URI]})["result"]
+    assert status["consumer"] == "transformers"
+    assert status["worldSize"] is None
+    said = [note["params"]["message"] for note in client.notes if note["method"] == "window/showMessage"]
+    assert len(said) == 3
+    assert any("world-size" in text for text in said)
+    assert client.finish() == 0
