@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,8 @@ async def test_completion_offers_what_is_missing_and_documents_it(client: Langua
     assert "train_batch_size" not in labels
     item = next(item for item in listed.items if item.label == "gradient_clipping")
     full = await client.completion_item_resolve_async(item)
-    assert isinstance(full.documentation, types.MarkupContent)
-    assert "norm" in full.documentation.value
+    said = full.documentation
+    assert "norm" in (said.value if isinstance(said, types.MarkupContent) else str(said))
     assert full.label == item.label
     assert isinstance(item.text_edit, types.TextEdit)
     text = with_edits(config, [item.text_edit, *(item.additional_text_edits or ())])
@@ -219,3 +220,38 @@ def plain(answer: Any) -> Any:
     if isinstance(answer, list | tuple):
         return [plain(value) for value in answer]
     return answer
+
+
+def committed(folder: Path) -> Path:
+    """Return a config that is committed in a repository of its own."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "ds_config.json"
+    file.write_text('{"train_batch_size": 8, "zero_optimization": {"stage": 2}}\n', encoding="utf-8")
+    git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *arguments], check=True)
+    return file
+
+
+async def test_a_change_is_explained_beside_the_last_commit(client: LanguageClient, workspace: Path) -> None:
+    file = committed(workspace / "repository")
+    text = '{"zero_optimization": {"stage": 2}, "train_batch_size": 16}\n'
+    opened = Opened(client, file.as_uri(), text, "json")
+    lenses = await client.text_document_code_lens_async(types.CodeLensParams(opened.id))
+    commands = [lens.command for lens in lenses or () if lens.command is not None]
+    compare = next(command for command in commands if command.title == "Compare with HEAD")
+    answer = plain(
+        await client.workspace_execute_command_async(
+            types.ExecuteCommandParams(compare.command, arguments=list(compare.arguments or ()))
+        )
+    )
+    assert "8" in answer["markdown"]
+    assert "16" in answer["markdown"]
+    assert answer["severity"] in {"breaking", "warning"}
+    unknown = plain(
+        await client.workspace_execute_command_async(
+            types.ExecuteCommandParams("dsmigrate.diffWithHead", arguments=[opened.uri, "nothing-of-that-name"])
+        )
+    )
+    assert "nothing-of-that-name" in unknown["error"]
+    opened.close()

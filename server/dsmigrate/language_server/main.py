@@ -12,6 +12,8 @@ from typing import NoReturn
 from dsmigrate import __version__
 
 _LEVELS = ("debug", "info", "warning", "error")
+_COLLECT_AFTER = 20_000
+"""Objects between two collections: a check makes some thousand that go at once, and a pause is felt while typing."""
 _HOST = "127.0.0.1"
 
 
@@ -42,10 +44,12 @@ def main(arguments: Sequence[str] | None = None, program: str = "deepspeed-langu
     except OSError as error:
         sys.stderr.write(f"{program}: {asked.log_file}: {error.strerror}\n")
         sys.exit(2)
+    gc.disable()  # nothing that the imports make is garbage
     from dsmigrate.language_server.server import Server  # noqa: PLC0415 - after --help and --version
 
     server = Server()
-    gc.freeze()  # what was imported stays; collections need not look at it again
+    gc.set_threshold(_COLLECT_AFTER, 10, 10)
+    gc.enable()
     if asked.tcp or asked.ws:
         start = server.start_tcp if asked.tcp else server.start_ws
         try:

@@ -77,5 +77,7 @@ COMMANDS = (
     Entry("dsmigrate.explain", "commands:explain"),
     Entry("dsmigrate.status", "commands:status"),
     Entry("dsmigrate.set", "commands:change"),
+    Entry("dsmigrate.diffWithHead", "diffing:with_head", waits=True),
+    Entry("dsmigrate.diff", "diffing:compare", waits=True),
     Entry("dsmigrate.convertScript", "scripts:convert_script", waits=True),
 )

@@ -51,7 +51,9 @@ def resolve(session: Session, params: types.CompletionItem) -> Data:
             str(data.get("version", "")), str(data.get("consumer", "")), tuple(str(part) for part in data["item"])
         )
     if text:
-        made["documentation"] = markup(session, f"{_ITEM}.documentation_format", text)
+        formats = f"{_ITEM}.documentation_format"
+        said = markup(session, formats, text)
+        made["documentation"] = said["value"] if session.client.can(formats) is None else said
     return made
 
 

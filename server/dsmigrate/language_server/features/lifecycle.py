@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
@@ -111,7 +111,7 @@ def watch(session: Session) -> None:
     )
 
 
-def view_text(session: Session, params: Any) -> str | None:
+def view_text(session: Session, params: object) -> str | None:
     """Answer the text of an open document as the server has it, None for one that is not open."""
     document = session.documents.get(str(getattr(params, "uri", "")))
     return None if document is None else document.text

@@ -79,6 +79,9 @@ def code_lenses(session: Session, params: types.CodeLensParams) -> list[Data] | 
         title = summary(asked.view)
         if title:
             made.append({"range": span, "command": {"title": title, "command": ""}})
+        if not asked.is_python and document.path is not None:
+            command = {"title": "Compare with HEAD", "command": "dsmigrate.diffWithHead", "arguments": [document.uri]}
+            made.append({"range": span, "command": command})
     return made
 
 
