@@ -17,6 +17,11 @@ def test_a_change_that_brings_an_error_is_refused_with_its_message() -> None:
     assert refused.left == ("DS300: DeepSpeed rejects fp16 together with `bf16.enabled`; keep one of them",)
 
 
+def test_rules_that_are_left_out_count_here() -> None:
+    draft = started(parse(TEXT)).after([put(("zero_optimization", "stage"), 1)])
+    assert settled(Settings(ignore=("DS",)), draft).left[0].startswith("DS660: ")
+
+
 def test_errors_that_were_there_do_not_matter() -> None:
     text = TEXT.replace('{"enabled": true}', '{"enabled": 7}')
     draft = started(parse(text)).after([put(("steps_per_print",), 5, "It prints.")])

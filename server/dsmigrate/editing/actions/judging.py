@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from dsmigrate.document import Document
 from dsmigrate.document.errors import EditError
@@ -23,7 +24,8 @@ def errors(settings: Settings, document: Document, unknown: frozenset[int] = fro
     """Return the findings with which a config does not load, or does not train; for ``unknown`` see Context."""
     from dsmigrate.rules import check  # noqa: PLC0415 - imports every rule
 
-    return [finding for finding in check(document, settings, unknown=unknown) if finding.severity is Severity.ERROR]
+    every = replace(settings, select=(), ignore=())  # what nobody wants to hear is an error all the same
+    return [finding for finding in check(document, every, unknown=unknown) if finding.severity is Severity.ERROR]
 
 
 def rules_of(codes: Collection[str]) -> list[Rule]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dsmigrate.document import TextEdit
 from dsmigrate.editing.actions import (
     fix_all,
     precision,
@@ -13,7 +12,7 @@ from dsmigrate.editing.actions import (
     resolve_auto,
     stage,
     suppress,
-    upgrade_action,
+    upgrade_config,
     use_auto,
     write_default,
 )
@@ -33,31 +32,23 @@ FEATURES: tuple[Feature, ...] = (
     resolve_auto.FEATURE,
     use_auto.FEATURE,
     repeated_defaults.FEATURE,
-    upgrade_action.FEATURE,
+    upgrade_config.FEATURE,
 )
 """In the order in which they are shown."""
 
 _BY_NAME = {feature.name: feature for feature in FEATURES}
 
 
-def actions(view: View, start: int, end: int, *, kinds: Collection[str] | None = None) -> tuple[Action, ...]:
-    """Return what could be done at a range of the text, in the order to show it in.
-
-    ``kinds`` limits it to kinds and what lies below them (``refactor`` takes ``refactor.rewrite``); None takes all.
-    """
+def offered(view: View, start: int, end: int, kinds: Collection[str] | None) -> tuple[Action, ...]:
+    """Return the actions at a range, of ``kinds`` and what lies below them; None takes all."""
     place = here(view.document, start, end)
     return tuple(
         action for feature in FEATURES if _is_asked_for(feature.kind, kinds) for action in feature.offer(view, place)
     )
 
 
-def resolve(view: View, data: Data) -> tuple[TextEdit, ...]:
-    """Return the edits of an action, from its data; () when it cannot be done (any more)."""
-    return outcome(view, data).edits
-
-
-def outcome(view: View, data: Data) -> Outcome:
-    """Return the edits of an action with what they do, and what is left for the person or why there are none."""
+def carried_out(view: View, data: Data) -> Outcome:
+    """Return what the action of some data comes to; data of no action comes to nothing."""
     name, *rest = data or ("",)
     feature = _BY_NAME.get(str(name))
     if feature is None or tuple(map(type, rest)) != feature.takes:

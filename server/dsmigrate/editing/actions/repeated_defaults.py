@@ -60,8 +60,10 @@ def _plan(view: View) -> Iterator[Path]:
     staying = (entry.key for path, entry in entries.items() if path not in going and entry.key is not None)
     conditions = {path for key in staying for path in key.effective_when}
     going = {path for path in going if _canonical(entries[path]) not in conditions}
+    comments = [start for start, _ in view.document.comments] if going else []
     for path, entry in reversed(entries.items()):  # what is inside comes before what is around it
-        if isinstance(entry.node, Object) and _goes(view, entry, entry.node, going):
+        commented = any(entry.member.start <= start < entry.member.end for start in comments)
+        if isinstance(entry.node, Object) and not commented and _goes(view, entry, entry.node, going):
             going.add(path)
     for path, entry in entries.items():
         if path in going and path[:-1] not in going and (len(path) == 1 or entry.name not in SWITCHES):
@@ -75,13 +77,15 @@ def _canonical(entry: Entry) -> str:
 def _repeats(view: View, entry: Entry) -> bool:
     """Return whether an entry is a value that can be left out without anybody noticing."""
     key, node = entry.key, entry.node
-    if key is None or node is None or key.status is not Status.PRESENT or key.is_section or key.path in _KEPT:
+    if key is None or node is None or key.is_section or not repeats(node.value(), key):
+        return False
+    if key.status is not Status.PRESENT or key.path in _KEPT:
         return False
     if "*" in key.path or "[]" in key.path or key.required_when is not None or not key.is_read_by_config:
         return False
     if has_moved(key) or node.start in view.context.unknown or view.context.entry(key.path) != entry:
         return False
-    return not _is_filled(view, key) and repeats(node.value(), key)
+    return not _is_filled(view, key)
 
 
 def _is_filled(view: View, key: Key) -> bool:
@@ -96,8 +100,7 @@ def _goes(view: View, entry: Entry, node: Object, going: set[Path]) -> bool:
         return False
     if view.consumer is not Consumer.DEEPSPEED and (key.path == ZERO or _is_added(view, key)):
         return False
-    comments = any(entry.member.start <= start < entry.member.end for start, _ in view.document.comments)
-    return not comments and all((*entry.path, member.name or "") in going for member in node)
+    return all((*entry.path, member.name or "") in going for member in node)
 
 
 def _is_added(view: View, section: Key) -> bool:

@@ -175,7 +175,7 @@ def _is_of(kind: str, value: object) -> bool:
 
 
 def placeholder(facts: Key | Parameter, offered: Sequence[Choice]) -> Sequence[Choice]:
-    """Return the values to put behind a new key, the best first; there is at least one.
+    """Return the values to put behind a new key, the best first.
 
     A switch is turned, a closed list starts with its most common value, a number with the first one that is suggested.
     """
@@ -184,7 +184,7 @@ def placeholder(facts: Key | Parameter, offered: Sequence[Choice]) -> Sequence[C
         found.sort(key=lambda choice: (choice.kind is Kind.VALUE, _commonness(facts, choice), choice.note != "default"))
     telling = [choice for choice in found if choice.value is not None and choice.value not in ("", [])]
     stand_ins = [Choice(value, scalar(value)) for value in _stand_ins(facts) if fits(facts, value)]
-    return [*telling, *stand_ins] or [Choice(None, scalar(None))]
+    return [*telling, *stand_ins]
 
 
 def _commonness(key: Key, choice: Choice) -> int:

@@ -68,8 +68,8 @@ def tail(document: Document, container: Container, after: int, end: int, comma: 
 def _lead(document: Document, container: Container, gap: Gap) -> str:
     """Return the blanks that are missing before something new: behind a comma, or at the start of a line."""
     text, start = document.text, gap.start
-    if text[start - 1 : start] == "," and start > 0:
-        return " "
+    if start > 0 and text[start - 1] == ",":
+        return " " if start == gap.end and is_airy(container) else ""
     line = layout.line_start(text, start)
     typed = text[line:start]
     if typed.strip(" \t\ufeff"):
@@ -81,6 +81,16 @@ def _lead(document: Document, container: Container, gap: Gap) -> str:
                 wanted = layout.line_indent(text, child.start)
                 return wanted[len(typed) :] if wanted.startswith(typed) else ""
     return ""
+
+
+def is_airy(container: Container) -> bool:
+    """Tell whether a blank stands behind the colons of an object; lists and objects without any are airy."""
+    if isinstance(container, Object):
+        for member in container:
+            node, colon = member.node, member.colon
+            if node is not None and colon is not None:
+                return node.start > colon + 1
+    return True
 
 
 def _uses_commas(document: Document, container: Container) -> bool:

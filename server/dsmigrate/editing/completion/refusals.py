@@ -98,7 +98,7 @@ def left(assigned: Assigned, known: Knowledge, consumer: Consumer) -> Left:
             if met is False:
                 break
             if met is None:
-                rest.append(_bound(condition, assigned))
+                rest.append(_bound(condition, assigned, known, consumer))
         else:
             found.append(tuple(rest))
     return tuple(found)
@@ -120,12 +120,26 @@ def _met(condition: Condition, assigned: Assigned, known: Knowledge, consumer: C
     return value is not UNKNOWN and _compare(path, value, operator, operand, known)
 
 
-def _bound(condition: Condition, assigned: Assigned) -> Condition:
-    """Return a condition that compares two keys with the values that are assigned to them in place of their paths."""
+def _bound(condition: Condition, assigned: Assigned, known: Knowledge, consumer: Consumer) -> Condition:
+    """Return a condition that new values play a part in, together with these."""
     path, operator, operand = condition
-    if path not in assigned and not (isinstance(operand, str) and operand in assigned):
+    compared = isinstance(operand, str) and operand in assigned
+    if path not in assigned and not compared and _unless(path, known, consumer) not in assigned:
         return condition
-    return Condition(path, operator, operand, assigned)
+    return _for_reader(Condition(path, operator, operand, assigned), known, consumer)
+
+
+def _unless(path: str, known: Knowledge, consumer: Consumer) -> str:
+    """Return the key whose presence keeps the consumer from writing a key of its own accord; "" for none."""
+    auto = None if consumer is Consumer.DEEPSPEED else known.auto(path, consumer)
+    return auto.unless if auto is not None and auto.overwrites else ""
+
+
+def _for_reader(condition: Condition, known: Knowledge, consumer: Consumer) -> Condition:
+    unless = _unless(condition.path, known, consumer)
+    if unless:
+        condition.sections |= _sections(unless)
+    return condition
 
 
 def holds(situation: Situation, rest: Left) -> bool:
@@ -181,6 +195,9 @@ def _holds(condition: Condition, situation: Situation) -> bool:
 def _value(path: str, situation: Situation, assigned: Assigned) -> Any:  # noqa: ANN401 - whatever a config can hold
     if path in assigned:
         return _read(path, assigned[path], situation.known, situation.consumer)
+    if assigned and _unless(path, situation.known, situation.consumer) in assigned:
+        raw = situation.raw(path)
+        return normal(path, situation.known.default(path) if raw is MISSING else raw, situation.known)
     return situation.fact(path)
 
 
@@ -229,6 +246,8 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 def _by_path(known: Knowledge, consumer: Consumer) -> Mapping[str, tuple[Refusal, ...]]:
     found: dict[str, tuple[Refusal, ...]] = {}
     for refusal in (*_listed(known, consumer), *_required(known), *_superseded(known), *_foreign(known)):
+        for condition in refusal.conditions:
+            _for_reader(condition, known, consumer)
         for path in {*(one.path for one in refusal.conditions), *_operands(refusal)}:
             found[path] = (*found.get(path, ()), refusal)
     return found

@@ -204,7 +204,7 @@ def _member(spot: Spot, container: Object, member: Member) -> Spot:
     if member.colon is None and key is not None:
         edits = (TextEdit(key.end, key.end, ":"),)
         lead = " " if spot.start == key.end else ""
-    elif text[spot.start - 1] == ":" and _is_airy(container):
+    elif text[spot.start - 1] == ":" and gaps.is_airy(container):
         lead = " "
     cut = text[spot.end : member.end].strip(" \t").startswith(",")
     tail = gaps.tail(spot.document, container, member.index + 1, spot.end, spot.end if cut else member.comma)
@@ -216,16 +216,6 @@ def _written_end(node: Scalar) -> int:
     if node.style is not Style.BARE or not node.raw.rstrip().endswith(","):
         return node.end
     return node.start + len(node.raw.rstrip(", \t"))
-
-
-def _is_airy(container: Object) -> bool:
-    """Tell whether a blank stands behind the colons of an object."""
-    for index in range(len(container)):
-        member = container.member(index)
-        node, colon = member.node, member.colon
-        if node is not None and colon is not None:
-            return node.start > colon + 1
-    return True
 
 
 def _quote(node: Key | Scalar) -> str:

@@ -71,7 +71,7 @@ def _behind(facts: TypeFacts, scene: Scene) -> Behind | None:
         if facts.kind == "optimizer" and not required:
             return {}
         usual = [name for name, one in takes.items() if one.rank == 1 or name in required]
-        return {"params": {name: takes[name].values[0].value for name in usual}}
+        return {"params": {name: takes[name].values[0].value for name in usual if takes[name].values}}
     given = member.node.value() if member.node is not None else None
     if not isinstance(given, dict):
         return None if required else {}

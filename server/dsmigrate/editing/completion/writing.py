@@ -39,8 +39,18 @@ def page(spot: Spot, *, snippets: bool) -> Page:
         inline=_is_inline(spot),
         newline=document.newline,
         indent=_indent(spot, text),
-        unit=document.indent,
+        unit=_unit(spot),
     )
+
+
+def _unit(spot: Spot) -> str:
+    """Return the indent of a level; that of the cursor's line where a file has nothing yet but that line."""
+    root = spot.document.root
+    if root is not None and spot.container == root and len(root.shape.children) == (spot.member is not None):
+        blanks = spot.document.text[layout.line_start(spot.document.text, spot.start) : spot.start]
+        if blanks and not blanks.strip(_BLANKS):
+            return blanks
+    return spot.document.indent
 
 
 def _indent(spot: Spot, text: str) -> str:

@@ -65,7 +65,7 @@ def resolve(session: Session, params: types.CodeAction) -> Data:
     for asked in configs_of(session, document):
         root = asked.view.document.root
         if not asked.is_python or (root is not None and root.start == data.get("at")):
-            return _with_edit(session, asked, made)
+            return _with_edit(session, asked, made, tell=True)
     return made
 
 
@@ -87,16 +87,22 @@ def _listed(asked: Asked, action: Action, diagnostics: dict[tuple[Any, ...], Dat
     return made
 
 
-def _with_edit(session: Session, asked: Asked, made: Data) -> Data:
-    """Return an action with its edit; as it is, where there is nothing to do any more."""
+def _with_edit(session: Session, asked: Asked, made: Data, *, tell: bool = False) -> Data:
+    """Return an action with its edit; as it is, where there is nothing to do any more.
+
+    With ``tell`` the person is told what the action leaves to do, as somebody has chosen it.
+    """
     data: Any = made.get("data")
     action = data.get("action") if isinstance(data, dict) else None
     if not isinstance(action, list | tuple):
         return made
-    edits = acting.resolve(asked.view, tuple(action))
-    if not edits:
+    outcome = acting.outcome(asked.view, tuple(action))
+    if tell and outcome.left:
+        message = {"type": types.MessageType.Info.value, "message": f"Left for you: {' '.join(outcome.left)}"}
+        session.send(types.WINDOW_SHOW_MESSAGE, message)
+    if not outcome.edits:
         return made
-    return {**made, "edit": session.workspace_edit(asked.document, asked.edits(edits))}
+    return {**made, "edit": session.workspace_edit(asked.document, asked.edits(outcome.edits))}
 
 
 def _key(diagnostic: Data) -> tuple[Any, ...]:

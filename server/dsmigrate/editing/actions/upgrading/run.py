@@ -8,14 +8,14 @@ from dsmigrate.document import Document, EditError
 from dsmigrate.editing.actions.draft import Draft, Step, started, why_not
 from dsmigrate.editing.actions.judging import errors
 from dsmigrate.editing.actions.model import Outcome
-from dsmigrate.editing.actions.upgrade.clamped import clamped
-from dsmigrate.editing.actions.upgrade.crossing import Crossing, Idea, Left
-from dsmigrate.editing.actions.upgrade.moved_defaults import moved_defaults
-from dsmigrate.editing.actions.upgrade.newly_read import newly_read
-from dsmigrate.editing.actions.upgrade.removed import removed
-from dsmigrate.editing.actions.upgrade.renamed import renamed
-from dsmigrate.editing.actions.upgrade.rewritten import rewritten
-from dsmigrate.editing.actions.upgrade.strict import strict
+from dsmigrate.editing.actions.upgrading.clamped import clamped
+from dsmigrate.editing.actions.upgrading.crossing import Crossing, Idea, Left
+from dsmigrate.editing.actions.upgrading.moved_defaults import moved_defaults
+from dsmigrate.editing.actions.upgrading.newly_read import newly_read
+from dsmigrate.editing.actions.upgrading.removed import removed
+from dsmigrate.editing.actions.upgrading.renamed import renamed
+from dsmigrate.editing.actions.upgrading.rewritten import rewritten
+from dsmigrate.editing.actions.upgrading.strict import strict
 from dsmigrate.knowledge import Consumer, Knowledge, knowledge
 from dsmigrate.knowledge.versions import order
 from dsmigrate.rules import Facts, Settings
@@ -25,21 +25,16 @@ IDEAS: tuple[Idea, ...] = (removed, renamed, strict, rewritten, clamped, moved_d
 """In this order: what is renamed or rewritten has the defaults of its new place."""
 
 
-def upgrade(
+def upgraded(
     document: Document,
     from_version: str,
     to_version: str,
-    consumer: Consumer = Consumer.DEEPSPEED,
+    consumer: Consumer,
     *,
-    facts: Facts | None = None,
-    unknown: frozenset[int] = frozenset(),
+    facts: Facts | None,
+    unknown: frozenset[int],
 ) -> Outcome:
-    """Return what takes a config from one release to a later one: the edits, what they do, what is left for the person.
-
-    The result loads in the new release if the config did in the old one, as far as nothing is left, and trains as it
-    did there. ``unknown`` is as for Context. Raises ValueError for a text that is no version, and for a release that is
-    not known.
-    """
+    """Return what ``editing.actions.upgrade`` does."""
     before = knowledge(from_version)
     settings = Settings(version=to_version, consumer=consumer, facts=facts or Facts())
     after = knowledge(to_version)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Document
 from dsmigrate.editing.actions.draft import Edits, Step
 from dsmigrate.editing.actions.judging import rules_of
-from dsmigrate.editing.actions.upgrade.crossing import Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge import Status
 from dsmigrate.rules import Finding
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, remove
-from dsmigrate.editing.actions.upgrade.crossing import HERE, Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import HERE, Crossing, Left
 from dsmigrate.rules.keys._shared import is_comment
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, remove
-from dsmigrate.editing.actions.upgrade.crossing import Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge import MISSING, Key, Status
 from dsmigrate.rules.context import Entry
 

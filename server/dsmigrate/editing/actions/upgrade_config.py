@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outcome
-from dsmigrate.editing.actions.upgrade import has_work, upgrade
+from dsmigrate.editing.actions.upgrading.run import has_work, upgraded
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import knowledge
 from dsmigrate.knowledge.versions import order
@@ -37,7 +37,7 @@ def _before(view: View) -> str:
 
 def _carry_out(view: View, version: str) -> Outcome:
     try:
-        return upgrade(
+        return upgraded(
             view.document,
             _before(view),
             version,

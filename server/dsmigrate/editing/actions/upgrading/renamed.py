@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, remove, rename
-from dsmigrate.editing.actions.upgrade.crossing import HERE, Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import HERE, Crossing, Left
 from dsmigrate.knowledge import Status
 from dsmigrate.knowledge.paths import name, parent
 

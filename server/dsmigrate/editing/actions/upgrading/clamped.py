@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.editing.actions.draft import Step, put
-from dsmigrate.editing.actions.upgrade.crossing import Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.scheduler._shared import CHECKED_SINCE, warms_up

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, put
 from dsmigrate.editing.actions.judging import rules_of
-from dsmigrate.editing.actions.upgrade.crossing import Crossing, Left
+from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules import Settings
 from dsmigrate.rules.run import check_with
