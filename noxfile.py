@@ -40,6 +40,7 @@ def e2e(session: nox.Session) -> None:
     session.install("torch==2.13.0")
     session.install("ninja", "setuptools", "wheel", "numpy")
     session.install("--no-build-isolation", "deepspeed==0.19.8", env={"DS_BUILD_OPS": "0"})
+    session.install("accelerate==1.15.0", "transformers==5.23.0")
     session.install("-e", ".[test]")
     session.run("pytest", "tests/e2e", *session.posargs)
 

@@ -1,7 +1,8 @@
 """Reads configs as JSON lines and says what DeepSpeedConfig makes of each: the error, or a digest of its whole state.
 
 Runs in a child process that has torch and deepspeed; there is no process group, the world is one process. With
-``--state`` the state itself is printed instead of its digest.
+``--state`` the state itself is printed instead of its digest. With ``--cuda`` the one check of the config that asks for
+CUDA, that of ``aio.use_gds``, is told that it is there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 SKIPPED = frozenset({"_param_dict", "mpu", "mesh_device"})
 
@@ -22,9 +24,12 @@ def main() -> None:
     os.dup2(2, 1)  # DeepSpeed's own talk
     from deepspeed import comm  # noqa: PLC0415 - after its talk was sent elsewhere
     from deepspeed.runtime.config import DeepSpeedConfig  # noqa: PLC0415 - after its talk was sent elsewhere
+    from deepspeed.runtime.swap_tensor import aio_config  # noqa: PLC0415 - after its talk was sent elsewhere
 
     comm.get_rank = lambda group=None: 0  # noqa: ARG005 - as in a process group of one
     comm.get_world_size = lambda group=None: 1  # noqa: ARG005 - as in a process group of one
+    if "--cuda" in sys.argv:
+        aio_config.get_accelerator = lambda: SimpleNamespace(device_name=lambda: "cuda")
     whole = "--state" in sys.argv
     for line in sys.stdin:
         try:

@@ -104,11 +104,14 @@ def test_a_null_default_widens_the_type_unless_null_cannot_be_written() -> None:
         ({"source": []}, "no source"),
         ({"related": ["b"]}, "refers to b, which is no key"),
         ({"effective_when": {"b": [1]}}, "refers to b, which is no key"),
+        ({"effective_when_any": [{"b": []}]}, "refers to b, which is no key"),
         ({"auto": "sometimes"}, "unknown auto sometimes"),
         ({"enum": [1, 2]}, "a closed list whose values are not explained"),
         ({"enum": [1, 2], "values": {"1": "one"}}, "values without a meaning: 2"),
         ({"type": "list"}, "unknown type ['list']"),
         ({"type": "array"}, "a list without `items`"),
+        ({"memory": [{"of": "air", "is": "thin"}]}, "memory of 'air'"),
+        ({"memory": [{"of": "weights", "is": "here", "twice": "b"}]}, "memory that depends on what is no key"),
     ],
 )
 def test_documentation_that_is_not_good_enough_is_named(change: dict[str, Any], says: str) -> None:

@@ -16,6 +16,13 @@ def test_what_no_release_knew_is_none(asked: str) -> None:
     assert path(asked) is None
 
 
+def test_a_dot_inside_a_name_separates_nothing() -> None:
+    metrics = ("data_efficiency", "data_sampling", "curriculum_learning", "curriculum_metrics")
+    assert path(("zero_optimization.stage",)) is None
+    assert path(("optimizer", "params.lr")) is None
+    assert path((*metrics, "my.metric", "clustering_type")) == path((*metrics, "mine", "clustering_type")) is not None
+
+
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
@@ -124,7 +131,7 @@ def test_history_tells_every_change() -> None:
         ("zero_optimization.stage", Consumer.DEEPSPEED, AutoEffect.DEFAULT, ""),
         ("zero_optimization.overlap_comm", Consumer.DEEPSPEED, AutoEffect.DEFAULT, ""),
         ("zero_optimization.overlap_comm", Consumer.TRANSFORMERS, AutoEffect.REFUSED, ""),
-        ("zero_optimization.stage", Consumer.ACCELERATE, AutoEffect.FILLED, "DeepSpeedPlugin.zero_stage"),
+        ("zero_optimization.stage", Consumer.ACCELERATE, AutoEffect.FILLED, "DeepSpeedPlugin.zero_stage, else 2"),
         ("train_batch_size", Consumer.DEEPSPEED, AutoEffect.CONFIG_ERROR, ""),
         ("gradient_clipping", Consumer.TRANSFORMERS, AutoEffect.FILLED, "TrainingArguments.max_grad_norm"),
         ("wall_clock_breakdown", Consumer.ACCELERATE, AutoEffect.REFUSED, ""),
@@ -141,9 +148,23 @@ def test_auto_depends_on_the_consumer(asked: str, consumer: Consumer, effect: Au
 def test_auto_of_a_parameter_needs_no_key() -> None:
     assert knowledge().key("optimizer.params.lr") is None
     filled = knowledge().auto("optimizer.params.lr", Consumer.TRANSFORMERS)
-    assert filled == Auto(AutoEffect.FILLED, "TrainingArguments.learning_rate", must_match=True)
+    assert filled == Auto(AutoEffect.FILLED, "TrainingArguments.learning_rate", must_match=True, usual=5e-5)
     assert knowledge().auto("optimizer.params.momentum", Consumer.ACCELERATE) == Auto(AutoEffect.REFUSED)
     assert knowledge().auto("optimizer.params.lr", Consumer.DEEPSPEED) is None
+
+
+def test_a_consumer_fills_a_key_under_its_one_name() -> None:
+    for path in ("zero_optimization.prefetch_bucket_size", "bfloat16.enabled"):
+        assert knowledge().auto(path, Consumer.TRANSFORMERS) == Auto(AutoEffect.REFUSED)
+        assert knowledge().auto(path, Consumer.DEEPSPEED) == Auto(AutoEffect.DEFAULT)
+
+
+def test_no_consumer_looks_into_lists() -> None:
+    path = ("tensor_parallel", "partition_config", "layer_specs", 0, "shape")
+    of_deepspeed = knowledge().auto(path, Consumer.DEEPSPEED)
+    assert of_deepspeed is not None
+    assert knowledge().auto(path, Consumer.ACCELERATE) == of_deepspeed
+    assert knowledge().auto(("optimizer", "params", "betas", 0), Consumer.ACCELERATE) is None
 
 
 def test_what_is_filled_in_when_nobody_names_a_value() -> None:

@@ -45,9 +45,17 @@ def test_auto_is_told_for_each_consumer() -> None:
     said = [wording.auto_text(found.auto(consumer), consumer) for consumer in Consumer]
     assert said == [
         'For plain DeepSpeed "auto" is dropped without a word, and the default applies.',
-        'Transformers Trainer fills "auto" at ZeRO stage 3 with 0.9 × hidden_size squared.',
+        'Transformers Trainer fills "auto" with 0.9 × hidden_size squared.',
         'Accelerate fills "auto" with 0.9 × hidden_size squared.',
     ]
+
+
+def test_what_is_overwritten_is_told_so() -> None:
+    auto = key("zero_allow_untested_optimizer").auto(Consumer.ACCELERATE)
+    assert (
+        wording.auto_text(auto, Consumer.ACCELERATE)
+        == 'Accelerate fills "auto", and any other value, with true, unless the config has `optimizer`.'
+    )
 
 
 def test_events_are_told_in_a_few_words() -> None:
@@ -56,3 +64,19 @@ def test_events_are_told_in_a_few_words() -> None:
         "default `0.0` → `1.0`",
     ]
     assert wording.event_text(key("amp").history[-1]) == "removed, and rejected when present"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("fp16.loss_scale", "Does something only when `fp16.enabled` is `true`."),
+        (
+            "data_types.buffer_dtype",
+            "Does something only when `fp16.enabled` is `true`, or when `bf16.enabled` is `true`.",
+        ),
+        ("data_parallel_size", "Does something only when `sequence_parallel_size` is there."),
+        ("gradient_clipping", ""),
+    ],
+)
+def test_conditions_are_told_all_of_them_and_one_of_several(path: str, text: str) -> None:
+    assert wording.effective_text(key(path)) == text

@@ -64,9 +64,14 @@ def judge(configs: Sequence[Config]) -> list[str | None]:
 
 @cache
 def fillable() -> frozenset[str]:
-    """Return every path where Transformers or Accelerate replaces "auto"."""
+    """Return every path where Transformers or Accelerate replaces "auto", and not any other value as well."""
     consumers = read(FOLDER).consumers
-    return frozenset(path for consumer in consumers.values() for path in consumer.get("fills", {}))
+    return frozenset(
+        path
+        for consumer in consumers.values()
+        for path, fill in consumer.get("fills", {}).items()
+        if not fill.get("overwrites")
+    )
 
 
 def filled(config: Config) -> Config:

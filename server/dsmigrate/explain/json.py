@@ -57,7 +57,9 @@ def key(found: Key) -> Document:
             consumer.value: {"effect": found.auto(consumer).effect.value, "from": found.auto(consumer).source}
             for consumer in Consumer
         },
+        "required_when": None if found.required_when is None else dict(found.required_when),
         "effective_when": {path: list(values) for path, values in found.effective_when.items()},
+        "effective_when_any": [dict(conditions) for conditions in found.effective_when_any],
         "suggestions": [dict(value) for value in found.suggestions],
         "related": list(found.related),
         "source": list(found.source),

@@ -10,7 +10,11 @@ from dsmigrate.knowledge.wording import value_name
 
 LONGEST_SUMMARY = 120
 TYPES = frozenset({"boolean", "integer", "number", "string", "array", "object", "null"})
-AUTO = frozenset({"string", "config-error", "engine-error", "value"})
+AUTO = frozenset({"string", "default", "config-error", "engine-error", "value"})
+AFFECTS = frozenset(
+    {"numerics", "memory", "communication", "speed", "checkpoint", "validity", "observability", "none"}
+)
+ELEMENTS = frozenset({"weights", "sums", "communication", "masters", "activations"})
 _OPENINGS = ("this option", "whether to", "this key", "a boolean", "boolean ")
 
 
@@ -29,15 +33,32 @@ def _of(record: Mapping[str, Any], known: set[str]) -> Iterator[str]:
         yield f"unknown type {facts['type']}"
     if "array" in facts.get("type", ()) and "items" not in facts and not record.get("section"):
         yield "a list without `items`"
-    for other in (*record.get("related", ()), *record.get("effective_when", ()), *record.get("successor", ())):
+    conditions = record.get("required") if isinstance(record.get("required"), Mapping) else ()
+    named = (*record.get("related", ()), *record.get("effective_when", ()), *record.get("successor", ()))
+    alternatives = (path for conditions in record.get("effective_when_any", ()) for path in conditions)
+    for other in (*named, *(conditions or ()), *alternatives):
         if other not in known and not other.startswith(("optimizer.", "scheduler.")):
             yield f"refers to {other}, which is no key"
     if record.get("auto", "string") not in AUTO:
         yield f"unknown auto {record['auto']}"
+    yield from _affects(record)
+    for memory in record.get("memory", ()):
+        if memory.get("of") not in ELEMENTS or not memory.get("is"):
+            yield f"memory of {memory.get('of')!r}"
+        if not {memory[switch] for switch in ("needs", "twice", "times") if switch in memory} <= known:
+            yield "memory that depends on what is no key"
     yield from _values(record, facts)
     living = newest(record["spans"])
     if living and ("enum" in living or "item_enum" in living) and not record.get("values"):
         yield "a closed list whose values are not explained"
+
+
+def _affects(record: Mapping[str, Any]) -> Iterator[str]:
+    affects = record.get("affects", ())
+    if not affects or not set(affects) <= AFFECTS:
+        yield f"affects {', '.join(affects) or 'nothing that is said'}"
+    if ("none" in affects and len(affects) > 1) or ("none" not in affects and record.get("dead")):
+        yield "affects something and nothing"
 
 
 def _text(record: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dsmigrate.facts import earlier
+from dsmigrate.facts.earlier import is_gone
 from dsmigrate.facts.sources import FactsError, Sources, Table
 from dsmigrate.knowledge import paths
 from dsmigrate.knowledge.versions import order
@@ -12,7 +14,23 @@ from dsmigrate.knowledge.versions import order
 Records = dict[str, dict[str, Any]]
 
 PROSE = ("summary", "doc", "when", "trap", "myth", "unit", "values", "suggest", "effective_when", "dead", "related")
-_PLAIN = (*PROSE, "source", "alias_of", "successor", "auto", "ignore_case", "rejects_wrong_values")
+_PLAIN = (
+    *PROSE,
+    "source",
+    "alias_of",
+    "successor",
+    "auto",
+    "ignore_case",
+    "rejects_wrong_values",
+    "required",
+    "opened",
+    "effective_when_any",
+    "takes_unlisted",
+    "presence",
+    "memory",
+    "decisive",
+    "affects",
+)
 _MACHINE = ("type", "items", "default", "enum", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum")
 _DERIVED_NAMES = {
     "exclusiveMinimum": "exclusive_minimum",
@@ -24,7 +42,9 @@ _LIMITS = ("enum", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum
 _CONFIG_FILES = ("/config.py", "aio_config.py")
 """What DeepSpeedConfig is made of; other files take their keys out of a dictionary that it only carries."""
 
-FIELDS = frozenset({*_PLAIN, *_MACHINE, "declared", "since", "until", "unknown_keys", "absent_only", "enum_at_use"})
+FIELDS = frozenset(
+    {*_PLAIN, *_MACHINE, "declared", "since", "until", "unknown_keys", "absent_only", "enum_at_use", "earlier"}
+)
 
 
 def records(sources: Sources) -> dict[str, Records]:
@@ -69,13 +89,14 @@ def _told_elsewhere(path: str, prose: Mapping[str, tuple[str, Table]]) -> bool:
 def _record(prose: Table | None, derived: list[Table] | None) -> dict[str, Any]:
     if prose is None:
         raise FactsError("has no documentation")
-    unknown = prose.keys() - FIELDS
+    older = {name for one in prose.get("earlier", ()) for name in one.keys() - {"until", "none"}}
+    unknown = (prose.keys() - FIELDS) | (older - {*_MACHINE, *earlier.FIELDS})
     if unknown:
         raise FactsError(f"has unknown fields: {', '.join(sorted(unknown))}")
     if derived is None and not prose.get("declared"):
         raise FactsError("is documented, but no release knows it; say `declared = true` if it is read elsewhere")
     spans = _declared(prose) if derived is None else _joined([_renamed(span) for span in derived], prose)
-    if all(_gone(span) for span in spans):
+    if all(is_gone(span) for span in spans):
         spans[0] |= {name: _listed(name, prose[name]) for name in _MACHINE if name in prose}
     return {"spans": spans, **{name: _listed(name, prose[name]) for name in _PLAIN if name in prose}}
 
@@ -83,20 +104,37 @@ def _record(prose: Table | None, derived: list[Table] | None) -> dict[str, Any]:
 def _declared(prose: Table) -> list[dict[str, Any]]:
     if "since" not in prose:
         raise FactsError("is declared without `since`")
-    first = _completed({"from": prose["since"], "validated": "elsewhere"}, prose)
+    first = {"from": prose["since"], "validated": "elsewhere"}
     if prose.get("unknown_keys"):
         first["unknown_keys"] = prose["unknown_keys"]
-    return [first, *([{"from": prose["until"], "absent": True}] if "until" in prose else [])]
+    last = [{"from": prose["until"], "absent": True}] if "until" in prose else []
+    return [_completed(span, prose) for span in earlier.split([first, *last], prose)]
 
 
 def _joined(derived: list[dict[str, Any]], prose: Table) -> list[dict[str, Any]]:
     """Return the spans with the documentation filled in, except for limits that the code of some release states itself.
 
-    Where it states none in the others, these had none.
+    Where it states none in the others, these had none; where it states other ones than today, these held.
     """
-    stated = {name for span in derived for name in _LIMITS if name in span}
-    fitting = {name: value for name, value in prose.items() if name not in stated}
-    return [_completed(span, prose if any(name in span for name in stated) else fitting) for span in derived]
+    today = {name: span[name] for span in derived for name in _LIMITS if name in span}
+    spans = earlier.split(derived, prose)
+    return [_completed(span, {name: prose[name] for name in prose if _applies(name, span, today)}) for span in spans]
+
+
+def _applies(name: str, span: Table, today: Table) -> bool:
+    """Return whether what the documentation says of a limit holds for a span; anything but a limit always does."""
+    if name not in today:
+        return True
+    if not today.keys() & span.keys():
+        return False
+    return name not in span or _same(span[name], today[name])
+
+
+def _same(one: object, other: object) -> bool:
+    """Return whether two limits are the same; the order of a closed list does not matter."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(value in other for value in one)
+    return one == other
 
 
 def _renamed(span: Table) -> dict[str, Any]:
@@ -113,8 +151,9 @@ def _completed(span: dict[str, Any], prose: Table) -> dict[str, Any]:
     Types are the exception: the documentation may widen what a pydantic annotation says, where a validator before it
     takes more. Raises FactsError where the two contradict each other.
     """
-    if _gone(span):
+    if is_gone(span):
         return {name: span[name] for name in ("from", "absent", "rejected") if span.get(name)}
+    moved, prose = earlier.moved(prose, span["from"]), earlier.at(prose, span["from"])
     done = {name: value for name, value in span.items() if value is not None or name == "default"}
     checked = done.get("validated") == "pydantic"
     if done.get("validated") == "read" and not str(done.get("source", "")).endswith(_CONFIG_FILES):
@@ -139,7 +178,7 @@ def _completed(span: dict[str, Any], prose: Table) -> dict[str, Any]:
         done.pop("default", None)
     elif "type" in done and done.get("default", 0) is None and "null" not in done["type"]:
         done["type"] = [*done["type"], "null"]
-    return done
+    return done | moved
 
 
 def _listed(name: str, value: Any) -> Any:  # noqa: ANN401 - whatever the TOML file holds
@@ -163,8 +202,4 @@ def _mark_sections(found: Mapping[str, Records]) -> None:
 def newest(spans: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the facts of the newest release, or None when it no longer has the key."""
     last = max(spans, key=lambda span: order(span["from"]))
-    return None if _gone(last) else last
-
-
-def _gone(span: Table) -> bool:
-    return bool(span.get("absent") or span.get("rejected"))
+    return None if is_gone(last) else last

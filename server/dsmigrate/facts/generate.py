@@ -9,6 +9,7 @@ from typing import Any
 
 from dsmigrate.facts import checks, json_schema
 from dsmigrate.facts.compile import records
+from dsmigrate.facts.completion import completion
 from dsmigrate.facts.index import index
 from dsmigrate.facts.sources import TYPE_FILES, FactsError, read
 from dsmigrate.facts.types import types
@@ -32,6 +33,7 @@ def generated(folder: Path) -> dict[Path, str]:
     compiled: dict[str, Any] = {"index": index(sources, found, kinds)}
     compiled |= {name: {"keys": keys} for name, keys in found.items()}
     compiled |= {name: {"types": kinds[name]} for name in TYPE_FILES}
+    compiled["completion"] = completion(sources)
     texts = {folder / "compiled" / f"{name}.json": _by_line(content) for name, content in compiled.items()}
     for name, schema in json_schema.every(sources, found, kinds).items():
         texts[folder / name] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

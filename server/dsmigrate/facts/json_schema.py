@@ -97,12 +97,17 @@ class _Builder:
         }
 
     def fillable(self, path: str) -> Sequence[str]:
-        """Return the titles of the consumers that replace "auto" at a path."""
-        return [consumer.title for consumer, fills in self.fills.items() if path in fills]
+        """Return the titles of the consumers that replace "auto" at a path, and not any other value as well."""
+        return [
+            consumer.title
+            for consumer, fills in self.fills.items()
+            if path in fills and not fills[path].get("overwrites")
+        ]
 
     def members(self, section: str) -> Schema:
-        """Return ``properties`` and ``additionalProperties`` for the keys of a section."""
+        """Return ``properties``, ``required`` and ``additionalProperties`` for the keys of a section."""
         properties: Schema = {}
+        required: list[str] = []
         free: Schema | bool = not self._closed(section)
         for path in self.inside.get(section, ()):
             key, status = self.key(path)
@@ -113,13 +118,15 @@ class _Builder:
                 continue
             if status in _HERE:
                 properties[key.name] = self.one(key)
+                required += [key.name] if key.required_when == {} else []
                 if key.field:
                     properties[key.field] = self.second_spelling(key)
             elif status is Status.REJECTED:
                 properties[key.name] = schema_values.rejected(key)
             elif free:
                 properties[key.name] = schema_values.no_longer_read(key)
-        return {"properties": dict(sorted(properties.items())), "additionalProperties": free}
+        needed = {"required": required} if required else {}
+        return {"properties": dict(sorted(properties.items())), **needed, "additionalProperties": free}
 
     def one(self, key: Key) -> Schema:
         """Return the schema of a key that the release has."""

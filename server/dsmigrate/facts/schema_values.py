@@ -40,6 +40,7 @@ def markdown(key: Key, consumers: Sequence[str]) -> str:
         key.summary,
         wording.facts_line(key),
         key.doc.strip(),
+        wording.required_text(key),
         wording.effective_text(key),
         f"**When to change it.** {key.when.strip()}" if key.when else "",
         f"**Trap.** {key.trap.strip()}" if key.trap else "",

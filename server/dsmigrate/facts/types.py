@@ -16,6 +16,7 @@ _TYPE_FIELDS = frozenset(
 _PARAMETER_FIELDS = frozenset(
     {"summary", "doc", "when", "trap", "myth", "unit", "suggest", "type", "items", "default", "required", "only_with"}
     | {"since", "until", "enum", "values", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum", "source"}
+    | {"parts", "decisive"}
 )
 
 

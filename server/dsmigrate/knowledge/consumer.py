@@ -43,11 +43,11 @@ class AutoEffect(enum.Enum):
     CONFIG_ERROR = "config-error"
     """DeepSpeed fails while it reads the config."""
     ENGINE_ERROR = "engine-error"
-    """DeepSpeed fails while it builds the engine or takes the first step."""
+    """DeepSpeed fails where it uses the value: in the engine, or in what a script or launcher asks of it."""
     VALUE = "value"
     """"auto" is a value of this key, with a meaning of its own."""
     REFUSED = "refused"
-    """The consumer stops with an error that names the key."""
+    """The consumer stops with an error, which names the key unless the consumer needs the value itself before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,18 @@ class Auto:
 
     effect: AutoEffect
     source: str = ""
-    stages: tuple[int, ...] = ()
-    """The ZeRO stages at which the consumer fills the key; empty when it always does."""
+    unless: str = ""
+    """The path of a key whose presence keeps the consumer from filling this one: it then stops; "" for none."""
     must_match: bool = False
     """Whether the consumer stops when the config holds another value than the source."""
     fallback: str | int | None = None
     """The value that is filled in when nothing names one; None where there is always a source."""
+    usual: object = None
+    """The value that is filled in when every argument of the consumer has its default; None where more is needed."""
+    overwrites: bool = False
+    """Whether the consumer puts its value in the place of any other as well, and there when the key is absent."""
+    adds_section: bool = False
+    """Whether the consumer adds the section with this key, where the whole section is absent."""
 
     @property
     def works(self) -> bool:

@@ -12,6 +12,8 @@ from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
 from dsmigrate.knowledge.versions import order
 
 Record = Mapping[str, Any]
+Conditions = Mapping[str, Sequence[object]]
+"""Paths with the values of which each must have one."""
 
 
 class _Missing(enum.Enum):
@@ -70,9 +72,35 @@ class Key:
     """A key at one release: facts of that release, and the documentation, which is written for the newest one.
 
     Types are the JSON names: boolean, integer, number, string, array, object, null.
+
+    Attributes:
+        path: the path under which it is documented.
+        name: the last name of the path.
+        parent: the path of the section that holds it; "" at the top.
+        version: the release.
+        status: what the release does with it.
+        type: the JSON types it means to take; empty when any will do.
+        is_section: whether its value is an object with keys that are known one by one.
+        alias_of: the path that this one is another name of: ``bf16`` for ``bfloat16``.
+        is_checked: whether DeepSpeed checks the value (pydantic); a plain read takes a value of any type.
+        dead: why it has no effect in the newest release, although it is accepted; "" for a living key.
     """
 
-    __slots__ = ("_auto", "_facts", "_record", "path", "status", "version")
+    __slots__ = (
+        "_auto",
+        "_facts",
+        "_record",
+        "alias_of",
+        "dead",
+        "is_checked",
+        "is_section",
+        "name",
+        "parent",
+        "path",
+        "status",
+        "type",
+        "version",
+    )
 
     def __init__(self, path: str, version: str, record: Record, *, status: Status, auto: Mapping[str, Record]) -> None:
         """Wrap the record of ``path``; made by ``Knowledge`` alone."""
@@ -82,34 +110,21 @@ class Key:
         self._record = record
         self._facts = facts_at(record, version)
         self._auto = auto
+        self.name = paths.name(path)
+        self.parent = paths.parent(path)
+        self.type: tuple[str, ...] = tuple(self._facts.get("type", ()))
+        self.is_section = bool(record.get("section"))
+        self.alias_of: str | None = record.get("alias_of")
+        self.is_checked: bool = self._facts.get("validated") == "pydantic"
+        self.dead = self._text("dead")
 
     def __repr__(self) -> str:
         return f"Key({self.path!r}, {self.version!r}, {self.status.value!r})"
 
     @property
-    def name(self) -> str:
-        """The last name of the path."""
-        return paths.name(self.path)
-
-    @property
-    def parent(self) -> str:
-        """The path of the section that holds it; "" at the top."""
-        return paths.parent(self.path)
-
-    @property
-    def type(self) -> tuple[str, ...]:
-        """The JSON types it means to take; empty when any will do."""
-        return tuple(self._facts.get("type", ()))
-
-    @property
     def items(self) -> tuple[str, ...]:
         """The JSON types of the elements of a list."""
         return tuple(self._facts.get("items", ()))
-
-    @property
-    def is_section(self) -> bool:
-        """Whether its value is an object with keys that are known one by one."""
-        return bool(self._record.get("section"))
 
     @property
     def default(self) -> object:
@@ -157,19 +172,9 @@ class Key:
         return self._facts.get("field")
 
     @property
-    def alias_of(self) -> str | None:
-        """The path that this one is another name of: ``bf16`` for ``bfloat16``."""
-        return self._record.get("alias_of")
-
-    @property
     def successors(self) -> tuple[str, ...]:
         """The paths to write instead of a deprecated, renamed or removed key."""
         return tuple(self._facts.get("replaced_by") or self._record.get("successor") or ())
-
-    @property
-    def is_checked(self) -> bool:
-        """Whether DeepSpeed checks the value (pydantic); a plain read takes a value of any type."""
-        return self._facts.get("validated") == "pydantic"
 
     @property
     def is_read_by_config(self) -> bool:
@@ -179,7 +184,12 @@ class Key:
     @property
     def rejects_wrong_values(self) -> bool:
         """Whether a value of a wrong type, or out of range, is an error when the config is read."""
-        return (self.is_checked and not self._facts.get("any_type")) or bool(self._record.get("rejects_wrong_values"))
+        return (self.is_checked and not self._facts.get("any_type")) or bool(self._said("rejects_wrong_values"))
+
+    @property
+    def rejects_when(self) -> Conditions:
+        """Paths with the values under which a plain read refuses a wrong value; {} is always, if it does at all."""
+        return self._conditions("rejects_wrong_values", default=True) or {}
 
     @property
     def rejects_values_not_listed(self) -> bool:
@@ -187,9 +197,34 @@ class Key:
         return bool(self.enum) and self.rejects_wrong_values and not self._facts.get("enum_at_use")
 
     @property
+    def takes_values_not_listed(self) -> bool:
+        """Whether a value outside the closed list is no error where it is used either."""
+        return bool(self._said("takes_unlisted"))
+
+    @property
     def rejects_unknown_keys(self) -> bool:
         """Of a section: whether an unknown key is an error; false means that it is swallowed."""
         return self._facts.get("unknown_keys") == "reject"
+
+    @property
+    def required_when(self) -> Conditions | None:
+        """Paths with the values under which its section must hold it, or reading fails; {} is always, None is never."""
+        return self._conditions("required", default=False)
+
+    @property
+    def opened_when(self) -> Conditions | None:
+        """Of a section: when DeepSpeed looks into it; {} is always, None is never: it is kept as it is."""
+        return self._conditions("opened", default=True)
+
+    @property
+    def counts_empty(self) -> bool:
+        """Of a section: whether an empty one is something else than none at all."""
+        return bool(self._record.get("presence"))
+
+    @property
+    def acts_by_presence(self) -> bool:
+        """Of a section: whether its mere presence does something, whatever its keys say."""
+        return self._record.get("presence") is True
 
     @property
     def since(self) -> str | None:
@@ -247,8 +282,14 @@ class Key:
     @property
     def effective_when(self) -> Mapping[str, Sequence[object]]:
         """Paths with the values they must have, all of them, for the key to do anything."""
-        conditions: Mapping[str, Sequence[object]] = self._record.get("effective_when", {})
+        conditions: Mapping[str, Sequence[object]] = self._said("effective_when", default={})
         return conditions
+
+    @property
+    def effective_when_any(self) -> Sequence[Mapping[str, Sequence[object]]]:
+        """Conditions as in ``effective_when``, of which one must hold as well; no values: the path must be there."""
+        alternatives: Sequence[Mapping[str, Sequence[object]]] = self._said("effective_when_any", default=())
+        return alternatives
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -258,9 +299,20 @@ class Key:
         )
 
     @property
-    def dead(self) -> str:
-        """Why it has no effect in the newest release, although it is accepted; "" for a living key."""
-        return self._text("dead")
+    def affects(self) -> tuple[str, ...]:
+        """What a change of it can touch while it acts, most important first: names of the diff's effects, or "none"."""
+        return tuple(self._record.get("affects", ()))
+
+    @property
+    def memory(self) -> Sequence[Record]:
+        """What the elements of a number take: mappings that schemas/README.md describes, each for some stages."""
+        memory: Sequence[Record] = self._record.get("memory", ())
+        return memory
+
+    @property
+    def decisive(self) -> str:
+        """Why its default is worth seeing where it is left out; "" for most keys."""
+        return self._text("decisive")
 
     @property
     def related(self) -> tuple[str, ...]:
@@ -277,6 +329,16 @@ class Key:
         """What happened to it, release by release, oldest first; the first is that it was added."""
         return tuple(events(self._record["spans"]))
 
+    def _said(self, name: str, *, default: Any = None) -> Any:  # noqa: ANN401 - whatever the record holds
+        """Return a fact of the key as a whole: as the release had it, else as the documentation says."""
+        return self._facts.get(name, self._record.get(name, default))
+
+    def _conditions(self, name: str, *, default: bool) -> Conditions | None:
+        said: bool | Conditions = self._said(name, default=default)
+        if isinstance(said, bool):
+            return {} if said else None
+        return said
+
     def _text(self, name: str) -> str:
         return str(self._record.get(name, ""))
 
@@ -285,9 +347,10 @@ class Key:
         filled = auto_of(self._auto, consumer)
         if filled is not None:
             return filled
-        if self.is_checked:
-            return Auto(AutoEffect.VALUE if self._record.get("auto") == "value" else AutoEffect.DEFAULT)
-        return Auto(AutoEffect(self._record.get("auto", "string")))
+        stated = AutoEffect(self._said("auto", default="string"))
+        if self.is_checked and stated is AutoEffect.TEXT:
+            return Auto(AutoEffect.DEFAULT)
+        return Auto(stated)
 
 
 def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
@@ -297,8 +360,16 @@ def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
         return None
     if not fill.get("from"):
         return Auto(AutoEffect.REFUSED)
-    stages = tuple(fill.get("stages", ()))
-    return Auto(AutoEffect.FILLED, fill["from"], stages, bool(fill.get("must_match")), fill.get("fallback"))
+    return Auto(
+        AutoEffect.FILLED,
+        fill["from"],
+        unless=fill.get("unless", ""),
+        must_match=bool(fill.get("must_match")),
+        fallback=fill.get("fallback"),
+        usual=fill.get("usual"),
+        overwrites=bool(fill.get("overwrites")),
+        adds_section=bool(fill.get("adds_section")),
+    )
 
 
 def facts_at(record: Record, version: str) -> Record:

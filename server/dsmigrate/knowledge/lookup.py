@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dsmigrate.knowledge import near, paths, store
 from dsmigrate.knowledge.consumer import Auto, Consumer
@@ -12,6 +13,10 @@ from dsmigrate.knowledge.types import Parameter, TypeFacts
 from dsmigrate.knowledge.versions import order
 
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
+_DEEPEST = 16
+"""Parts of a path beyond which no key lies."""
+_MOST = 20_000
+"""Answers that are kept. Few configs ask for a hundredth of them; an editor asks for every half-typed name."""
 
 
 @functools.lru_cache(maxsize=16)
@@ -37,7 +42,11 @@ class Knowledge:
         """Take the keys as ``version`` knows them; ``knowledge()`` makes and keeps these."""
         self.version = version
         self._keys: dict[str, Key | None] = {}
+        self._by_parts: dict[tuple[str | int, ...], Key | None] = {}
+        self._canonical: dict[str, str] = {}
+        self._autos: dict[tuple[str, Consumer], Auto | None] = {}
         self._children: dict[str, tuple[Key, ...]] = {}
+        self._required: dict[str, tuple[Key, ...]] = {}
 
     def __repr__(self) -> str:
         return f"Knowledge({self.version!r})"
@@ -49,18 +58,33 @@ class Knowledge:
         (the metrics of ``curriculum_metrics``) and list indexes lead to the key that describes them. Whether *this*
         release has the key, says its ``status``.
         """
+        if isinstance(path, tuple):
+            if len(path) > _DEEPEST:
+                return None
+            if path not in self._by_parts:
+                _make_room(self._by_parts)
+                self._by_parts[path] = self.key(paths.spelled(path))
+            return self._by_parts[path]
         asked = paths.spelled(path)
         if asked not in self._keys:
+            _make_room(self._keys)
             self._keys[asked] = self._find(asked)
         return self._keys[asked]
 
     def auto(self, path: str | Sequence[str | int], consumer: Consumer) -> Auto | None:
         """Return what ``consumer`` makes of "auto" at a path, parameters of optimizers and schedulers included.
 
+        A consumer knows a key by its one path: it refuses "auto" at another spelling of a key that it fills.
+
         None means that the text reaches DeepSpeed at a place where the knowledge has no key.
         """
-        key = self.key(path)
-        return key.auto(consumer) if key is not None else auto_of(_auto(paths.spelled(path)), consumer)
+        asked = paths.spelled(path), consumer
+        if asked not in self._autos:
+            _make_room(self._autos)
+            key = self.key(path)
+            own = auto_of(_auto(asked[0]), consumer)
+            self._autos[asked] = own if own is not None or key is None else key.auto(consumer)
+        return self._autos[asked]
 
     def children(self, path: str = "") -> tuple[Key, ...]:
         """Return the keys of a section that this release has, deprecated ones included, in the order of their names.
@@ -73,6 +97,12 @@ class Knowledge:
             self._children[path] = tuple(key for key in found if key is not None and key.status in _HERE)
         return self._children[path]
 
+    def required(self, path: str) -> tuple[Key, ...]:
+        """Return the keys of a section that it cannot do without in this release, always or under conditions."""
+        if path not in self._required:
+            self._required[path] = tuple(key for key in self.children(path) if key.required_when is not None)
+        return self._required[path]
+
     def sections(self) -> tuple[Key, ...]:
         """Return the sections at the top level of this release."""
         return tuple(key for key in self.children() if key.is_section)
@@ -83,10 +113,12 @@ class Knowledge:
 
     def canonical(self, path: str | Sequence[str | int]) -> str:
         """Return the path under which a key is documented: ``bf16.enabled`` for ``bfloat16.enabled``."""
-        key = self.key(path)
-        if key is None:
-            return paths.spelled(path)
-        return key.alias_of or key.path
+        asked = paths.spelled(path)
+        if asked not in self._canonical:
+            key = self.key(asked)
+            _make_room(self._canonical)
+            self._canonical[asked] = asked if key is None else key.alias_of or key.path
+        return self._canonical[asked]
 
     def default(self, path: str | Sequence[str | int]) -> object:
         """Return what the absence of a key means in this release, or ``MISSING``."""
@@ -210,6 +242,11 @@ class Knowledge:
         return own
 
 
+def _make_room(answers: dict[Any, Any]) -> None:
+    if len(answers) >= _MOST:
+        answers.clear()
+
+
 def _auto(path: str) -> Mapping[str, Record]:
     consumers: Mapping[str, Record] = store.index()["consumers"]
     found: dict[str, Record] = {}
@@ -217,8 +254,8 @@ def _auto(path: str) -> Mapping[str, Record]:
         facts = consumers[consumer.value]
         if path in facts["fills"]:
             found[consumer.value] = facts["fills"][path]
-        elif facts["otherwise"] == "refuses":
-            found[consumer.value] = {}
+        elif facts["otherwise"] == "refuses" and paths.ANY_ELEMENT not in path:
+            found[consumer.value] = {}  # lists are not looked into
     return found
 
 
@@ -280,4 +317,7 @@ def _parameter(name: str, record: Record) -> Parameter:
         exclusive_minimum=record.get("exclusive_minimum"),
         maximum=record.get("maximum"),
         exclusive_maximum=record.get("exclusive_maximum"),
+        values=record.get("values", {}),
+        parts=tuple(record.get("parts", ())),
+        decisive=record.get("decisive", ""),
     )

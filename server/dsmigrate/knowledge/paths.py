@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 SEPARATOR = "."
 ANY_NAME = "*"
 ANY_ELEMENT = "[]"
+_DOT = "\u2024"
+"""What stands for a dot inside one name, which separates nothing: `{"fp16.enabled": true}` is no key of fp16."""
 
 
 def spelled(path: str | Sequence[str | int]) -> str:
@@ -18,7 +20,8 @@ def spelled(path: str | Sequence[str | int]) -> str:
         if isinstance(part, int):
             text += ANY_ELEMENT
         else:
-            text += f"{SEPARATOR}{part}" if text else part
+            name = part.replace(SEPARATOR, _DOT) if SEPARATOR in part else part
+            text += f"{SEPARATOR}{name}" if text else name
     return text
 
 

@@ -34,6 +34,12 @@ class Parameter:
     exclusive_minimum: float | None = None
     maximum: float | None = None
     exclusive_maximum: float | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    """What each value means, by its text."""
+    parts: tuple[str, ...] = ()
+    """What each element of a list is, where each is something of its own."""
+    decisive: str = ""
+    """Why its default is worth seeing where it is left out; "" for most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
 from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Status
+from dsmigrate.knowledge.types import Parameter
 
 FIRST = "0.9.0"
 """The oldest release that is known: "since" it means since it or earlier."""
@@ -15,7 +16,7 @@ _AUTO = {
     AutoEffect.DEFAULT: "is dropped without a word, and the default applies",
     AutoEffect.TEXT: 'stays the text "auto", which nothing understands',
     AutoEffect.CONFIG_ERROR: "is an error when the config is read",
-    AutoEffect.ENGINE_ERROR: "is an error when the engine is built or takes its first step",
+    AutoEffect.ENGINE_ERROR: "is an error when DeepSpeed uses the value",
     AutoEffect.VALUE: "is a value of its own",
     AutoEffect.REFUSED: "is refused by name",
 }
@@ -25,7 +26,10 @@ def json_text(value: object) -> str:
     """Return a value as it is written in a config; large whole floats stay short (5e+08 is 500000000)."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return f"{value:.1f}" if abs(value) < 1e6 else str(int(value))
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # half-typed text may be nested without end
+        return "…"
 
 
 def value_name(value: object) -> str:
@@ -47,7 +51,7 @@ def type_text(key: Key) -> str:
     return _alternatives(words) or "any value"
 
 
-def range_text(key: Key) -> str:
+def range_text(key: Key | Parameter) -> str:
     """Return the accepted range, such as "≥ 0" or "> 0 and < 1"; "" without one."""
     bounds = (
         ("≥", key.minimum),
@@ -98,18 +102,34 @@ def facts_line(key: Key) -> str:
 
 def effective_text(key: Key) -> str:
     """Return when the key does something: "Does something only when `fp16.enabled` is `true`."; "" for always."""
-    conditions = [
-        f"`{path}` is {_alternatives([f'`{json_text(value)}`' for value in values])}"
-        for path, values in key.effective_when.items()
-    ]
-    return f"Does something only when {' and '.join(conditions)}." if conditions else ""
+    always = [condition_text(key.effective_when)] if key.effective_when else []
+    one_of = [condition_text(conditions) for conditions in key.effective_when_any]
+    conditions = " and ".join([*always, *([", or when ".join(one_of)] if one_of else [])])
+    return f"Does something only when {conditions}." if conditions else ""
+
+
+def required_text(key: Key) -> str:
+    """Return when its section must hold the key: "`amp` cannot do without it."; "" for never."""
+    if key.required_when is None:
+        return ""
+    when = f" when {condition_text(key.required_when)}" if key.required_when else ""
+    return f"`{key.parent}` cannot do without it{when}."
+
+
+def condition_text(conditions: Mapping[str, Sequence[object]]) -> str:
+    """Return paths with the values they must have, all of them, in words."""
+    return " and ".join(
+        f"`{path}` is {_alternatives([f'`{json_text(value)}`' for value in values]) or 'there'}"
+        for path, values in conditions.items()
+    )
 
 
 def auto_text(auto: Auto, consumer: Consumer) -> str:
     """Return what "auto" becomes for a consumer, in one sentence."""
     if auto.effect is AutoEffect.FILLED:
-        stages = f" at ZeRO stage {_alternatives([str(stage) for stage in auto.stages])}" if auto.stages else ""
-        return f'{consumer.title} fills "auto"{stages} with {auto.source}.'
+        what = '"auto", and any other value,' if auto.overwrites else '"auto"'
+        unless = f", unless the config has `{auto.unless}`" if auto.unless else ""
+        return f"{consumer.title} fills {what} with {auto.source}{unless}."
     return f'For {consumer.title} "auto" {_AUTO[auto.effect]}.'
 
 
