@@ -50,6 +50,8 @@ def generated(count: int, seed: int, *, listing: bool) -> bool:
     head(f"{count} generated configs, seed {seed}, {time.perf_counter() - start:.0f} s")
     print(report.rates(rows))
     show(report.by_kind(rows))
+    print()
+    show(report.never_met(knowledge(), rows))
     return _rest(rows, listing=listing)
 
 

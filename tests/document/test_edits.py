@@ -43,6 +43,10 @@ REFUSED: list[Case] = [
     ('{"a": tru, "b": 2}', insert, (("c",), 1), "line 1: tru has no quotes"),
     ("{\n a: '''x\n            y'''\n}", rename, (("a",), "long"), "does not allow this edit"),
     ('{"a": 1}', replace, (("a",), Spelling("0x10\n")), "something else than strict JSON|does not allow"),
+    ('{"a": 1}', replace, (("a",), Spelling("1e999")), "does not allow this edit"),
+    ('{"a": 1}', replace, (("a",), Spelling("NaN")), "something else than strict JSON|does not allow"),
+    ('{"a": 1}', replace, (("a",), Spelling('{"x": 1, "x": 2}')), "does not allow this edit"),
+    ('{"a": 1}', replace, (("a",), Spelling('{"x":' * 495 + "1" + "}" * 495)), "does not allow this edit"),
 ]
 
 DONE: list[Case] = [

@@ -5,8 +5,10 @@ Runs in a child process that has torch and deepspeed, as one process of a gloo g
 one must fit; whether to go on to the engine. Each answer is ``{"verdict": …, "error": …}`` with a verdict of
 ``accepted``, ``config``, ``engine`` or ``step``: where it failed.
 
-Compiled kernels, which need a compiler or a GPU, are replaced by ones that do nothing. A config that names no optimizer
-is tried with torch's AdamW and with DeepSpeed's CPU Adam, as a script may pass either: it is refused when both fail.
+Compiled kernels, which need a compiler or a GPU, are replaced by ones that do nothing. What is up to the script is tried
+in every way that the config leaves open, and the config is refused when all of them fail: a config that names no
+optimizer with AdamW, DeepSpeed's CPU Adam and SGD, lists of rates with as many parameter groups as they have
+values.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import itertools
 import json
 import os
 import sys
@@ -25,11 +28,24 @@ from typing import Any
 Config = dict[str, Any]
 Answer = dict[str, Any]
 MOST_MICRO_STEPS = 2
+MOST_ROUNDS = 8
+"""Optimizer steps, of which fp16 skips some until its loss scale is low enough."""
+ROUNDS_OF_ZENFLOW = 5
+"""Optimizer steps of ZenFlow, which updates most weights every fourth time."""
 BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 ONLY_WITH_MORE_PROCESSES = ("sequence_parallel_size", "data_parallel_size")
 FORCED = "ZeRO-Offload with a client provided optimizer"
 """What DeepSpeed says of torch's AdamW under offload; with its own CPU Adam another error may be behind it."""
+HALF_STATES = "bf16_optimizer_states"
+"""The switch for which a script makes the CPU Adam without fp32 states."""
+MOST_GROUPS = 4
 STEPS = ("adam", "lion", "lamb", "adagrad")
+MOST_OF_C = 2**31
+SWITCHES = {"create_adam": 6, "adam_update": 7, "adam_rollback": 7}
+AHEAD = (0, 1, 10, 999, 1000, 1001, 2000, 3999, 4001, 10**6)
+"""Steps of a schedule of DeepSpeed that are tried once the first one is taken."""
+FURTHER = 16
+"""Steps that a schedule of torch goes on: past the usual patience."""
 PLACES = ("path", "dir", "file", "directory")
 
 
@@ -39,19 +55,48 @@ class Kernel(int):
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Step(1) if any(word in name for word in STEPS) else self
+        if name == "aio_handle":
+            return Handle(1)
+        return Step.of(name) if any(word in name for word in STEPS) else self
 
     def __call__(self, *_: object, **__: object) -> Kernel:
         return self
 
 
 class Step(Kernel):
-    """The step of an optimizer, which takes tensors and numbers and no texts."""
+    """A function of an optimizer's extension, which takes tensors, lists of lists of them, and numbers."""
+
+    switch: int | None = None
+    """The place of its truth value, for which null does as well."""
+
+    @classmethod
+    def of(cls, name: str) -> Step:
+        """Return the function of a name."""
+        step = cls(1)
+        step.switch = SWITCHES.get(name)
+        return step
 
     def __call__(self, *arguments: object, **_: object) -> Kernel:
         """Do nothing with them."""
-        if any(isinstance(argument, str) for argument in arguments):
-            raise TypeError("incompatible function arguments: a text for a number")
+        for place, argument in enumerate(arguments):
+            numbers = isinstance(argument, list) and not (argument and all(isinstance(one, list) for one in argument))
+            if numbers or isinstance(argument, (str, dict)) or (argument is None and place != self.switch):
+                raise TypeError(f"incompatible function arguments: {argument!r} for a number")
+        return self
+
+
+class Handle(Kernel):
+    """The constructor of an I/O handle, which takes C integers and truth values."""
+
+    def __call__(self, *_: object, **settings: object) -> Kernel:
+        """Open nothing."""
+        for name, value in settings.items():
+            if name in {"single_submit", "overlap_events"}:
+                fits = value is None or isinstance(value, (int, float))
+            else:
+                fits = isinstance(value, int) and -MOST_OF_C <= value < MOST_OF_C
+            if not fits:
+                raise TypeError(f"incompatible constructor arguments: {name}={value!r}")
         return self
 
 
@@ -116,10 +161,10 @@ class Judge:
             return {"verdict": "accepted", "error": ""}
         config = for_one_process(self.read(asked), resolved)
         first: Answer | None = None
-        for optimizer in self.optimizers(config):
+        for groups, optimizer in itertools.product(numbers_of_groups(config), self.optimizers(config)):
             stage = "engine"
             try:
-                with self.engine(copy.deepcopy(config), optimizer) as engine:
+                with self.engine(copy.deepcopy(config), groups, optimizer) as engine:
                     stage = "step"
                     self.step(engine)
             except BaseException as problem:  # noqa: BLE001 - the answer is whatever DeepSpeed says
@@ -153,19 +198,23 @@ class Judge:
             return
         yield lambda parameters: self.torch.optim.AdamW(parameters, lr=1e-3)
         yield lambda parameters: self.cpu_adam(parameters, lr=1e-3)
+        if HALF_STATES in str(config):
+            yield lambda parameters: self.cpu_adam(parameters, lr=1e-3, fp32_optimizer_states=False)
+        yield lambda parameters: self.torch.optim.SGD(parameters, lr=1e-3)
 
     @contextlib.contextmanager
-    def engine(self, config: Config, optimizer: Callable[[Any], Any] | None) -> Iterator[Any]:
-        """Build the engine around a tiny model, and take it down."""
+    def engine(self, config: Config, groups: int, optimizer: Callable[[Any], Any] | None) -> Iterator[Any]:
+        """Build the engine around a tiny model whose optimizer has so many parameter groups, and take it down."""
         model = self.torch.nn.Sequential(self.torch.nn.Linear(4, 4), self.torch.nn.Linear(4, 2))
         for parameter in model.parameters():
             parameter.use_muon = parameter.ndim > 1
+        parameters = in_groups(list(model.parameters()), groups, muon=is_muon(config))
         engine = None
         try:
             engine, *_ = self.deepspeed.initialize(
                 model=model,
-                optimizer=optimizer and optimizer(model.parameters()),
-                model_parameters=model.parameters(),
+                optimizer=optimizer and optimizer(parameters),
+                model_parameters=parameters,
                 config=config,
             )
             yield engine
@@ -176,15 +225,63 @@ class Judge:
             self.torch.set_default_dtype(self.dtype)
 
     def step(self, engine: Any) -> None:
-        """Train until an optimizer step was due."""
+        """Train until an optimizer step was due, and taken."""
         if engine.optimizer is None or not hasattr(engine.optimizer, "step"):
             engine.eval()
             engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype))
             return
-        for _ in range(MOST_MICRO_STEPS):
-            loss = engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype)).float().sum()
-            engine.backward(loss)
-            engine.step()
+        least = ROUNDS_OF_ZENFLOW if getattr(engine, "zenflow", False) else 1
+        for done in range(1, MOST_ROUNDS + 1):
+            skipped = engine.skipped_steps
+            for _ in range(MOST_MICRO_STEPS):
+                loss = engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype)).float().sum()
+                engine.backward(loss)
+                engine.step()
+            if engine.skipped_steps == skipped and done >= least:
+                break
+        if engine.lr_scheduler is not None:
+            run_ahead(engine.lr_scheduler)
+
+
+def run_ahead(schedule: Any) -> None:
+    """Try later steps of a schedule, as far as it goes."""
+    if type(schedule).__module__.startswith("deepspeed."):
+        for ahead in AHEAD:
+            schedule.step(ahead)
+        return
+    metric = (1.0,) if "Plateau" in type(schedule).__name__ else ()
+    for _ in range(min(FURTHER, getattr(schedule, "total_steps", FURTHER) - MOST_MICRO_STEPS)):
+        schedule.step(*metric)
+
+
+def numbers_of_groups(config: Config) -> list[int]:
+    """Return how many parameter groups a script may pass: as many as a list of the schedule has values, or one."""
+    schedule = config.get("scheduler")
+    params = schedule.get("params") if isinstance(schedule, dict) else None
+    lists = [value for value in params.values() if isinstance(value, list)] if isinstance(params, dict) else []
+    usual = 2 if is_muon(config) else 1
+    return list(dict.fromkeys([*(len(one) for one in lists if 0 < len(one) <= MOST_GROUPS), usual]))
+
+
+def is_muon(config: Config) -> bool:
+    """Return whether the optimizer is the one that makes two groups of one: matrices, and the rest."""
+    own = config.get("optimizer")
+    name = own.get("type") if isinstance(own, dict) else None
+    return isinstance(name, str) and name.lower() == "muon"
+
+
+def in_groups(parameters: list[Any], groups: int, *, muon: bool) -> list[Any]:
+    """Return the parameters so that the optimizer has a number of groups."""
+    if muon and groups % 2:
+        for parameter in parameters:
+            parameter.requires_grad_(parameter.use_muon)
+    elif muon:
+        groups //= 2
+    if groups == 1:
+        return parameters
+    size = len(parameters) // groups
+    cuts = [size * index for index in range(groups)] + [len(parameters)]
+    return [{"params": parameters[start:end]} for start, end in itertools.pairwise(cuts)]
 
 
 def for_one_process(config: Config, resolved: Any) -> Config:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
-from dsmigrate.document import parse
+from dsmigrate.document import apply, parse
 from dsmigrate.knowledge import knowledge
-from dsmigrate.rules import Example, Rule, check, every_rule
+from dsmigrate.rules import Example, Finding, Rule, Severity, check, every_rule
 
 from .examples import findings, fixed, marked, settings
 
@@ -17,6 +18,16 @@ CASES = [
     for rule in every_rule()
     for number, example in enumerate(rule.examples)
 ]
+
+
+def codes(found: list[Finding]) -> Counter[str]:
+    """Return how many findings there are of each rule."""
+    return Counter(finding.code for finding in found)
+
+
+def hints() -> set[str]:
+    """Return the codes of advice, which may follow from a fix: at stage 3 there is more to say than at stage 2."""
+    return {rule.code for rule in every_rule() if rule.severity is Severity.HINT}
 
 
 @pytest.mark.parametrize(("rule", "example"), CASES)
@@ -37,6 +48,17 @@ def test_fixes_leave_what_is_stated_and_nothing_to_find(rule: Rule, example: Exa
     before = {finding.code for finding in check(parse(marked(example.config).text), settings(example))}
     after = {finding.code for finding in check(result.document, settings(example))}
     assert after <= before, f"the fix brings {after - before}"
+
+
+@pytest.mark.parametrize(("rule", "example"), CASES)
+def test_each_fix_alone_mends_its_finding_and_brings_no_mistake(rule: Rule, example: Example) -> None:
+    document = parse(marked(example.config).text)
+    before = codes(check(document, settings(example)))
+    for finding in findings(rule, example):
+        for fix in finding.fixes:
+            after = codes(check(parse(apply(document.text, fix.edits)), settings(example)))
+            assert after[rule.code] < before[rule.code], f"{fix.title}: the finding stays"
+            assert not (after - before).keys() - hints(), f"{fix.title}: brings {after - before}"
 
 
 @pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.code)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,23 @@ def release_for(folder: Path) -> Guess:
     return _release_for(folder.resolve())
 
 
+def installed_in(interpreter: Path) -> str | None:
+    """Return the DeepSpeed release that is installed for a Python, from the name of its metadata; nothing is run."""
+    for folder in dict.fromkeys((interpreter.parent.parent, interpreter.resolve().parent.parent)):
+        for pattern in ("lib/python*/site-packages", "Lib/site-packages", "lib/python*/dist-packages"):
+            for found in sorted(folder.glob(f"{pattern}/deepspeed-*.dist-info")):
+                version = found.name.removeprefix("deepspeed-").removesuffix(".dist-info").partition("+")[0]
+                if _known(version):
+                    return version
+    return None
+
+
+def forget() -> None:
+    """Look at the files around configs again: some of them have changed."""
+    _release_for.cache_clear()
+    _imports.cache_clear()
+
+
 @functools.cache
 def _release_for(folder: Path) -> Guess:
     for directory in (folder, *folder.parents)[:_UPWARD]:
@@ -59,10 +76,7 @@ def _release_for(folder: Path) -> Guess:
                 return Guess(pinned, f"pinned in {file.name}")
         if (directory / ".git").exists():
             break
-    try:
-        installed = importlib.metadata.version("deepspeed")
-    except importlib.metadata.PackageNotFoundError:
-        installed = ""
+    installed = _installed()
     if installed and _known(installed):
         return Guess(knowledge(installed).version, "installed here")
     return Guess(knowledge().version, "the newest known")
@@ -74,7 +88,9 @@ def consumer_for(document: Document, folder: Path | None) -> Guess:
     Without "auto" it is DeepSpeed itself. With it, the scripts decide between Accelerate and Transformers; without
     scripts it is Transformers, which fills all that Accelerate does and more.
     """
-    autos = any(isinstance(node, Scalar) and node.value() == "auto" for _, member, node in document.walk() if member)
+    autos = "auto" in document.text and any(
+        isinstance(node, Scalar) and node.value() == "auto" for _, member, node in document.walk() if member
+    )
     if not autos:
         return Guess(Consumer.DEEPSPEED.value, 'there is no "auto" in it')
     found = _imports(folder) if folder is not None else frozenset()
@@ -94,6 +110,25 @@ def _pins(directory: Path) -> Iterator[tuple[Path, str]]:
                     found = expression.search(text)
                     if found:
                         yield file, found[1]
+
+
+def _installed() -> str:
+    """Return the version of DeepSpeed that is installed here, "" for none."""
+    if not any(name.lower().startswith("deepspeed") for place in sys.path for name in _names(place)):
+        return ""
+    import importlib.metadata  # noqa: PLC0415 - takes longer than checking ten files
+
+    try:
+        return importlib.metadata.version("deepspeed")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [file.name for file in Path(folder or ".").iterdir()]
+    except OSError:
+        return []
 
 
 def _known(version: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.checking.recognise import SUFFIXES, is_config
-from dsmigrate.document import DocumentError, parse_bytes
+from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
@@ -20,10 +20,11 @@ SettingsFor = Callable[[Path], CheckSettings]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file to check with the settings that hold for it."""
+    """A file to check with the settings that hold for it; ``document`` is its content where that was looked at."""
 
     path: Path
     settings: CheckSettings
+    document: Document | None = None
 
 
 class NothingThereError(Exception):
@@ -43,9 +44,12 @@ def find(paths: Sequence[str], settings_for: SettingsFor | None = None) -> tuple
             named = not path.is_dir()
             for file in (path,) if named else _walk(path):
                 real = os.path.realpath(file)
+                if real in seen:
+                    continue
                 settings = look(file.parent)
-                if real not in seen and (named or _is_wanted(file, settings)):
-                    seen[real] = Candidate(file, settings)
+                found = Candidate(file, settings) if named else _wanted(file, settings)
+                if found is not None:
+                    seen[real] = found
     return tuple(seen.values())
 
 
@@ -71,12 +75,13 @@ def _walk(root: Path) -> Iterator[Path]:
                 yield file
 
 
-def _is_wanted(file: Path, settings: CheckSettings) -> bool:
+def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
     if any(settings.matches(file, pattern) for pattern in settings.exclude):
-        return False
+        return None
     if any(settings.matches(file, pattern) for pattern in settings.include):
-        return True
+        return Candidate(file, settings)
     try:
-        return is_config(file.name, parse_bytes(read(file)))
+        document = parse_bytes(read(file))
     except (SourceError, DocumentError):
-        return False
+        return None
+    return Candidate(file, settings, document) if is_config(file.name, document) else None

@@ -57,8 +57,15 @@ class Checked:
         return min((finding.severity for finding in self.findings), key=order.index, default=None)
 
 
-def check_file(path: Path, settings: CheckSettings, mending: Mending | None = None) -> Checked:
-    """Check the file at ``path``; a file that cannot be read gives a Checked with an ``error``."""
+def check_file(
+    path: Path, settings: CheckSettings, mending: Mending | None = None, *, document: Document | None = None
+) -> Checked:
+    """Check the file at ``path``; a file that cannot be read gives a Checked with an ``error``.
+
+    ``document`` is its content, if that has been read already.
+    """
+    if document is not None:
+        return _check(str(path), document, path.parent, settings, mending)
     try:
         data = read(path)
     except SourceError as error:
@@ -74,6 +81,12 @@ def check_bytes(
         document = parse_bytes(data)
     except DocumentError as error:
         return Checked(name, None, error=str(error))
+    return _check(name, document, folder, settings, mending)
+
+
+def _check(
+    name: str, document: Document, folder: Path | None, settings: CheckSettings, mending: Mending | None
+) -> Checked:
     release = settings.version, "as asked for"
     if settings.version is None:
         guess = release_for(folder or Path())

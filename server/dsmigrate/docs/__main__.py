@@ -1,7 +1,7 @@
 """``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
-docs/keys, those of the rules in docs/rules, and README.md shows a patch.
+docs/keys, those of the rules in docs/rules, what people report is in docs/problems.md, and README.md shows a patch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from dsmigrate.docs import keys, rules
+from dsmigrate.docs import keys, problems, rules
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
@@ -20,6 +20,7 @@ from dsmigrate.rules import every_rule
 CODES = Path("docs") / "codes"
 KEYS = Path("docs") / "keys"
 RULES = Path("docs") / "rules"
+PROBLEMS = Path("docs") / "problems.md"
 README = Path("README.md")
 
 
@@ -51,6 +52,7 @@ def generated(root: Path) -> dict[Path, str]:
     found = {root / CODES / name: text for name, text in pages(every_idea()).items()}
     found |= {root / KEYS / name: text for name, text in keys.pages(knowledge()).items()}
     found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
+    found[root / PROBLEMS] = problems.page(every_rule())
     return found | ({readme: refreshed(readme.read_text(encoding="utf-8"))} if readme.is_file() else {})
 
 

@@ -95,7 +95,8 @@ def _paragraphs(key: Key, *, links: bool) -> Iterator[str]:
     yield key.doc.strip()
     if key.values:
         yield "\n".join(f"- `{value}`: {meaning}" for value, meaning in key.values.items())
-    yield from (part for part in (wording.effective_text(key), *_notes(key.when, key.trap, key.myth)) if part)
+    conditions = (wording.required_text(key), wording.effective_text(key))
+    yield from (part for part in (*conditions, *_notes(key.when, key.trap, key.myth)) if part)
     if key.dead:
         yield f"**No effect.** {key.dead.strip()}"
     if key.suggestions:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 
 from dsmigrate.document.document import Document, parse
 from dsmigrate.document.errors import EditError
 from dsmigrate.document.paths import Path
-from dsmigrate.document.problems import Code
+from dsmigrate.document.problems import MAX_DEPTH, Code
 from dsmigrate.document.textedits import TextEdit, apply, merged
 
 
@@ -25,7 +27,10 @@ def checked(document: Document, wanted: Sequence[TextEdit], expected: object) ->
     Raises EditError otherwise.
     """
     edits = merged(document.text, wanted)
-    result = parse(apply(document.text, edits))
+    text = apply(document.text, edits)
+    if _is_proven(document, text, edits, expected):
+        return edits
+    result = parse(text)
     before = len(document.duplicates)
     readable = all(item.code is Code.DUPLICATE_KEY for item in result.problems if item.is_fatal)
     if not readable or len(result.duplicates) > before or result.value() != expected:
@@ -35,14 +40,58 @@ def checked(document: Document, wanted: Sequence[TextEdit], expected: object) ->
     return edits
 
 
+def _is_proven(document: Document, text: str, edits: Sequence[TextEdit], expected: object) -> bool:
+    """Return whether Python's ``json`` shows that ``text`` is what was asked for; False leaves it open.
+
+    It reads ten times as fast as we do. What it takes and hjson does not: equal keys, numbers beyond a float, depth.
+    """
+    if document.problems or _depth(document, edits) >= MAX_DEPTH:
+        return False
+    try:
+        read = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
+        return False
+    return bool(read == expected)
+
+
+def _depth(document: Document, edits: Sequence[TextEdit]) -> int:
+    """Return a number of levels that the edited text cannot exceed."""
+    return document.tree.top.height + sum(edit.text.count("{") + edit.text.count("[") for edit in edits)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return made
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
+
+
 def with_value(root: object, path: Path, value: object) -> object:
-    """Return ``root`` with the value at ``path``, which has to be there or be a new key, set in place."""
+    """Return ``root`` with the value at ``path``, which has to be there or be a new key; what differs is copied."""
     if not path:
         return value
-    node: object = root
-    for part in path[:-1]:
-        if isinstance(node, dict | list):
-            node = node[part]  # type: ignore[index]
-    if isinstance(node, dict | list):
-        node[path[-1]] = value  # type: ignore[index]
+    part, rest = path[0], path[1:]
+    if isinstance(root, dict):
+        return {**root, part: with_value(root.get(part), rest, value)}
+    if isinstance(root, list) and isinstance(part, int):
+        return [*root[:part], with_value(root[part], rest, value), *root[part + 1 :]]
+    return root
+
+
+def value_at(root: object, path: Path) -> object:
+    """Return the value at ``path``, None where there is none."""
+    for part in path:
+        if isinstance(root, dict):
+            root = root.get(part)
+        elif isinstance(root, list) and isinstance(part, int) and part < len(root):
+            root = root[part]
+        else:
+            return None
     return root

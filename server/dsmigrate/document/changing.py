@@ -40,7 +40,7 @@ def rename(document: Document, path: Path, name: str) -> tuple[TextEdit, ...]:
         if child.node is not None
     }
     edit = TextEdit(key.start, key.end, spell_key(name, key.style))
-    return checked(document, [edit], with_value(document.value(), path[:-1], named))
+    return checked(document, [edit], with_value(document.content, path[:-1], named))
 
 
 def replace(document: Document, path: Path, value: object) -> tuple[TextEdit, ...]:
@@ -61,7 +61,7 @@ def replace(document: Document, path: Path, value: object) -> tuple[TextEdit, ..
     if new[-1:] not in {'"', "'", "}", "]"} and not _DELIMITED.match(text, end):
         new += ","  # without it the rest of the line would be part of the value
     plain = parse(value.text).value() if isinstance(value, Spelling) else value
-    return checked(document, [TextEdit(node.start, end, new)], with_value(document.value(), path, plain))
+    return checked(document, [TextEdit(node.start, end, new)], with_value(document.content, path, plain))
 
 
 def move(document: Document, source: Path, target: Path, *, after: str | None = None) -> tuple[TextEdit, ...]:
@@ -80,7 +80,7 @@ def move(document: Document, source: Path, target: Path, *, after: str | None = 
     between = parse(apply(document.text, taken))
     entry = _entry(document, parent, member, target, taken)
     given = _insertion(between, target, entry, after)
-    expected = with_value(between.value(), target, member.node.value()) if between.node_at(target[:-1]) else None
+    expected = with_value(between.content, target, member.node.value()) if between.node_at(target[:-1]) else None
     edits = compose(document.text, taken, given)
     if expected is None:
         expected = parse(apply(between.text, insert(between, target, member.node.value()))).value()

@@ -33,13 +33,14 @@ class Document:
     Made by ``parse`` and ``parse_bytes``.
     """
 
-    __slots__ = ("_problems", "lines", "text", "tree")
+    __slots__ = ("_content", "_problems", "lines", "text", "tree")
 
     def __init__(self, text: str, tree: Tree) -> None:
         self.text = text
         self.tree = tree
         self.lines = LineIndex(text)
         self._problems: tuple[Problem, ...] | None = None
+        self._content: tuple[object] | None = None
 
     # The tree
 
@@ -60,6 +61,13 @@ class Document:
         """
         top = self.tree.top
         return load(_value(top.children[0])) if top.children else {}
+
+    @property
+    def content(self) -> object:
+        """What ``value`` returns, made once and shared: not to be changed."""
+        if self._content is None:
+            self._content = (self.value(),)
+        return self._content[0]
 
     def node_at(self, path: Path) -> Node | None:
         """Return the value at ``path``, None where there is none; of equal keys the last one counts."""

@@ -76,7 +76,7 @@ def insert(document: Document, path: Path, value: object, *, after: str | None =
     for name in reversed(rest[1:]):
         plain, whole = {name: plain}, {name: whole}
     entry = Entry(rest[0], lambda indent, manner, in_lines: spell(whole, indent, manner, in_lines=in_lines))
-    expected = with_value(document.value(), path[: len(path) - len(rest) + 1], plain)
+    expected = with_value(document.content, path[: len(path) - len(rest) + 1], plain)
     return checked(document, insert_entry(document, target, entry, after), expected)
 
 

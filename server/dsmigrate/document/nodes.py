@@ -242,17 +242,22 @@ def load(shape: ValueShape) -> object:
     while waiting:
         container, into = waiting.pop()
         for child in container.children:
-            value = child.value if isinstance(child, MemberShape) else child
-            if value is None or (isinstance(child, MemberShape) and child.key is None):
-                continue
+            key: ScalarShape | None = None
+            value: ValueShape | None
+            if isinstance(child, MemberShape):
+                key, value = child.key, child.value
+                if key is None or value is None:
+                    continue
+            else:
+                value = child
             if isinstance(value, ScalarShape):
                 made: object = value.value
             else:
                 inner: dict[str, object] | list[object] = {} if value.is_object else []
                 waiting.append((value, inner))
                 made = inner
-            if isinstance(into, list):
-                into.append(made)
-            elif isinstance(child, MemberShape) and child.key is not None:
-                into[str(child.key.value)] = made
+            if key is None:
+                into.append(made)  # type: ignore[union-attr]
+            else:
+                into[str(key.value)] = made  # type: ignore[call-overload]
     return result

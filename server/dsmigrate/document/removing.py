@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.document import layout
-from dsmigrate.document.audit import check_editable, checked, with_value
+from dsmigrate.document.audit import check_editable, checked, value_at, with_value
 from dsmigrate.document.document import Document
 from dsmigrate.document.errors import EditError
 from dsmigrate.document.inserting import line_tail, value_tail
@@ -27,7 +27,10 @@ def remove(document: Document, path: Path, *, member: Member | None = None) -> t
     if not isinstance(container, Object | Array) or index is None:
         raise EditError(f"there is no {render_path(path)} to remove")
     left: object
-    if isinstance(container, Object):
+    around = value_at(document.content, path[:-1])
+    if isinstance(around, dict) and not document.duplicates:
+        left = {name: value for name, value in around.items() if name != path[-1]}
+    elif isinstance(container, Object):
         left = {
             str(child.name): child.node.value()
             for child in container
@@ -36,7 +39,7 @@ def remove(document: Document, path: Path, *, member: Member | None = None) -> t
     else:
         left = [child.value() for number, child in enumerate(container) if number != index]
     return checked(
-        document, remove_child(document.text, container, index), with_value(document.value(), path[:-1], left)
+        document, remove_child(document.text, container, index), with_value(document.content, path[:-1], left)
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from dsmigrate.document import (
     Array,
@@ -28,6 +27,7 @@ from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Se
 _PARAMS = (("optimizer", "params"), ("scheduler", "params"))
 _MONITORS = frozenset({"tensorboard", "wandb", "csv_monitor", "comet"})
 Part = Literal["key", "value", "member"]
+_Answer = TypeVar("_Answer")
 
 
 class _Unknown(enum.Enum):
@@ -45,8 +45,7 @@ TYPED = ("optimizer", "scheduler")
 """The sections whose ``params`` belong to a type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A member of the config: where it is, and what DeepSpeed knows of it.
 
     ``key`` is the key as the release has it (its ``status`` says whether it is there at all), None when no release ever
@@ -84,16 +83,30 @@ class Context:
         *,
         consumer: Consumer = Consumer.DEEPSPEED,
         facts: Facts | None = None,
+        unknown: frozenset[int] = frozenset(),
     ) -> None:
-        """Look at ``document`` with ``known``; ``facts`` is what is known beside the file."""
+        """Look at ``document`` with ``known``; ``facts`` is what is known beside the file.
+
+        ``unknown`` holds the offsets of values that only stand for expressions of a script: each is UNKNOWN.
+        """
         self.document = document
         self.known = known
         self.consumer = consumer
         self.facts = facts or Facts()
+        self.unknown = unknown
         self.rule: Rule | None = None
         """The rule that is being checked; set by ``run``."""
-        self.memory: dict[object, object] = {}
-        """What rules of a family have worked out together, under a key of their own."""
+        self.memory: dict[Hashable, Any] = {}
+        """What rules have worked out together; see ``once``."""
+        self._asked: dict[str, Entry | None] = {}
+        self._values: dict[str, object] = {}
+
+    def once(self, asked: Hashable, work: Callable[[], _Answer]) -> _Answer:
+        """Return what ``work`` returns for this document; ``asked`` names the question, and is answered once."""
+        if asked not in self.memory:
+            self.memory[asked] = work()
+        answer: _Answer = self.memory[asked]
+        return answer
 
     @cached_property
     def root(self) -> Object | None:
@@ -105,9 +118,13 @@ class Context:
     def entries(self) -> tuple[Entry, ...]:
         """Every member with a key, outermost first and in the order of the text.
 
-        Members below a key that nobody knows, and what lies inside free values, are left out.
+        Members below a key that nobody knows, what lies inside free values, and all but the last of equal keys are left
+        out.
         """
-        return tuple(self._entries(self.root, ())) if self.root is not None else ()
+        found: list[Entry] = []
+        if self.root is not None:
+            self._collect(self.root, (), found)
+        return tuple(found)
 
     @cached_property
     def _by_key(self) -> dict[str, Entry]:
@@ -131,26 +148,44 @@ class Context:
 
     def entry(self, path: str) -> Entry | None:
         """Return the member that gives a key, in whatever spelling it is written; None when the file leaves it out."""
-        return self._by_key.get(self.known.canonical(path))
+        asked = self._asked
+        if path not in asked:
+            asked[path] = self._by_key.get(self.known.canonical(path))
+        return asked[path]
 
     def has(self, path: str) -> bool:
         """Return whether the file gives a key."""
         return self.entry(path) is not None
 
     def raw(self, path: str) -> object:
-        """Return the value the file gives a key, as the loader reads it, or MISSING."""
+        """Return the value the file gives a key, as the loader reads it, or MISSING; UNKNOWN for an expression."""
         entry = self.entry(path)
-        return MISSING if entry is None or entry.node is None else entry.node.value()
+        if entry is None or entry.node is None:
+            return MISSING
+        if entry.node.start in self.unknown:
+            return UNKNOWN
+        if isinstance(entry.node, Scalar):
+            return entry.node.value()
+        return self.once(("raw", entry.path), entry.node.value)
 
     def value(self, path: str) -> object:
         """Return what DeepSpeed will take for a key: the file's value, the default, or UNKNOWN.
 
-        "auto" is UNKNOWN where the consumer fills it, and the default where DeepSpeed drops it. MISSING means that
-        there is neither a value nor a default.
+        "auto" is UNKNOWN where the consumer fills it, and the default where DeepSpeed drops it. UNKNOWN is also what
+        the consumer writes whatever the file says. MISSING means that there is neither a value nor a default.
         """
+        if path not in self._values:
+            self._values[path] = self._value(path)
+        return self._values[path]
+
+    def _value(self, path: str) -> object:
+        if self.is_overwritten(path):
+            return UNKNOWN
         raw = self.raw(path)
         if raw is MISSING:
             return self.known.default(path)
+        if not isinstance(raw, str):
+            return raw
         if raw == "auto":
             auto = self.known.auto(path, self.consumer)
             if auto is not None and auto.effect is AutoEffect.FILLED:
@@ -158,6 +193,15 @@ class Context:
             if auto is not None and auto.effect is AutoEffect.DEFAULT:
                 return self.known.default(path)
         return raw
+
+    def is_overwritten(self, path: str) -> bool:
+        """Return whether the consumer writes a key whatever the file says, or adds its section for want of one."""
+        auto = None if self.consumer is Consumer.DEEPSPEED else self.known.auto(path, self.consumer)
+        if auto is None:
+            return False
+        if auto.adds_section:
+            return self.document.member_at((path.partition(".")[0],)) is None
+        return auto.overwrites and not self.has(auto.unless)
 
     def drops_auto(self, key: Key) -> bool:
         """Return whether DeepSpeed drops "auto" at a key: a model around it does, for values and for whole sections.
@@ -192,7 +236,18 @@ class Context:
             return value.lower() in {"true", "1", "yes", "on", "y", "t"}
         return bool(value)
 
-    @property
+    def holds(self, conditions: Mapping[str, Sequence[object]]) -> bool | None:
+        """Return whether every path has one of its values; a switch, what DeepSpeed takes for on. None is unknown."""
+        met: bool | None = True
+        for path, values in conditions.items():
+            value = self.is_on(path) if values == [True] else self.value(path)
+            if value is None or value is UNKNOWN:
+                met = None
+            elif value not in values:
+                return False
+        return met
+
+    @cached_property
     def stage(self) -> int | None:
         """The ZeRO stage; None when it is unknown or not one of 0 to 3."""
         section = self.raw("zero_optimization")
@@ -265,11 +320,13 @@ class Context:
     def fix(
         self, title: str, make: Callable[[Path], tuple[TextEdit, ...]], where: Entry | Path | str, *, safe: bool
     ) -> Fix | None:
-        """Return a fix of the edits that ``make`` gives for the path; None when the edit is refused."""
+        """Return a fix of the edits that ``make`` gives for the path; None if it is refused, or changes nothing."""
         try:
-            return Fix(title, make(self.path_of(where)), safe)
+            edits = make(self.path_of(where))
         except EditError:
             return None
+        text = self.document.text
+        return Fix(title, edits, safe) if any(text[edit.start : edit.end] != edit.text for edit in edits) else None
 
     def fix_all(
         self, title: str, steps: Iterable[Callable[[Document], tuple[TextEdit, ...]]], *, safe: bool
@@ -277,11 +334,12 @@ class Context:
         """Return a fix of several steps, each of which edits the result of the one before; None if one is refused."""
         document = self.document
         done: tuple[TextEdit, ...] = ()
+        edits: tuple[TextEdit, ...] = ()
         try:
             for step in steps:
+                document = _edited(document, edits) if edits else document
                 edits = step(document)
                 done = editing.compose(self.document.text, done, edits) if done else edits
-                document = parse(editing.apply(document.text, edits))
         except EditError:
             return None
         return Fix(title, done, safe)
@@ -311,35 +369,35 @@ class Context:
         start = root.start if root is not None else 0
         return start, min(start + 1, len(self.document.text))
 
-    def _entries(self, section: Object, path: Path) -> Iterator[Entry]:
-        for member in section:
-            if member.name is None:
+    def _collect(self, section: Object, path: Path, found: list[Entry]) -> None:
+        for member in _lasting(section):
+            name = str(member.name)
+            here = (*path, name)
+            key, node = self.known.key(here), member.node
+            found.append(Entry(here, member, key, node, self._parameter(here) if path in _PARAMS else None))
+            if isinstance(node, Scalar):
                 continue
-            here = (*path, member.name)
-            key = self.known.key(here)
-            entry = Entry(here, member, key, member.node, self._parameter(here))
-            yield entry
-            node = entry.node
             inner = key.is_section if key is not None else self.known.takes_any_name(path)
             if not inner and here not in _PARAMS:
                 continue
             if isinstance(node, Object):
-                yield from self._entries(node, here)
+                self._collect(node, here, found)
             elif isinstance(node, Array):
                 for index, item in enumerate(node):
                     if isinstance(item, Object):
-                        yield from self._entries(item, (*here, index))
+                        self._collect(item, (*here, index), found)
 
     def type_of(self, section: Literal["optimizer", "scheduler"]) -> TypeFacts | None:
         """Return the optimizer or scheduler type that the file names, of whatever release; None when it names none."""
+        return self.once((Context.type_of, section), lambda: self._type_of(section))
+
+    def _type_of(self, section: str) -> TypeFacts | None:
         name = self.document.node_at((section, "type"))
         text = name.value() if isinstance(name, Scalar) else None
         look = self.known.optimizer if section == "optimizer" else self.known.scheduler
         return look(text) if isinstance(text, str) else None
 
     def _parameter(self, path: Path) -> Parameter | None:
-        if len(path) != 3 or path[:2] not in _PARAMS:
-            return None
         facts = self.type_of("optimizer" if path[0] == "optimizer" else "scheduler")
         return None if facts is None else facts.parameters.get(str(path[2]))
 
@@ -350,6 +408,20 @@ class Context:
 def shown(path: Path | str) -> str:
     """Return a path as messages show it."""
     return f"`{path if isinstance(path, str) else render_path(path)}`"
+
+
+def _lasting(section: Object) -> list[Member]:
+    """Return the members with a key, of equal ones the one that counts."""
+    members = [member for member in section if member.name is not None]
+    if len({member.name for member in members}) == len(members):
+        return members
+    return [member for member in members if member == section.get(str(member.name))]
+
+
+def _edited(document: Document, edits: tuple[TextEdit, ...]) -> Document:
+    if len(edits) == 1:
+        return document.edit(edits[0].start, edits[0].end, edits[0].text)
+    return parse(editing.apply(document.text, edits))
 
 
 def _float(text: str) -> float | None:

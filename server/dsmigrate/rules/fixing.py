@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dsmigrate.document import Document, EditError, TextEdit, apply, parse
+from dsmigrate.document.edits import compose
 from dsmigrate.rules.model import Finding, Fix
 
 ROUNDS = 100
@@ -14,11 +15,15 @@ ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The document after mending, what was mended (finding and fix, in order), and what is left."""
+    """The document after mending, what was mended (finding and fix, in order), and what is left.
+
+    ``edits`` are those of the text before mending that make it the document.
+    """
 
     document: Document
     applied: tuple[tuple[Finding, Fix], ...]
     left: tuple[Finding, ...]
+    edits: tuple[TextEdit, ...] = ()
 
 
 def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, unsafe: bool = False) -> Fixed:
@@ -28,19 +33,23 @@ def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, u
     that undo each other cannot go on for ever.
     """
     applied: list[tuple[Finding, Fix]] = []
-    seen = {document.text}
+    done: tuple[TextEdit, ...] = ()
+    original = document.text
+    seen = {original}
     for _ in range(ROUNDS):
         findings = check(document)
         chosen = _compatible(document.text, findings, unsafe=unsafe)
         if not chosen:
-            return Fixed(document, tuple(applied), tuple(findings))
-        mended = parse(apply(document.text, [edit for _, fix in chosen for edit in fix.edits]))
+            return Fixed(document, tuple(applied), tuple(findings), done)
+        edits = [edit for _, fix in chosen for edit in fix.edits]
+        mended = parse(apply(document.text, edits))
         if mended.text in seen:
-            return Fixed(document, tuple(applied), tuple(findings))
+            return Fixed(document, tuple(applied), tuple(findings), done)
         seen.add(mended.text)
         applied += chosen
+        done = compose(original, done, edits)
         document = mended
-    return Fixed(document, tuple(applied), tuple(check(document)))
+    return Fixed(document, tuple(applied), tuple(check(document)), done)
 
 
 def first_fix(finding: Finding, *, unsafe: bool) -> Fix | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -39,20 +40,37 @@ class Settings:
         )
 
 
-def check(document: Document, settings: Settings | None = None) -> list[Finding]:
-    """Return the findings of a document in the order of the text."""
+def check(
+    document: Document, settings: Settings | None = None, *, unknown: frozenset[int] = frozenset()
+) -> list[Finding]:
+    """Return the findings of a document in the order of the text; for ``unknown`` see Context."""
     settings = settings or Settings()
-    return check_with(document, settings, every_rule())
+    rules = _taken(settings.version, settings.consumer, settings.select, settings.ignore)
+    return _found(document, settings, rules, unknown)
 
 
-def check_with(document: Document, settings: Settings, rules: Iterable[Rule]) -> list[Finding]:
+def check_with(
+    document: Document, settings: Settings, rules: Iterable[Rule], *, unknown: frozenset[int] = frozenset()
+) -> list[Finding]:
     """Return the findings of ``rules`` alone, as far as the settings take them."""
-    context = Context(document, knowledge(settings.version), consumer=settings.consumer, facts=settings.facts)
+    return _found(document, settings, [rule for rule in rules if settings.takes(rule)], unknown)
+
+
+@functools.lru_cache(maxsize=64)
+def _taken(
+    version: str | None, consumer: Consumer, select: tuple[str, ...], ignore: tuple[str, ...]
+) -> tuple[Rule, ...]:
+    settings = Settings(version=version, consumer=consumer, select=select, ignore=ignore)
+    return tuple(rule for rule in every_rule() if settings.takes(rule))
+
+
+def _found(document: Document, settings: Settings, rules: Iterable[Rule], unknown: frozenset[int]) -> list[Finding]:
+    known = knowledge(settings.version)
+    context = Context(document, known, consumer=settings.consumer, facts=settings.facts, unknown=unknown)
     found: list[Finding] = []
     for rule in rules:
-        if settings.takes(rule):
-            context.rule = rule
-            found += rule.check(context)
+        context.rule = rule
+        found += rule.check(context)
     return in_order(found)
 
 

@@ -49,10 +49,13 @@ def before(context: Context, version: str) -> bool:
 
 def parameters(context: Context, name: Section) -> tuple[Entry, ...]:
     """Return the members of ``params`` that have a value."""
-    return tuple(
-        entry
-        for entry in context.entries
-        if entry.is_parameter and entry.path[0] == name and entry.node is not None and entry.member.name is not None
+    return context.once(
+        (parameters, name),
+        lambda: tuple(
+            entry
+            for entry in context.entries
+            if len(entry.path) == 3 and entry.path[:2] == (name, "params") and entry.node is not None
+        ),
     )
 
 
@@ -123,8 +126,8 @@ def _fits(kind: str, parameter: Parameter, value: object) -> str:
 
 
 def outside(parameter: Parameter, value: object) -> str | None:
-    """Return the range of a parameter when a number lies outside it ("above 0"), else None."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
+    """Return the range of a parameter when a number, or true and false for 1 and 0, lies outside it ("above 0")."""
+    if not isinstance(value, (int, float)):
         return None
     bounds = (
         (parameter.minimum, "at least", operator.lt),

@@ -23,7 +23,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A config as data, or as a text, or as both: then the rules read the text, and DeepSpeed gets the data.
+    """A config as data, or as a text, which rules and DeepSpeed read from a file; or as both: DeepSpeed gets the data.
 
     ``world`` is the number of processes, None if it is unknown.
     """

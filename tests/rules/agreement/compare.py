@@ -186,7 +186,7 @@ def _points_at_nothing(row: Row) -> bool:
             place: Any = row.case.data
             for name in finding.path:
                 place = place.get(name) if isinstance(place, dict) and name in place else None
-            absent = named_in(finding) - set(row.case.data or ())
+            absent = named_in(finding) - {name for name, value in (row.case.data or {}).items() if value is not None}
             if place is None or not finding.path or absent & set(WORD.findall(row.answer.error)):
                 return True
     return False

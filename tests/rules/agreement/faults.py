@@ -13,6 +13,7 @@ from dsmigrate.knowledge import Key, Knowledge, Status, TypeFacts
 
 from . import slips
 from .case import Config, Planted
+from .plantings import plantings
 from .valid import BATCH, params, value
 
 OTHER_VALUES: dict[str, tuple[object, ...]] = {
@@ -34,21 +35,34 @@ class Bench:
     known: Knowledge
     config: Config
 
-    def put(self, path: str, content: object) -> bool:
-        """Put a value at a path; false when something in between is no section."""
+    def put(self, path: str, content: object) -> str | None:
+        """Put a value at a path and return where it is; None when something in between is no section.
+
+        ``*`` becomes a name, the one that is there if there is one, and ``[]`` the first element.
+        """
         place: Any = self.config
-        *sections, name = path.split(".")
-        for section in sections:
-            place = place.setdefault(section, {}) if isinstance(place, dict) else None
-        if isinstance(place, dict):
-            place[name] = content
-        return isinstance(place, dict)
+        names = path.replace("[]", ".0").split(".")
+        for index, name in enumerate(names):
+            if name == "*":
+                names[index] = next(iter(place), "some") if isinstance(place, dict) else name
+            last, inner = index == len(names) - 1, [{}] if names[index + 1 : index + 2] == ["0"] else {}
+            if isinstance(place, dict):
+                place[names[index]] = content if last else place.get(names[index], inner)
+                place = place[names[index]]
+            elif isinstance(place, list) and place and name == "0":
+                place = place[0]
+            else:
+                return None
+        return ".".join(names)
 
     def get(self, path: str) -> Any:
         """Return the value at a path, None when there is none."""
         place: Any = self.config
-        for name in path.split("."):
-            place = place.get(name) if isinstance(place, dict) else None
+        for name in path.replace("[]", ".0").split("."):
+            if isinstance(place, list):
+                place = place[0] if place and name == "0" else None
+            else:
+                place = place.get(next(iter(place), "") if name == "*" else name) if isinstance(place, dict) else None
         return place
 
     def section(self, path: str) -> Config:
@@ -69,8 +83,7 @@ class Bench:
 
 @functools.cache
 def _every(known: Knowledge) -> list[Key]:
-    found = [known.key(path) for path in known.every_path() if "*" not in path and "[]" not in path]
-    return [key for key in found if key is not None]
+    return [key for path in known.every_path() if (key := known.key(path)) is not None]
 
 
 @functools.cache
@@ -86,9 +99,8 @@ def misspelled_key(bench: Bench) -> Planted | None:
     kind = bench.rng.choice(sorted(slips.KINDS))
     key = bench.rng.choice(bench.here())
     slip = slips.misspelled(bench.rng, bench.known, key, kind)
-    if slip is None or not bench.put(slip.path, {} if key.is_section else value(bench.rng, key)):
-        return None
-    return Planted(kind, (slip.path,), "keys")
+    placed = slip and bench.put(slip.path, {} if key.is_section else value(bench.rng, key))
+    return Planted(kind, (placed,), "keys") if placed else None
 
 
 def misspelled_present_key(bench: Bench) -> Planted | None:
@@ -109,18 +121,17 @@ def misspelled_present_key(bench: Bench) -> Planted | None:
 def misplaced_key(bench: Bench) -> Planted | None:
     """A key lies in another section, or at the top."""
     sections = ("", *(key.path for key in bench.here() if key.is_section and bench.known.children(key.path)))
-    key = bench.rng.choice(bench.here())
+    key = bench.rng.choice([key for key in bench.here() if key.name != "*"])
     slip = slips.misplaced(bench.rng, bench.known, key, sections)
-    if slip is None or not bench.put(slip.path, {} if key.is_section else value(bench.rng, key)):
-        return None
-    return Planted(slips.PARENT, (slip.path,), "keys")
+    placed = slip and bench.put(slip.path, {} if key.is_section else value(bench.rng, key))
+    return Planted(slips.PARENT, (placed,), "keys") if placed else None
 
 
 def unknown_key(bench: Bench) -> Planted | None:
     """A key that means nothing at all."""
     section = bench.rng.choice(["", *(key.path for key in bench.here() if key.is_section)])
-    path = f"{section}.zzz_unknown" if section else "zzz_unknown"
-    return Planted("unknown key", (path,), "keys") if bench.put(path, 1) else None
+    placed = bench.put(f"{section}.zzz_unknown" if section else "zzz_unknown", 1)
+    return Planted("unknown key", (placed,), "keys") if placed else None
 
 
 def removed_key(bench: Bench) -> Planted | None:
@@ -130,7 +141,8 @@ def removed_key(bench: Bench) -> Planted | None:
         return None
     key = bench.rng.choice(gone)
     content = {"enabled": False} if key.is_section else value(bench.rng, key)
-    return Planted("removed key", _around(key.path), "keys") if bench.put(key.path, content) else None
+    placed = bench.put(key.path, content)
+    return Planted("removed key", _around(placed), "keys") if placed else None
 
 
 def newer_key(bench: Bench) -> Planted | None:
@@ -139,8 +151,8 @@ def newer_key(bench: Bench) -> Planted | None:
     if not later:
         return None
     key = bench.rng.choice(later)
-    content = {} if key.is_section else value(bench.rng, key)
-    return Planted("newer key", _around(key.path), "keys") if bench.put(key.path, content) else None
+    placed = bench.put(key.path, {} if key.is_section else value(bench.rng, key))
+    return Planted("newer key", _around(placed), "keys") if placed else None
 
 
 def deprecated_key(bench: Bench) -> Planted | None:
@@ -177,9 +189,8 @@ def wrong_type(bench: Bench) -> Planted | None:
     if not others or not key.type:
         return None
     kind = bench.rng.choice(others)
-    if not bench.put(key.path, copy.deepcopy(bench.rng.choice(OTHER_VALUES[kind]))):
-        return None
-    return Planted("wrong type", (key.path,), "types")
+    placed = bench.put(key.path, copy.deepcopy(bench.rng.choice(OTHER_VALUES[kind])))
+    return Planted("wrong type", (placed,), "types") if placed else None
 
 
 def wrong_number(bench: Bench) -> Planted | None:
@@ -191,7 +202,8 @@ def wrong_number(bench: Bench) -> Planted | None:
     far = [0, -1, -5, 2.5, 10**20]
     far += [low - 1, low] if low is not None else []
     far += [high + 1, high] if high is not None else []
-    return Planted("out of range", (key.path,), "types") if bench.put(key.path, bench.rng.choice(far)) else None
+    placed = bench.put(key.path, bench.rng.choice(far))
+    return Planted("out of range", (placed,), "types") if placed else None
 
 
 def unlisted_value(bench: Bench) -> Planted | None:
@@ -200,26 +212,48 @@ def unlisted_value(bench: Bench) -> Planted | None:
     key = bench.rng.choice(listed)
     one = bench.rng.choice(key.enum)
     near = [slips.typo(bench.rng, one), one.swapcase(), f"{one} "] if isinstance(one, str) and one else [17, -1]
-    return Planted("bad value", (key.path,), "types") if bench.put(key.path, bench.rng.choice([*near, "zzz"])) else None
+    placed = bench.put(key.path, bench.rng.choice([*near, "zzz"]))
+    return Planted("bad value", (placed,), "types") if placed else None
 
 
 def null(bench: Bench) -> Planted | None:
     """A null."""
-    key = bench.rng.choice(bench.here())
-    return Planted("null", (key.path,), "types") if bench.put(key.path, None) else None
+    placed = bench.put(bench.rng.choice(bench.here()).path, None)
+    return Planted("null", (placed,), "types") if placed else None
 
 
 def no_section(bench: Bench) -> Planted | None:
     """A section that is a switch, a number, a text or a list."""
     key = bench.rng.choice([key for key in bench.here() if key.is_section])
     content: object = bench.rng.choice((True, False, 1, 0, "zzz", "auto", [], [{}], ""))
-    return Planted("section is no object", (key.path,), "types") if bench.put(key.path, content) else None
+    placed = bench.put(key.path, content)
+    return Planted("section is no object", (placed,), "types") if placed else None
 
 
 def auto(bench: Bench) -> Planted | None:
     """An "auto" that nobody fills."""
-    key = bench.rng.choice(bench.here())
-    return Planted('"auto"', (key.path,), "consumer") if bench.put(key.path, "auto") else None
+    placed = bench.put(bench.rng.choice(bench.here()).path, "auto")
+    return Planted('"auto"', (placed,), "consumer") if placed else None
+
+
+def example(bench: Bench) -> Planted | None:
+    """A bad example of a rule, laid over the config."""
+    planting = bench.rng.choice(plantings(bench.known.version))
+    if planting.blames(*BATCH):
+        for name in BATCH:
+            bench.config.pop(name, None)
+    for name, content in planting.config.items():
+        if name not in BATCH or planting.blames(*BATCH):
+            below = None if name in {"optimizer", "scheduler"} else bench.config.get(name)
+            bench.config[name] = laid_over(below, content)
+    return Planted("example of a rule", planting.paths, planting.family)
+
+
+def laid_over(below: object, above: object) -> object:
+    """Return a value with another one over it: objects are merged, anything else is replaced."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return copy.deepcopy(above)
+    return {name: laid_over(below.get(name), above.get(name, below.get(name))) for name in {**below, **above}}
 
 
 def batch(bench: Bench) -> Planted | None:
@@ -439,6 +473,9 @@ FAULTS: tuple[Fault, ...] = (
     null,
     no_section,
     auto,
+    example,
+    example,
+    example,
     batch,
     precision,
     zero,

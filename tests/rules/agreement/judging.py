@@ -39,6 +39,7 @@ NOT_HERE = (
     ("needs another model", r"per_head_muon|AutoEP|expert|does not support dense gradients"),
     ("needs a cluster", r"CROSS_SIZE"),
     ("needs a compiled kernel or a GPU", r"Kernel|kernel|CUDA|cuda|not been implemented on CPU|No accelerator"),
+    ("passes on a GPU, whose kernels take true for 1", r"Boolean alpha only supported"),
     ("needs more memory", r"can't allocate|[Oo]ut of memory"),
     ("needs a file", r"No such file or directory|FileNotFoundError|Permission denied"),
     ("ends the process on purpose", r"^SystemExit"),
@@ -81,7 +82,8 @@ class Judge:
     def ask(self, case: Case, *, deep: bool) -> Answer:
         """Return the answer to one case."""
         asked: dict[str, Any] = {"deep": deep, "worlds": worlds(case)}
-        asked |= {"text": case.text} if case.config is None else {"config": case.config}
+        as_data = case.config is not None and case.text is not None
+        asked |= {"config": case.config} if as_data else {"text": case.written}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         seconds = SECONDS if self.asked else START_SECONDS

@@ -1,11 +1,13 @@
 """Reads configs as JSON lines and says what the config class of one older release makes of each.
 
-The release's own config code runs; torch, and every module that is no config code, are stubs. Arguments: the folder
-that holds ``dsmigrate``, and the folder that holds ``deepspeed`` of the release.
+The release's own config code runs; torch, and every module that is no config code, are stubs. numpy is itself where it
+is installed. Arguments: the folder that holds ``dsmigrate``, and the folder that holds ``deepspeed`` of the release.
 """
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import logging
 import os
@@ -13,14 +15,19 @@ import sys
 import warnings
 from pathlib import Path
 
+SECONDS = 5
+"""What a config may take; 2 to the power of a planted 10**20 takes for ever, and the process ends."""
+
 
 def main() -> None:
-    """Judge ``{"config": …, "worlds": […]}`` on standard input, one answer a line."""
+    """Judge ``{"config": …, "worlds": […]}`` on standard input, one answer a line; end at one that takes too long."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the release's own talk
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     sys.path.insert(0, sys.argv[1])
+    with contextlib.suppress(ImportError):
+        import numpy  # noqa: F401, ICN001, PLC0415 - elastic batch sizes are computed with it; later it would be a stub
     from dsmigrate.derivation.child.importer import install  # noqa: PLC0415 - from the folder given
     from dsmigrate.derivation.child.main import refuse  # noqa: PLC0415
 
@@ -32,6 +39,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         error = ""
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
         for world in asked["worlds"]:
             runtime.dist.get_world_size = lambda *_, world=world, **__: world
             try:

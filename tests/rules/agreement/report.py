@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dsmigrate.knowledge import Knowledge
+from dsmigrate.rules import Settings, every_rule
+
 from .compare import DISAGREEMENTS, FALSE_ALARM, NOTES, UNJUDGED, Row
 
 WIDTH = 100
@@ -59,6 +62,19 @@ def by_kind(rows: Sequence[Row]) -> Iterator[str]:
             f"{kind:34} {kinds[kind]:9} {told.rejected:9} {told.found:9} "
             f"{told.accepted:9} {told.false_alarms:9} {told.unjudged:9}"
         )
+
+
+def never_met(known: Knowledge, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the keys that no fault was planted at, and the rules for plain DeepSpeed that found nothing."""
+    planted = {known.canonical(path) for row in rows for fault in row.case.planted for path in fault.paths}
+    steps = [[int(name) if name.isdigit() else name for name in path.split(".")] for path in planted]
+    planted |= {known.canonical(path) for path in steps}
+    found = {finding.code for row in rows for finding in row.findings}
+    keys = [path for path in known.every_path() if path not in planted and known.canonical(path) not in planted]
+    plain = Settings(version=known.version)
+    rules = [rule.title for rule in every_rule() if rule.code not in found and plain.takes(rule)]
+    yield f"keys without a fault: {', '.join(keys) or 'none'}"
+    yield f"rules that found nothing: {', '.join(rules) or 'none'}"
 
 
 def groups(rows: Sequence[Row], outcomes: Sequence[str]) -> list[tuple[Row, int]]:

@@ -32,6 +32,8 @@ def spoiled(rng: random.Random, config: Config) -> tuple[str, Planted] | None:
         new = text.replace(f'"{name}":', f'"{name}:', 1)
     elif way == "trailing comma":
         new = re.sub(r"\n( *)}", r",\n\1}", text, count=1)
+    elif way == "no object":
+        new = rng.choice((f"[{text}]", "null", "2.5", '"text"', ""))
     elif way == "comment":
         new = text.replace("\n", rng.choice((" // note\n", " # note\n", " /* note */\n")), 1)
     else:
@@ -43,7 +45,17 @@ def spoiled(rng: random.Random, config: Config) -> tuple[str, Planted] | None:
 
 
 WAYS = frozenset(
-    {"duplicate key", "missing comma", "unclosed", "trailing text", "open string", "trailing comma", "comment", "word"}
+    {
+        "comment",
+        "duplicate key",
+        "missing comma",
+        "no object",
+        "open string",
+        "trailing comma",
+        "trailing text",
+        "unclosed",
+        "word",
+    }
 )
 WORDS = (
     "$VALUE",

@@ -19,6 +19,8 @@ OWN_SCHEDULERS = ("WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "OneCycle", "LR
 BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 HANDLED = {"bf16", "bfloat16", "fp16", "torch_autocast", "optimizer", "scheduler", "zero_optimization", *BATCH}
 """Keys of the top level that are not drawn like the others."""
+FREE = "some"
+"""A name where names are free."""
 SELDOM = ("enabled", "autotp_size", "use_gds", "super_offload", "zenflow", "deepcompile", "dtype", "mpu", "tp_group")
 """Names of keys that one process on a CPU can seldom live with, or that no config can set."""
 
@@ -79,14 +81,17 @@ def section(rng: random.Random, known: Knowledge, path: str) -> Config:
     share = rng.choice((0.1, 0.2, 0.4))
     config: Config = {}
     for key in known.children(path):
-        if key.name in SELDOM:
+        if key.required_when is not None:
+            wanted = rng.random() < 0.95
+        elif key.name in SELDOM:
             wanted = rng.random() < 0.03
         elif key.is_section:
-            wanted = "*" not in key.path and rng.random() < share / 2
+            wanted = rng.random() < share / 2
         else:
             wanted = rng.random() < share and key.status.value == "present"
         if wanted:
             name = key.field if key.field and rng.random() < 0.2 else key.name
+            name = FREE if name == "*" else name
             config[name] = section(rng, known, key.path) if key.is_section and _holds_keys(key) else value(rng, key)
     return config
 

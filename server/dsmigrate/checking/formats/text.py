@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-from rich.text import Text
+from typing import TypeAlias
 
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
@@ -19,13 +18,15 @@ _STYLES = {
     Severity.HINT: "bold blue",
 }
 _WIDEST = 200
+Line: TypeAlias = tuple[tuple[str, str], ...]
+"""Pieces of a line, each with its style in the words of rich; "" is none."""
 
 
-def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[Text]:
+def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[Line]:
     """Yield the lines of the report."""
     for entry in checked:
         if entry.error:
-            yield Text.assemble((entry.name, "bold"), ": ", (entry.error, "bold red"))
+            yield (entry.name, "bold"), (": ", ""), (entry.error, "bold red")
         for finding in entry.findings:
             yield from _finding(entry, finding)
     if statistics:
@@ -33,27 +34,27 @@ def render(checked: Sequence[Checked], *, statistics: bool = False) -> Iterator[
     yield _summary(checked)
 
 
-def _finding(entry: Checked, finding: Finding) -> Iterator[Text]:
+def _finding(entry: Checked, finding: Finding) -> Iterator[Line]:
     document = entry.document
     assert document is not None  # noqa: S101 - a file with findings was read
     place = span(document, finding.start, finding.end, Encoding.UTF32)
     style = _STYLES[finding.severity]
-    yield Text.assemble(
+    yield (
         (f"{entry.name}:{place.start.line + 1}:{place.start.character + 1}", "bold"),
-        ": ",
+        (": ", ""),
         (finding.severity.value, style),
-        f"[{finding.code}] {finding.message}",
+        (f"[{finding.code}] {finding.message}", ""),
     )
     yield from _excerpt(document, finding.start, finding.end, style)
     for other in finding.related:
         at = span(document, other.start, other.end, Encoding.UTF32).start
-        yield Text(f"  line {at.line + 1}: {other.message}", "dim")
+        yield ((f"  line {at.line + 1}: {other.message}", "dim"),)
     for fix in finding.fixes[:1]:
-        yield Text.assemble("  ", ("fix" if fix.safe else "fix (--unsafe-fixes)", "green"), f": {fix.title}")
-    yield Text()
+        yield ("  ", ""), ("fix" if fix.safe else "fix (--unsafe-fixes)", "green"), (f": {fix.title}", "")
+    yield ()
 
 
-def _excerpt(document: Document, start: int, end: int, style: str) -> Iterator[Text]:
+def _excerpt(document: Document, start: int, end: int, style: str) -> Iterator[Line]:
     """Yield the line of a range with the range underlined; of a range over several lines, its first."""
     first = document.position(start, Encoding.UTF32)
     line_start, line_end = document.lines.line_range(first.line)
@@ -64,17 +65,17 @@ def _excerpt(document: Document, start: int, end: int, style: str) -> Iterator[T
     shown = line.replace("\t", " ").replace("\ufeff", "")
     lost = len(line) - len(line.replace("\ufeff", ""))
     width = max(1, min(end, line_start + len(line)) - start)
-    yield Text.assemble((f"{number} | ", "dim"), shown)
-    yield Text.assemble((f"{' ' * len(number)} | ", "dim"), " " * (first.character - lost), ("^" * width, style))
+    yield (f"{number} | ", "dim"), (shown, "")
+    yield (f"{' ' * len(number)} | ", "dim"), (" " * (first.character - lost), ""), ("^" * width, style)
 
 
-def _statistics(checked: Sequence[Checked]) -> Iterator[Text]:
+def _statistics(checked: Sequence[Checked]) -> Iterator[Line]:
     counts = Counter(finding.code for entry in checked for finding in entry.findings)
     for code, count in counts.most_common():
-        yield Text(f"{count:6}  {code}")
+        yield ((f"{count:6}  {code}", ""),)
 
 
-def _summary(checked: Sequence[Checked]) -> Text:
+def _summary(checked: Sequence[Checked]) -> Line:
     counts = Counter(finding.severity for entry in checked for finding in entry.findings)
     unread = sum(1 for entry in checked if entry.error)
     parts = [f"{counts[severity]} {_plural(severity, counts[severity])}" for severity in Severity if counts[severity]]
@@ -82,12 +83,12 @@ def _summary(checked: Sequence[Checked]) -> Text:
     files = f"{len(checked)} file" + ("s" if len(checked) != 1 else "")
     mended = sum(len(entry.fixed) for entry in checked)
     fixed = f"{mended} fixed, " if mended else ""
-    said = Text(f"{files}: {fixed}{', '.join(parts) or 'nothing to report'}")
-    if len(checked) == 1 and not checked[0].error:
-        entry = checked[0]
-        said.append(f" (DeepSpeed {entry.version}, {entry.why_version}; read by {entry.consumer.title}", "dim")
-        said.append(f", {entry.why_consumer})", "dim")
-    return said
+    said = f"{files}: {fixed}{', '.join(parts) or 'nothing to report'}"
+    if len(checked) != 1 or checked[0].error:
+        return ((said, ""),)
+    entry = checked[0]
+    release = f"DeepSpeed {entry.version}, {entry.why_version}"
+    return (said, ""), (f" ({release}; read by {entry.consumer.title}, {entry.why_consumer})", "dim")
 
 
 def _plural(severity: Severity, count: int) -> str:

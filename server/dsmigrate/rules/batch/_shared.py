@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeGuard
 
-from dsmigrate.knowledge import Consumer, Status
+from dsmigrate.knowledge import MISSING, Consumer, Status
 from dsmigrate.rules.context import UNKNOWN, Context, Entry
+from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 TOTAL = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
@@ -65,7 +67,7 @@ def batch(context: Context) -> Batch | None:
         if value is None or value is UNKNOWN:
             values.append(value)
             continue
-        if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        if not isinstance(value, (int, float)) or not -math.inf < value < math.inf or value <= 0:
             return None
         values.append(value)
     if values[2] is None and context.consumer in WRAPPED:
@@ -90,9 +92,30 @@ def data_ranks(context: Context) -> Fraction | None:
     sequence, data = degree(context, SEQUENCE), degree(context, DATA)
     if sequence and data:
         return Fraction(data)
+    if is_one_rank(context):
+        return Fraction(1)
     if context.facts.world_size is None:
         return None
-    return Fraction(context.facts.world_size, sequence or 1)
+    shared = context.value(SEQUENCE) if divides(context) else None
+    return Fraction(context.facts.world_size) / (Fraction(shared) if _is_positive(shared) else 1)
+
+
+def _is_positive(value: object) -> TypeGuard[Number]:
+    return isinstance(value, (int, float)) and 0 < value < math.inf
+
+
+def divides(context: Context) -> bool:
+    """Return whether this release divides the number of ranks by ``sequence_parallel_size``, as 0.17.0 and later do."""
+    key = context.known.key(SEQUENCE)
+    return key is not None and key.status is Status.PRESENT and key.is_read_by_config
+
+
+def is_one_rank(context: Context) -> bool:
+    """Return whether a size that cannot be divided by makes this release count one rank, as those before 0.19.3 do."""
+    key, value = context.known.key(SEQUENCE), context.value(SEQUENCE)
+    if key is None or not divides(context) or key.rejects_wrong_values or value in (MISSING, UNKNOWN):
+        return False
+    return not isinstance(value, (int, float)) or value == 0
 
 
 def given(context: Context, path: str) -> Entry | None:
@@ -123,3 +146,12 @@ def text(value: object) -> str:
     if isinstance(value, Fraction):
         return str(value.numerator) if value.denominator == 1 else f"{float(value):.4g}"
     return str(int(value)) if isinstance(value, (bool, float)) and value == int(value) else str(value)
+
+
+def predivides(context: Context) -> bool:
+    """Return whether the engine divides gradients by ``gradient_predivide_factor``, or refuses it for its value."""
+    if sums(context) or context.is_on("prescale_gradients") is not False:
+        return False
+    return context.stage in {0, 2, 3} or (
+        context.stage == 1 and (scatters(context) is False or uses_bf16_optimizer(context))
+    )

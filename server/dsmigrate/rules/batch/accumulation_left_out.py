@@ -27,22 +27,21 @@ from dsmigrate.rules.registry import rule
     pains=(31,),
     examples=(
         Example(
-            '{«"train_micro_batch_size_per_gpu"»: "auto"}\n',
-            fixed='{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}\n',
+            '{"zero_optimization": {}, «"train_micro_batch_size_per_gpu"»: "auto"}\n',
+            fixed='{"zero_optimization": {}, "train_micro_batch_size_per_gpu": "auto", '
+            '"gradient_accumulation_steps": "auto"}\n',
             consumer=Consumer.ACCELERATE,
-            accepted=None,  # Accelerate fills "auto"
         ),
         Example(
-            '{«"train_batch_size"»: "auto", "train_micro_batch_size_per_gpu": "auto"}\n',
-            fixed='{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", '
+            '{«"train_batch_size"»: "auto", "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {}}\n',
+            fixed='{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {}, '
             '"gradient_accumulation_steps": "auto"}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills "auto"
         ),
         Example(
-            '{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}\n',
+            '{"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto", '
+            '"zero_optimization": {}}\n',
             consumer=Consumer.ACCELERATE,
-            accepted=None,  # Accelerate fills "auto"
         ),
         Example('{"train_micro_batch_size_per_gpu": 4}\n'),
     ),

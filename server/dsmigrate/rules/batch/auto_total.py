@@ -32,17 +32,14 @@ from dsmigrate.rules.registry import rule
             fixed='{"train_batch_size": "auto", "zero_optimization": {"stage": 2}, '
             '"train_micro_batch_size_per_gpu": "auto"}\n',
             consumer=Consumer.ACCELERATE,
-            accepted=None,  # Accelerate fills "auto"
         ),
         Example(
-            '{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}\n',
+            '{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {}}\n',
             consumer=Consumer.ACCELERATE,
-            accepted=None,  # Accelerate fills "auto"
         ),
         Example(
-            '{"train_batch_size": "auto"}\n',
+            '{"train_batch_size": "auto", "zero_optimization": {}}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills it from its arguments
         ),
     ),
 )

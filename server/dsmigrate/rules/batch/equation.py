@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from dsmigrate.rules.batch._shared import (
@@ -15,12 +16,16 @@ from dsmigrate.rules.batch._shared import (
     batch,
     data_ranks,
     degree,
+    divides,
     fits,
     text,
 )
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
+
+_TRIED = 256
+"""Numbers of ranks that fractions are tried on."""
 
 
 @rule(
@@ -63,10 +68,15 @@ from dsmigrate.rules.registry import rule
             '{"train_batch_size": «2»}\n',
             fixed='{"train_batch_size": 4}\n',
             facts=Facts(world_size=4),
-            accepted=None,  # takes four processes
         ),
         Example('{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}\n'),
         Example('{"train_batch_size": 10, "train_micro_batch_size_per_gpu": 2.5}\n'),
+        Example(
+            '{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1, '
+            '"sequence_parallel_size": 1000}\n',
+            accepted=None,  # takes three thousand processes
+        ),
+        Example('{"train_batch_size": «2.5», "gradient_accumulation_steps": 2.5}\n', accepted=False),
         Example(
             '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2, "sequence_parallel_size": 2}\n',
             facts=Facts(world_size=8),
@@ -82,7 +92,8 @@ def check(context: Context) -> Iterator[Finding]:
     product, total = Fraction(math.prod(keys.pinned)), Fraction(keys.total)
     ranks = data_ranks(context)
     if ranks is None:
-        if total * (degree(context, SEQUENCE) or 1) % product == 0:
+        sequence = degree(context, SEQUENCE) if divides(context) else None
+        if total * (sequence or 1) % product == 0 and _fits_somewhere(keys, sequence or 1):
             return
         message = _never(keys)
     elif fits(keys, ranks):
@@ -92,13 +103,23 @@ def check(context: Context) -> Iterator[Finding]:
     yield context.finding(
         TOTAL,
         message,
-        fixes=_fixes(context, keys, product * (ranks or 1)),
+        fixes=_fixes(context, keys, product * (ranks or 1), ranks),
         related=[
             (path, f"{path} is {text(value)}")
             for path, value in ((MICRO, keys.micro), (STEPS, keys.steps))
             if isinstance(value, (int, float)) and context.has(path)
         ],
     )
+
+
+def _fits_somewhere(keys: Batch, sequence: int) -> bool:
+    """Return whether fractions, which DeepSpeed floors, fit some number of ranks; whole numbers that divide do."""
+    given = [value for value in (keys.total, *keys.pinned) if isinstance(value, (int, float))]
+    if sequence == 1 and all(value == int(value) for value in given):
+        return True
+    exact = Fraction(given[0]) / Fraction(math.prod(keys.pinned))
+    tried = (Fraction(ranks, part) for ranks in range(1, _TRIED + 1) for part in (1, sequence))
+    return any(fits(keys, ranks) for ranks in (exact, *tried))
 
 
 def _never(keys: Batch) -> str:
@@ -121,12 +142,14 @@ def _not_here(keys: Batch, ranks: Fraction) -> str:
     return f"{_shown(keys.total)} cannot be divided by {parts}, and DeepSpeed does not round"
 
 
-def _fixes(context: Context, keys: Batch, unit: Fraction) -> list[Fix | None]:
+def _fixes(context: Context, keys: Batch, unit: Fraction, ranks: Fraction | None) -> list[Fix | None]:
     if len(keys.pinned) == 2 and context.has(MICRO) and context.has(STEPS):
         return [context.remove(TOTAL, f"Remove `{TOTAL}`, which follows from the other two", safe=False)]
     if not isinstance(keys.total, (int, float)) or unit.denominator != 1:
         return []
     near = max(1, round(Fraction(keys.total) / unit)) * int(unit)
+    if ranks is not None and not fits(replace(keys, total=near), ranks):
+        return []  # DeepSpeed's floor divisions do not come out for a fraction of a micro-batch
     return [context.replace(TOTAL, near, f"Replace it by {near}", safe=False)]
 
 

@@ -40,7 +40,6 @@ from dsmigrate.rules.registry import rule
             fixed='{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto", '
             '"gradient_accumulation_steps": "auto"}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # "auto" is filled before DeepSpeed sees it
         ),
         Example('{"train_batch_size": 4}\n'),
         Example('{"train_micro_batch_size_per_gpu": 1}\n'),

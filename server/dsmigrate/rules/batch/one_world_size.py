@@ -32,7 +32,6 @@ from dsmigrate.rules.registry import rule
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}\n',
             facts=Facts(world_size=4),
-            accepted=None,  # takes four processes
         ),
         Example('{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}\n'),
     ),

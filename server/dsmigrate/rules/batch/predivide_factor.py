@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.rules.batch._shared import scatters, sums
+from dsmigrate.rules.batch._shared import predivides, scatters
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -45,9 +45,9 @@ _FACTOR = "gradient_predivide_factor"
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a factor of 0 that is used, and for the one that ZeRO 3 loses."""
     factor = context.number(_FACTOR)
-    if factor is None or not context.has(_FACTOR) or sums(context) or context.is_on("prescale_gradients") is not False:
+    if factor is None or not context.has(_FACTOR) or not predivides(context):
         return
-    plain = context.stage == 0 or (context.stage in {1, 2} and scatters(context) is False)
+    plain = context.stage in {0, 1} or (context.stage == 2 and scatters(context) is False)
     fixes = [context.remove(_FACTOR, f"Remove `{_FACTOR}`", safe=False)]
     if factor == 0 and plain:
         yield context.finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree
+from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, divides, is_one_rank
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -17,7 +17,8 @@ from dsmigrate.rules.registry import rule
     why="The world size of the batch equation is the number of ranks divided by `sequence_parallel_size`, as a "
     "float and unchecked: 0 is a `ZeroDivisionError`, a negative number makes the batch negative, 3 on 8 ranks "
     "gives a world size of 2.667 and a fractional batch. With `data_parallel_size` beside it `initialize` builds a "
-    "device mesh, and the product has to be the number of ranks.",
+    "device mesh, and the product has to be the number of ranks. Before 0.19.3 an error in the division was swallowed, "
+    "and DeepSpeed counted one rank; before 0.17.0 only the mesh was made.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/config.py:DeepSpeedConfig", "deepspeed/__init__.py:initialize"),
@@ -36,12 +37,24 @@ from dsmigrate.rules.registry import rule
         Example(
             '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": «2», "data_parallel_size": 2}\n',
             facts=Facts(world_size=8),
-            accepted=False,
+            accepted=None,  # takes eight processes
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 2, "data_parallel_size": 4}\n',
             facts=Facts(world_size=8),
             accepted=None,  # takes eight processes
+        ),
+        Example(
+            '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": «0»}\n',
+            fixed='{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1}\n',
+            version="0.18.9",
+            accepted=None,  # the judge is the newest release
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 3}\n',
+            facts=Facts(world_size=8),
+            version="0.16.9",
+            accepted=None,  # the same
         ),
         Example('{"train_micro_batch_size_per_gpu": 1, "sequence_parallel_size": 2}\n'),
     ),
@@ -49,10 +62,14 @@ from dsmigrate.rules.registry import rule
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for a size below 1, one that does not divide the ranks, or a mesh of another size."""
     value, ranks = context.value(SEQUENCE), context.facts.world_size
-    if isinstance(value, (int, float)) and value <= 0:
+    if divides(context) and isinstance(value, (int, float)) and value <= 0:
+        one = is_one_rank(context)
         yield context.finding(
             SEQUENCE,
-            f"{value} ranks cannot share a sequence: DeepSpeed divides the number of ranks by it and fails",
+            f"{value} ranks cannot share a sequence: DeepSpeed "
+            + ("counts one rank instead" if one else "divides the number of ranks by it and fails"),
+            severity=Severity.WARNING if one else None,
+            effect=Effect.MISREAD if one else None,
             fixes=[context.remove(SEQUENCE, f"Remove `{SEQUENCE}`", safe=False)],
         )
     size, data = degree(context, SEQUENCE), degree(context, DATA)
@@ -64,7 +81,7 @@ def check(context: Context) -> Iterator[Finding]:
             f"{size} × `{DATA}` {data} is {size * data}, but there are {ranks} ranks: the device mesh cannot be built",
             related=[(DATA, f"{DATA} is {data}")],
         )
-    elif data is None and ranks % size:
+    elif data is None and ranks % size and divides(context):
         yield context.finding(
             SEQUENCE,
             f"{size} does not divide {ranks} ranks: DeepSpeed counts with a world size of {ranks / size:.4g}",

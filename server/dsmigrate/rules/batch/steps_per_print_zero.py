@@ -32,9 +32,8 @@ _KEY = "steps_per_print"
         Example('{"train_batch_size": 1, "steps_per_print": 10}\n'),
         Example('{"train_batch_size": 1, "steps_per_print": null}\n'),
         Example(
-            '{"train_batch_size": 1, "steps_per_print": 0}\n',
-            consumer=Consumer.ACCELERATE,
-            accepted=None,  # Accelerate overwrites the key
+            '{"train_batch_size": 1, "zero_optimization": {}, "steps_per_print": 0}\n',
+            consumer=Consumer.ACCELERATE,  # which overwrites the key
         ),
     ),
 )

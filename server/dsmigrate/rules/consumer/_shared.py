@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from dsmigrate.document import Object, Path, Scalar
-from dsmigrate.knowledge import AutoEffect, Consumer, Key, Status
+from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Status
 from dsmigrate.rules.context import UNKNOWN, Context, Entry
+from dsmigrate.rules.optimizer import _shared as optimizer
+from dsmigrate.rules.scheduler import _shared as scheduler
 
 AUTO = "auto"
 SWITCHES = ("stage", "enabled", "device")
@@ -21,7 +23,10 @@ def autos(context: Context) -> Iterator[Entry]:
 
 
 def auto_paths(context: Context) -> Iterator[Path]:
-    """Yield the path of every "auto" below objects alone, under unknown keys too: all that Accelerate walks over."""
+    """Yield the path of every "auto" that Accelerate finds: below objects alone, under unknown keys too.
+
+    It spells a path with dots and takes it apart again, and so finds nothing under a name that holds one.
+    """
     if context.root is not None:
         yield from _auto_paths(context.root, ())
 
@@ -52,14 +57,39 @@ def is_effective(context: Context, key: Key, path: Path) -> bool | None:
     """Return whether the key at a path does anything; None when that depends on what is not known."""
     if key.dead:
         return False
+    always = _holds(context, key.effective_when, path)
+    one_of = [_holds(context, conditions, path) for conditions in key.effective_when_any] or [True]
+    if always is False or not any(met is not False for met in one_of):
+        return False
+    return True if always and True in one_of else None
+
+
+def _holds(context: Context, conditions: Mapping[str, Sequence[object]], path: Path) -> bool | None:
+    """Return whether all conditions of a key at a path hold; without values, its path must be there."""
     met: bool | None = True
-    for condition, wanted in key.effective_when.items():
-        value = context.value(_own(condition, path))
+    for condition, wanted in conditions.items():
+        own = _own(condition, path)
+        value = context.value(own)
         if value is UNKNOWN:
             met = None
-        elif value not in wanted:
+        elif value not in wanted if wanted else context.raw(own) is MISSING:
             return False
     return met
+
+
+def parameter_fails(context: Context, entry: Entry) -> bool | None:
+    """Return whether "auto" stops the optimizer or the schedule whose parameter it is; None for what it does not take."""
+    if entry.path[0] == "optimizer":
+        built = optimizer.optimizer(context)
+        parameter = None if built is None else built.parameters.get(entry.name)
+        if built is None or parameter is None or optimizer.refusal(context, built, parameter, AUTO) is not None:
+            return None
+        return optimizer.fails_on_text(context, built, parameter, AUTO)
+    built = scheduler.schedule(context)
+    parameter = None if built is None else built.parameters.get(entry.name)
+    if built is None or parameter is None:
+        return None
+    return bool(scheduler.fails_on_text(context, built, parameter, AUTO))
 
 
 def _own(condition: str, path: Path) -> str:
@@ -69,11 +99,17 @@ def _own(condition: str, path: Path) -> str:
 
 
 def _auto_paths(section: Object, path: Path) -> Iterator[Path]:
-    for member in section:
-        if member.name is None:
+    waiting = [(iter(section), path)]  # and no recursion: half-typed text may be nested without end
+    while waiting:
+        members, around = waiting[-1]
+        member = next(members, None)
+        if member is None:
+            waiting.pop()
             continue
-        here = (*path, member.name)
+        if member.name is None or "." in member.name:
+            continue
+        here = (*around, member.name)
         if isinstance(member.node, Object):
-            yield from _auto_paths(member.node, here)
+            waiting.append((iter(member.node), here))
         elif isinstance(member.node, Scalar) and member.node.value() == AUTO:
             yield here

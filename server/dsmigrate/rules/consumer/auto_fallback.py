@@ -53,7 +53,7 @@ from dsmigrate.rules.registry import rule
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each "auto" whose value is the fallback."""
     for entry in autos(context):
-        auto = entry.key.auto(context.consumer) if entry.key is not None else None
+        auto = context.known.auto(entry.path, context.consumer)
         if auto is None or auto.fallback is None or entry.key is None:
             continue
         is_path = entry.name == "nvme_path"

@@ -20,8 +20,9 @@ _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consu
     summary='A value "auto" that the consumer does not fill, and for which Accelerate raises a ValueError.',
     why="`Accelerator.prepare` walks over every key of the config, at any depth and also under names that DeepSpeed "
     'does not know, and raises "`x.y` not found in kwargs. Please specify `x.y` without `auto`" for each '
-    '`"auto"` that it has no value for; only lists are left alone. The Transformers Trainer fills some keys '
-    'more, then calls the same code: in 5.23.0 an `"auto"` that is left does not reach DeepSpeed any more.',
+    '`"auto"` that it has no value for; only lists are left alone, and names with a dot. The Transformers Trainer '
+    'fills some keys more, then calls the same code: in 5.23.0 an `"auto"` that is left does not reach DeepSpeed any '
+    "more. Neither of them knows a second spelling of a key, such as `prefetch_bucket_size`, and `bfloat16` is one.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=(
@@ -63,6 +64,39 @@ _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consu
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "prefetch_bucket_size": «"auto"»}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 3}}',
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            """{
+  "train_batch_size": 8,
+  "zero_optimization": {"stage": 2},
+  "optimizer": {"type": "AdamW", "params": {"lr": 0.001}},
+  "zero_allow_untested_optimizer": «"auto"»
+}
+""",
+            fixed="""{
+  "train_batch_size": 8,
+  "zero_optimization": {"stage": 2},
+  "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}
+}
+""",
+            consumer=Consumer.ACCELERATE,
+        ),
+        Example(
+            """{
+  "train_batch_size": 8,
+  "zero_optimization": {"stage": 2},
+  "zero_allow_untested_optimizer": "auto",
+  "steps_per_print": "auto",
+  "my.own": "auto"
+}
+""",
+            consumer=Consumer.ACCELERATE,
+            accepted=False,
+        ),
+        Example(
             """{
   "train_batch_size": "auto",
   "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
@@ -71,7 +105,6 @@ _OTHER = {Consumer.TRANSFORMERS: Consumer.ACCELERATE, Consumer.ACCELERATE: Consu
 }
 """,
             consumer=Consumer.TRANSFORMERS,
-            accepted=False,
         ),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": "auto"}}'),
     ),
@@ -80,13 +113,14 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each "auto" below objects that the consumer has no value for."""
     for path in auto_paths(context):
         auto = context.known.auto(path, context.consumer)
-        if (auto is not None and auto.effect is AutoEffect.FILLED) or is_gone(context, path):
+        filled = auto is not None and auto.effect is AutoEffect.FILLED and not context.has(auto.unless)
+        if filled or is_gone(context, path):
             continue
         key = context.known.key(path)
         yield context.finding(
             path,
-            f'{_name(context.consumer)} does not fill "auto" at {shown(path)}, and Accelerate then stops with a '
-            f"ValueError{_instead(context, path, key)}",
+            f'{_name(context.consumer)} does not fill "auto" at {shown(path)}, and Accelerate then stops with an '
+            f"error{_instead(context, path, key)}",
             fixes=[_fix(context, path, key)],
         )
 

@@ -6,14 +6,10 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer
 from dsmigrate.knowledge.wording import json_text
-from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section
+from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section, parameter_fails
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
-
-_NUMBERS = {"integer", "number", "array"}
-_READ_WHEN_ON = "data_efficiency.data_sampling.dynamic_batching.max_tokens"
-"""The one key that is converted while the config is read, but only if its feature is on."""
 
 
 @rule(
@@ -48,7 +44,12 @@ _READ_WHEN_ON = "data_efficiency.data_sampling.dynamic_batching.max_tokens"
             fixed='{"train_batch_size": 8, "flops_profiler": {"enabled": true, "module_depth": -1}}',
         ),
         Example('{"train_batch_size": 8, "flops_profiler": {"module_depth": "auto"}}'),
-        Example('{"train_micro_batch_size_per_gpu": "auto"}', consumer=Consumer.TRANSFORMERS, accepted=False),
+        Example(
+            '{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"buffer_dtype": «"auto"»}}',
+            accepted=False,
+        ),
+        Example('{"train_batch_size": 8, "data_types": {"buffer_dtype": "auto"}}'),
+        Example('{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {}}', consumer=Consumer.TRANSFORMERS),
         Example('{"train_batch_size": 8, "pipeline": {"stages": "auto"}}'),
     ),
 )
@@ -70,18 +71,13 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _effect(context: Context, entry: Entry) -> Effect | None:
-    if entry.key is None:
-        # A parameter of an optimizer or scheduler: a text where a number belongs.
-        parameter = entry.parameter
-        return Effect.CRASH if parameter is not None and _NUMBERS & set(parameter.type) else None
-    if is_section(context, entry.key):
+    if entry.is_parameter:
+        return Effect.CRASH if parameter_fails(context, entry) else None
+    if entry.key is None or is_section(context, entry.key):
         return None  # no object at all: told as a wrong type
     effect = entry.key.auto(Consumer.DEEPSPEED).effect
-    if effect is AutoEffect.CONFIG_ERROR and entry.is_parameter:
-        return Effect.CRASH
     if effect is AutoEffect.CONFIG_ERROR:
-        is_read = entry.key.path != _READ_WHEN_ON or is_effective(context, entry.key, entry.path)
-        return Effect.REJECTED if is_read else None
+        return Effect.REJECTED if context.holds(entry.key.rejects_when) else None
     if effect is AutoEffect.ENGINE_ERROR and is_effective(context, entry.key, entry.path):
         return Effect.CRASH
     return None

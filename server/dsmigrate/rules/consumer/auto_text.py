@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Consumer
-from dsmigrate.rules.consumer._shared import autos, fillers, is_effective
+from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, parameter_fails
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -16,7 +16,8 @@ from dsmigrate.rules.registry import rule
     "auto-stays-text",
     summary='A value "auto" that DeepSpeed itself keeps as a text, which counts as true or means nothing.',
     why='Keys that DeepSpeed reads without a check keep the text `"auto"`. Where a switch is expected it counts as '
-    "true, as any non-empty text does; elsewhere nothing understands it. No program fills these keys in.",
+    "true, as any non-empty text does; elsewhere nothing understands it. No program fills these keys in, but for "
+    "`zero_allow_untested_optimizer`.",
     severity=Severity.WARNING,
     effect=Effect.MISREAD,
     source=("deepspeed/runtime/config_utils.py:get_scalar_param",),
@@ -54,11 +55,10 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _types(context: Context, entry: Entry) -> tuple[str, ...] | None:
     """Return the types the entry means to take, when "auto" stays a text there and is used."""
+    if entry.is_parameter:
+        return entry.parameter.type if entry.parameter and parameter_fails(context, entry) is False else None
     key = entry.key
     if key is not None:
         stays = key.auto(Consumer.DEEPSPEED).effect is AutoEffect.TEXT and not key.is_section
         return key.type if stays and is_effective(context, key, entry.path) is not False else None
-    parameter = entry.parameter
-    if parameter is None or {"integer", "number", "array"} & set(parameter.type):
-        return None
-    return parameter.type
+    return None

@@ -43,7 +43,6 @@ from dsmigrate.rules.registry import rule
 }
 """,
             consumer=Consumer.TRANSFORMERS,
-            accepted=False,
         ),
         Example(
             """{
@@ -53,7 +52,6 @@ from dsmigrate.rules.registry import rule
 }
 """,
             consumer=Consumer.TRANSFORMERS,
-            accepted=False,
         ),
         Example(
             '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',

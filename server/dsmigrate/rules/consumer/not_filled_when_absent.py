@@ -37,13 +37,11 @@ _CLIPPING = {
             '«{»"train_batch_size": "auto", "zero_optimization": {"stage": 2}}',
             fixed='{"train_batch_size": "auto", "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"}',
             consumer=Consumer.TRANSFORMERS,
-            accepted=False,
         ),
         Example(
             '«{»"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"}',
             consumer=Consumer.ACCELERATE,
-            accepted=False,
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "gradient_clipping": 0.0}',

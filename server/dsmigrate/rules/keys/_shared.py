@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dsmigrate.document import Path
-from dsmigrate.knowledge import Consumer, Key, Status
+from dsmigrate.document import Path, Scalar
+from dsmigrate.knowledge import Consumer, Key, Knowledge, Status
 from dsmigrate.knowledge.near import nearest, slips
 from dsmigrate.rules.context import TYPED, Context, Entry
 from dsmigrate.rules.types._shared import is_shadowed, kinds_of
@@ -71,8 +72,12 @@ def section_of(context: Context, path: Path) -> str:
     return context.known.canonical(around) if around else ""
 
 
-def unknown(context: Context) -> Iterator[tuple[Entry, str]]:
-    """Yield the members that no release knows, each with its section; parameters and free names are none."""
+def unknown(context: Context) -> Sequence[tuple[Entry, str]]:
+    """Return the members that no release knows, each with its section; parameters and free names are none."""
+    return context.once(unknown, lambda: tuple(_unknown(context)))
+
+
+def _unknown(context: Context) -> Iterator[tuple[Entry, str]]:
     for entry in context.entries:
         around = entry.path[:-1]
         if entry.key is not None or entry.is_parameter or context.known.takes_any_name(around):
@@ -103,6 +108,10 @@ def refuses(context: Context, section: str, entry: Entry | None = None) -> bool:
 
 def guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
     """Return what a wrong key may mean, best first."""
+    return context.once((guesses, entry.path, entry.member.start), lambda: _guesses(context, entry, section))
+
+
+def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
     name = entry.name
     inside = _spellings(context, section)
     slips = [Guess(Slip.SPELLING, inside[near], _folded(near) == _folded(name)) for near in nearest(name, inside)]
@@ -152,8 +161,7 @@ def _rank(context: Context, entry: Entry, section: str, key: Key) -> tuple[bool,
 
 
 def _may_be_section(entry: Entry) -> bool:
-    value = None if entry.node is None else entry.node.value()
-    return value is None or value == "auto" or isinstance(value, dict | list)
+    return not isinstance(entry.node, Scalar) or entry.node.value() in (None, "auto")
 
 
 def _is_near(context: Context, section: str, keys: list[Key]) -> bool:
@@ -169,14 +177,21 @@ def _far(context: Context, entry: Entry, section: str) -> list[Guess]:
     if len(entry.name) < _FAR:
         return []
     names: dict[str, str] = {}
-    for path in sorted(context.known.every_path(), key=lambda path: (path.count("."), path)):
-        key = context.known.key(path)
-        if key is not None and key.is_section and not _may_be_section(entry):
-            continue
-        if key is not None and key.status in HERE and "*" not in path and "[]" not in path and key.parent != section:
-            names.setdefault(key.name, path)
-    close = [name for name in nearest(entry.name, names) if abs(len(name) - len(entry.name)) <= 2]
-    return [Guess(Slip.BOTH, names[name], exact=False) for name in close[:1] if _slips(entry.name, name) <= 2]
+    may_be_section = _may_be_section(entry)
+    for key in _every_key(context.known):
+        fits = may_be_section or not key.is_section
+        if fits and key.parent != section and abs(len(key.name) - len(entry.name)) <= 2:
+            names.setdefault(key.name, key.path)
+    close = nearest(entry.name, names, limit=1)
+    return [Guess(Slip.BOTH, names[name], exact=False) for name in close if _slips(entry.name, name) <= 2]
+
+
+@functools.lru_cache(maxsize=16)
+def _every_key(known: Knowledge) -> tuple[Key, ...]:
+    """Return the keys of a release that have a name of their own, outermost first."""
+    every = sorted(known.every_path(), key=lambda path: (path.count("."), path))
+    keys = (known.key(path) for path in every if "*" not in path and "[]" not in path)
+    return tuple(key for key in keys if key is not None and key.status in HERE)
 
 
 def _slips(left: str, right: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import TYPED, Context, Entry, shown
 from dsmigrate.rules.keys._shared import Guess, Slip, guesses, is_comment, refuses, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -52,6 +53,10 @@ _PRECISIONS = frozenset({"fp16", "bf16"})
         ),
         Example('{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0}}'),
         Example('{"train_batch_size": 8, "data": {"overwrite": true}}'),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "bfloat16": {"enabled": true, "loss_scale": 0}}',
+            consumer=Consumer.TRANSFORMERS,
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:

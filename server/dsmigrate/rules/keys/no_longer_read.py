@@ -46,7 +46,7 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         if is_gone(context, entry.path[:-1]):
             continue
-        refused = refuses(context, section_of(context, entry.path))
+        refused = refuses(context, section_of(context, entry.path), entry)
         does = "rejects the config for it" if refused else "does not read it any more"
         since = f"since {key.until} " if key.until else ""
         instead = f"; write {' or '.join(map(shown, key.successors))}" if key.successors else ""

@@ -26,7 +26,6 @@ from dsmigrate.rules.registry import rule
     ),
     since="0.19.7",
     keys=("amp", "compression_training", "elasticity", "zero_optimization.mics_shard_size"),
-    pains=(37,),
     examples=(
         Example(
             """{

@@ -48,7 +48,7 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         if is_gone(context, entry.path[:-1]):
             continue
-        refused = refuses(context, section_of(context, entry.path))
+        refused = refuses(context, section_of(context, entry.path), entry)
         does = "rejects the config for it" if refused else "ignores it"
         yield context.finding(
             entry,

@@ -51,8 +51,10 @@ def check(context: Context) -> Iterator[Finding]:
     groups: dict[tuple[Path, str], list[Entry]] = {}
     for entry in context.entries:
         if entry.key is not None and entry.key.status in HERE and entry.node is not None:
-            groups.setdefault((entry.path[:-1], context.known.canonical(entry.path)), []).append(entry)
+            groups.setdefault((entry.path[:-1], entry.key.alias_of or entry.key.path), []).append(entry)
     for (_, name), group in groups.items():
+        if len(group) == 1:
+            continue
         first = next((entry for entry in group if entry.name == name.rpartition(".")[2]), group[0])
         for entry in group:
             if entry.name != first.name and not _absent(context, first) and not _absent(context, entry):

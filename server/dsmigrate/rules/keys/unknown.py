@@ -32,8 +32,8 @@ from dsmigrate.rules.registry import rule
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 0}}',
         ),
         Example(
-            '{"train_batch_size": 8, «"bp16"»: {"enabled": true}}',
-            fixed='{"train_batch_size": 8, "bf16": {"enabled": true}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, «"bp16"»: {"enabled": true}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, «"comm_overlap"»: true}}',

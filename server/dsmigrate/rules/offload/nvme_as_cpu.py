@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, STAGE
+from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, STAGE, ZERO
 
+_PATH = f"{ZERO}.offload_optimizer.nvme_path"
 _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
 
 
@@ -35,6 +36,14 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
         Example(
             '{"train_batch_size": 1, '
             + _ADAM
+            + '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": «"nvme"», "nvme_path": "/local"}}}\n',
+            fixed='{"train_batch_size": 1, '
+            + _ADAM
+            + '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "nvme_path": "/local"}}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, '
+            + _ADAM
             + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/local"}}}\n',
             accepted=None,  # asynchronous I/O needs libaio
         ),
@@ -49,6 +58,6 @@ def check(context: Context) -> Iterator[Finding]:
         f"stage {context.stage} offloads to host memory, not to NVMe: nvme acts as cpu",
         fixes=[
             context.replace(OPTIMIZER_DEVICE, "cpu", "Write cpu", safe=True),
-            context.replace(STAGE, 3, "Use stage 3", safe=False) if context.has(STAGE) else None,
+            context.replace(STAGE, 3, "Use stage 3", safe=False) if context.has(STAGE) and context.has(_PATH) else None,
         ],
     )

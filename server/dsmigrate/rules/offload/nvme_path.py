@@ -31,12 +31,14 @@ _ADAM = '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, '
         Example(
             '{"train_batch_size": 1, '
             + _ADAM
-            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": «"nvme"»}}}\n'
+            + '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": «"nvme"»}}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, '
             + _ADAM
-            + '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": «null»}}}\n'
+            + '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": «null»}}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, '

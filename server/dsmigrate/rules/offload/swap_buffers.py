@@ -26,7 +26,7 @@ _NVME = '{"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/l",
     "`pipeline_write` "
     "keep one more sub-group each in buffers. When they run out, the step stops with an AssertionError; a rank "
     "whose shard is a "
-    "single sub-group never needs the second set.",
+    "single sub-group never needs the second set. Without any buffer the engine stops with an `IndexError`.",
     severity=Severity.WARNING,
     effect=Effect.CRASH,
     source=(
@@ -46,6 +46,11 @@ _NVME = '{"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/l",
             fixed=_HEAD + _NVME + '"buffer_count": 4}}}\n',
             accepted=None,  # asynchronous I/O needs libaio
         ),
+        Example(
+            _HEAD + _NVME + '"buffer_count": «0»}}}\n',
+            fixed=_HEAD + _NVME.rstrip(", ") + "}}}\n",
+            accepted=None,  # asynchronous I/O needs libaio
+        ),
         Example(_HEAD + _NVME + '"pipeline_read": true, "buffer_count": 8}}}\n', accepted=None),  # libaio, too
         Example(_HEAD + _NVME + '"buffer_count": 4}}}\n', accepted=None),  # libaio, too
     ),
@@ -54,6 +59,15 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at the number of buffers, or at the switch that needs more of them."""
     count, kind = context.number(_KEY), context.type_of("optimizer")
     if context.stage != 3 or context.device("offload_optimizer") != "nvme" or count is None:
+        return
+    if count == 0 and context.has(_KEY):
+        yield context.finding(
+            _KEY,
+            "without buffers the swapper has nothing to align: the engine stops with an `IndexError`",
+            severity=Severity.ERROR,
+            effect=Effect.REJECTED,
+            fixes=[context.remove(_KEY, f"Remove `{_KEY}` and take its default", safe=False)],
+        )
         return
     if kind is None or kind.name.lower() not in {"adam", "adamw"}:
         return

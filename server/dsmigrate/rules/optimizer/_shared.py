@@ -7,7 +7,7 @@ import re
 
 from dsmigrate.knowledge import Parameter, TypeFacts
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.typed import built_type, given
+from dsmigrate.rules.typed import built_type, given, written_type
 
 
 class Build(enum.Enum):
@@ -90,3 +90,51 @@ def _met(context: Context, facts: TypeFacts, needs: str) -> bool | None:
 def optimizer(context: Context) -> TypeFacts | None:
     """Return the optimizer type that the release builds for the file."""
     return built_type(context, "optimizer")
+
+
+_UNTIL_THE_SCHEDULE = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest", "WarmupLR"})
+
+
+def is_read(context: Context, facts: TypeFacts, name: str) -> bool:
+    """Return whether the optimizer looks at a number at all, before a schedule puts another in its place."""
+    if name == "dampening" and "momentum" in facts.parameters:
+        return bool(given(context, "optimizer").get("momentum"))
+    return not (name == "lr" and build_of(context, facts) is Build.FUSED and _is_replaced(context))
+
+
+def _is_replaced(context: Context) -> bool:
+    """Return whether a schedule has a rate of its own for the first step."""
+    schedule = written_type(context, "scheduler")
+    own = schedule != "WarmupLR" or given(context, "scheduler").get("warmup_max_lr") is not None
+    return schedule in _UNTIL_THE_SCHEDULE and own
+
+
+def switch_stops(context: Context, facts: TypeFacts, name: str) -> bool:
+    """Return whether a text at a switch ends in a `TypeError`; elsewhere it counts as true."""
+    if name in {"differentiable", "bias_correction"}:
+        return name == "differentiable" or build_of(context, facts) is Build.CPU
+    on_cpu = context.device("offload_optimizer") in {"cpu", "nvme"} and not given(context, "optimizer").get(
+        "torch_adam"
+    )
+    return name == "adam_w_mode" and on_cpu and facts.name != "AdamW"
+
+
+_OWN_DECAY = frozenset({"Adafactor", "SparseAdam", "Rprop", "LBFGS"})
+"""Classes of torch that do not add their decay to the gradient, or have none."""
+
+
+def adds_decay(context: Context, facts: TypeFacts, name: str) -> bool:
+    """Return whether a decay is added to the gradient by torch, on the CPU for certain."""
+    coupled = (facts.torch and facts.name not in _OWN_DECAY) or decays_like_l2(context, facts)
+    apart = given(context, "optimizer").get("decoupled_weight_decay")
+    on_cpu = context.stage != 0 and context.device("offload_optimizer") in {"cpu", "nvme"}
+    return name == "weight_decay" and build_of(context, facts) is Build.TORCH and coupled and on_cpu and not apart
+
+
+def fails_on_text(context: Context, facts: TypeFacts, parameter: Parameter, text: str) -> bool:
+    """Return whether a text at a parameter that the class takes stops it, when it is built or in its first step."""
+    if "boolean" in parameter.type:
+        return switch_stops(context, facts, parameter.name)
+    if "string" in parameter.type:
+        return bool(parameter.enum) and text not in parameter.enum
+    return is_read(context, facts, parameter.name)

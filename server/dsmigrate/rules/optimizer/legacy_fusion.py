@@ -30,7 +30,6 @@ from dsmigrate.rules.registry import rule
             '"optimizer": {"type": "Adam", «"legacy_fusion": true», "params": {"lr": 1e-4}}}',
             fixed='{"train_batch_size": 8, "bf16": {"enabled": true}, '
             '"optimizer": {"type": "Adam", "params": {"lr": 1e-4}}}',
-            accepted=None,  # bf16 at stage 0 depends on the type of gradient accumulation
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "legacy_fusion": true, "params": {"lr": 1e-4}}}'

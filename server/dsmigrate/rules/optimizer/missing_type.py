@@ -26,10 +26,9 @@ from dsmigrate.rules.typed import section
     ),
     keys=("optimizer", "optimizer.type"),
     examples=(
-        Example('{"train_batch_size": 8, «"optimizer"»: {"params": {"lr": 1e-4}}}', accepted=None),  # the same
+        Example('{"train_batch_size": 8, «"optimizer"»: {"params": {"lr": 1e-4}}}'),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, «"optimizer"»: {"type": null, "params": {}}}',
-            accepted=None,  # refused, unless the script brings an optimizer
         ),
         Example('{"train_batch_size": 8, "optimizer": {"typ": "AdamW", "params": {}}}'),  # an unknown key
         Example('{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {}}}'),

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.knowledge import Parameter, TypeFacts
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
-from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer, refusal
+from dsmigrate.rules.optimizer._shared import (
+    Build,
+    adds_decay,
+    build_of,
+    is_read,
+    optimizer,
+    refusal,
+    switch_stops,
+)
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.typed import as_number, as_switch, given, misfit, parameters, written_type
+from dsmigrate.rules.typed import as_number, as_switch, misfit, outside, parameters
 
 _COMPARED = frozenset({"lr", "betas", "eps", "weight_decay"})
 """What the constructors of torch and of the classes for the CPU look at; the rest fails in a step."""
-_UNTIL_THE_SCHEDULE = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest", "WarmupLR"})
 
 
 @rule(
@@ -24,7 +30,7 @@ _UNTIL_THE_SCHEDULE = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest", "Wa
     why="DeepSpeed does not look at the values: the class does. torch's classes and those for the CPU fail when the "
     'engine is built, FusedAdam and FusedLion take a text such as `"1e-4"` and fail with a `TypeError` in the first '
     'step, after the model has been loaded. Switches are not checked at all: every text that is not empty, `"false"` '
-    "too, counts as true.",
+    "too, counts as true. True where a number belongs counts as 1, but on the CPU torch refuses to add a decay of true.",
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=(
@@ -49,6 +55,18 @@ _UNTIL_THE_SCHEDULE = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest", "Wa
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"adam_w_mode": «"false"»}}}',
             fixed='{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"adam_w_mode": false}}}',
         ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": «true»}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 1}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"zero_allow_untested_optimizer": true, '
+            '"optimizer": {"type": "SGD", "params": {"lr": 0.1, "weight_decay": «true»}}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
+            '"zero_allow_untested_optimizer": true, '
+            '"optimizer": {"type": "SGD", "params": {"lr": 0.1, "weight_decay": 1}}}',
+        ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"lr": 1, "nesterov": 0}}}'),
     ),
 )
@@ -64,14 +82,18 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         value = entry.node.value()
         wanted = misfit(parameter, value)
-        if wanted is None or refusal(context, facts, parameter, value) is not None:
+        if refusal(context, facts, parameter, value) is not None:
+            continue
+        if wanted is None:
+            if isinstance(value, bool) and "boolean" not in parameter.type and not outside(parameter, value):
+                yield _counted(context, entry, stops=value and adds_decay(context, facts, entry.name))
             continue
         if "boolean" in parameter.type:
-            yield _switch(context, entry, parameter, build)
-        elif not _is_replaced(context, entry.name, build):
+            yield _switch(context, entry, stops=switch_stops(context, facts, entry.name))
+        else:
             early = build in {Build.TORCH, Build.CPU} and entry.name in _COMPARED and not facts.takes_anything
             number = as_number(value)
-            harmless = _is_never_read(context, facts, entry.name)
+            harmless = not is_read(context, facts, entry.name)
             yield context.finding(
                 entry,
                 f"{shown(entry.name)} of `{facts.name}` is {wanted}, not {json_text(value)}: "
@@ -82,6 +104,19 @@ def check(context: Context) -> Iterator[Finding]:
             )
 
 
+def _counted(context: Context, entry: Entry, *, stops: bool) -> Finding:
+    """Return the finding for true or false where a number belongs."""
+    value = entry.node is not None and bool(entry.node.value())
+    return context.finding(
+        entry,
+        f"{shown(entry.name)} is a number, not {json_text(value)}: "
+        + ("torch cannot add with it on the CPU, where the optimizer is" if stops else f"it counts as {int(value)}"),
+        severity=None if stops else Severity.WARNING,
+        effect=None if stops else Effect.MISREAD,
+        fixes=[context.replace(entry, int(value), f"Write {int(value)}", safe=True)],
+    )
+
+
 def _when(*, early: bool) -> str:
     return "the engine cannot build the optimizer" if early else "the optimizer fails at its first steps"
 
@@ -90,34 +125,19 @@ def _number(context: Context, entry: Entry, number: float) -> Fix | None:
     return context.replace(entry, number, f"Write the number {json_text(number)}", safe=True)
 
 
-def _switch(context: Context, entry: Entry, parameter: Parameter, build: Build | None) -> Finding:
+def _switch(context: Context, entry: Entry, *, stops: bool) -> Finding:
     assert entry.node is not None  # noqa: S101 - looked at before
     value = entry.node.value()
     meant = as_switch(value)
-    crashes = parameter.name == "differentiable" or (build is Build.CPU and parameter.name == "bias_correction")
-    does = "the first step stops with a `TypeError`" if crashes else f"it counts as {json_text(bool(value))}"
+    does = "the first step stops with a `TypeError`" if stops else f"it counts as {json_text(bool(value))}"
     fix = None
     if meant is not None:
         title = f"Write {json_text(meant)} without quotes"
-        fix = context.replace(entry, meant, title, safe=crashes or meant is bool(value))
+        fix = context.replace(entry, meant, title, safe=stops or meant is bool(value))
     return context.finding(
         entry,
         f"{shown(entry.name)} is true or false, not {json_text(value)}: {does}",
-        severity=Severity.ERROR if crashes else Severity.WARNING,
-        effect=Effect.CRASH if crashes else Effect.MISREAD,
+        severity=Severity.ERROR if stops else Severity.WARNING,
+        effect=Effect.CRASH if stops else Effect.MISREAD,
         fixes=[fix],
     )
-
-
-def _is_replaced(context: Context, name: str, build: Build | None) -> bool:
-    """Return whether a schedule puts a rate of its own in place of ``lr`` before a step sees it."""
-    if name != "lr" or build is not Build.FUSED:
-        return False
-    schedule = written_type(context, "scheduler")
-    return schedule in _UNTIL_THE_SCHEDULE and not (
-        schedule == "WarmupLR" and given(context, "scheduler").get("warmup_max_lr") is None
-    )
-
-
-def _is_never_read(context: Context, facts: TypeFacts, name: str) -> bool:
-    return name == "dampening" and "momentum" in facts.parameters and not given(context, "optimizer").get("momentum")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer
@@ -47,6 +48,10 @@ from dsmigrate.rules.typed import given, params_path
             fixed='{"train_batch_size": 8, "optimizer": {"type": "Lamb", "params": {}}}',
             accepted=None,  # the kernel needs a GPU
         ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {«"differentiable": 0»}}}',
+            fixed='{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {}}}',
+        ),
         Example('{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}}'),
         Example('{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"fused": true, "foreach": false}}}'),
     ),
@@ -82,7 +87,14 @@ def _clashes(context: Context, values: dict[str, object]) -> Iterator[tuple[str,
         )
     if values.get("fused") and values.get("foreach"):
         yield "foreach", "`foreach` excludes `fused`: the engine cannot build the optimizer", Effect.REJECTED
-    if values.get("differentiable") is True:
+    differentiable = values.get("differentiable", False)
+    if not isinstance(differentiable, (bool, str, list, dict)):
+        yield (
+            "differentiable",
+            f"`differentiable` is true or false, not {json_text(differentiable)}: the first step stops with a `TypeError`",
+            Effect.CRASH,
+        )
+    elif differentiable is True:
         if values.get("fused"):
             yield (
                 "differentiable",

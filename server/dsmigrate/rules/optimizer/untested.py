@@ -28,6 +28,7 @@ _PER_TENSOR = frozenset({"Lamb", "Adafactor"})
         "deepspeed/runtime/zero/utils.py:is_zero_supported_optimizer",
     ),
     keys=("optimizer.type", "zero_allow_untested_optimizer", "zero_optimization.stage"),
+    pains=(9,),
     examples=(
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.document import Path
-from dsmigrate.knowledge import Status
+from dsmigrate.knowledge import Consumer, Status
 from dsmigrate.rules.context import Context, Entry
 
 FP16 = "fp16.enabled"
@@ -17,7 +17,16 @@ _YES = frozenset({"true", "1", "yes", "on", "y", "t"})
 
 
 def bf16_section(context: Context) -> str:
-    """Return the section that is read: ``bf16``, or ``bfloat16`` where that is absent or null."""
+    """Return the section that is read: ``bf16``, or ``bfloat16`` where that is absent or null.
+
+    Transformers and Accelerate add ``bf16`` where it is absent.
+    """
+    return context.once(bf16_section, lambda: _bf16_section(context))
+
+
+def _bf16_section(context: Context) -> str:
+    if context.consumer is not Consumer.DEEPSPEED:
+        return "bf16"
     new = context.document.node_at(("bf16",))
     missing = new is None or new.value() is None
     return "bfloat16" if missing and context.document.node_at(("bfloat16",)) is not None else "bf16"
@@ -89,7 +98,10 @@ MASTERS = (FP16_MASTERS, BF16_MASTERS, BF16_STATES)
 
 def low_masters(context: Context) -> frozenset[str]:
     """Return which of the switches for low-precision masters and states this release has and the file turns on."""
-    return frozenset(key for key in MASTERS if _is_read(context, key) and _is_switched_on(context, key))
+    return context.once(
+        low_masters,
+        lambda: frozenset(key for key in MASTERS if _is_read(context, key) and _is_switched_on(context, key)),
+    )
 
 
 def master_path(context: Context, key: str) -> Path:
@@ -105,10 +117,20 @@ def _is_read(context: Context, path: str) -> bool:
 
 def _is_switched_on(context: Context, path: str) -> bool:
     section, _, name = path.partition(".")
-    return bool(context.is_on(path) if section == "fp16" else bf16_is_on(context, name))
+    if section != "fp16":
+        return bool(bf16_is_on(context, name))
+    key = context.known.key(path)
+    if key is not None and not key.is_checked and not context.is_on(FP16):
+        return False  # a plain read, made only while fp16 is on
+    return bool(context.is_on(path))
 
 
 CPU_ADAM = "DeepSpeedCPUAdam"
+
+
+def zenflow_is_on(context: Context) -> bool:
+    """Return whether the file has a section for ZenFlow; an empty one switches it on too."""
+    return isinstance(context.raw("zero_optimization.zenflow"), dict)
 
 
 def refused_masters(context: Context) -> str | None:
@@ -123,9 +145,11 @@ def refused_masters(context: Context) -> str | None:
 
 
 def _may_be_cpu_adam(context: Context) -> bool:
-    """Return whether the optimizer may be DeepSpeedCPUAdam; one that the script makes may."""
+    """Return whether the optimizer may be DeepSpeedCPUAdam; one that the script makes may, ZenFlow's own is none."""
     if not context.has("optimizer.type"):
         return True
+    if zenflow_is_on(context):
+        return False
     facts = context.type_of("optimizer")
     return facts is None or (
         any(name.startswith(f"{CPU_ADAM} ") for name in facts.builds) and not context.raw("optimizer.params.torch_adam")

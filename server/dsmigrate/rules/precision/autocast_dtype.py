@@ -20,8 +20,8 @@ _KEY = "torch_autocast.dtype"
     why="Left out, torch decides: fp16 on CUDA, and without the gradient scaler that an explicit fp16 brings. With "
     "fp16 at ZeRO 1 to 3 a step with overflow returns before the scaler is updated, so that the scale never falls "
     "and training can stand still; `gradient_clipping` sees scaled gradients there. fp32 switches nothing to lower "
-    "precision. torch has no int8 autocast, but ZeRO 1 and 2 cut gradients down to int8. bfloat16 works at all "
-    "stages.",
+    "precision. torch has no int8 autocast, but ZeRO 1 and 2 cut gradients down to int8, and ZeRO 3 fails "
+    "on them. bfloat16 works at all stages.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=(
@@ -43,6 +43,12 @@ _KEY = "torch_autocast.dtype"
         Example(
             '{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": «"int8"»}}\n',
             fixed='{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "bfloat16"}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": «"int8"»}, '
+            '"zero_optimization": {"stage": 3}}\n',
+            fixed='{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "bfloat16"}, '
+            '"zero_optimization": {"stage": 3}}\n',
         ),
         Example('{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "fp16"}}\n'),
         Example(
@@ -66,9 +72,14 @@ def check(context: Context) -> Iterator[Finding]:
         )
         return
     said = _said(dtype(raw), context.stage)
+    stops = dtype(raw) == "int8" and context.stage == 3
     if said:
         yield context.finding(
-            _KEY, said, fixes=[context.replace(_KEY, "bfloat16", 'Replace it by "bfloat16"', safe=False)]
+            _KEY,
+            said,
+            severity=Severity.ERROR if stops else None,
+            effect=Effect.CRASH if stops else None,
+            fixes=[context.replace(_KEY, "bfloat16", 'Replace it by "bfloat16"', safe=False)],
         )
 
 
@@ -77,6 +88,8 @@ def _said(name: str | None, stage: int | None) -> str:
         return (
             f"with fp16 at ZeRO {stage} the gradient scale never falls after an overflow, and training can stand still"
         )
+    if name == "int8" and stage == 3:
+        return "torch has no int8 autocast, and ZeRO 3 cannot divide int8 gradients: the first step is a RuntimeError"
     if name == "int8":
         return "torch has no int8 autocast: nothing runs in it, but ZeRO 1 and 2 cut gradients down to int8"
     if name == "fp32":

@@ -36,6 +36,11 @@ _KEY = "torch_autocast.lower_precision_safe_modules"
         ),
         Example(
             '{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "bfloat16", '
+            '"lower_precision_safe_modules": «{"Linear": true}»}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "torch_autocast": {"enabled": true, "dtype": "bfloat16", '
             '"lower_precision_safe_modules": ["torch.nn.Linear"]}}\n'
         ),
         Example(
@@ -55,6 +60,10 @@ def check(context: Context) -> Iterator[Finding]:
             entry,
             "DeepSpeed takes each letter of this string for a module class; it has to be a list of class paths",
             fixes=[context.replace(entry, [value], "Put it into a list", safe=True)],
+        )
+    if isinstance(value, dict) and not all("." in name for name in value):
+        yield context.finding(
+            entry, "DeepSpeed takes each key of this object for a module class; write a list of class paths"
         )
     if isinstance(value, list):
         for index, name in enumerate(value):

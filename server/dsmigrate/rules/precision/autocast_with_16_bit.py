@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
-from dsmigrate.rules.precision._shared import AUTOCAST, bf16_path, given, mode
+from dsmigrate.rules.precision._shared import AUTOCAST, bf16_path, dtype, given, mode
 from dsmigrate.rules.registry import rule
 
 
@@ -17,7 +17,9 @@ from dsmigrate.rules.registry import rule
     summary="`torch_autocast` together with `fp16` or `bf16`: the weights are 16-bit all the same.",
     why="`torch_autocast` is the counterpart of the two modes: weights stay fp32 and torch picks the format of each "
     "operation. With `fp16.enabled` or `bf16.enabled` the engine still converts the weights, so that autocast has "
-    "little left to do and the fp32 weights that it is chosen for are gone.",
+    "little left to do and the fp32 weights that it is chosen for are gone. With `dtype` fp16 at stage 0 the gradient "
+    "scaler that comes along never sees the gradients of the wrapped optimizer: `AssertionError: No inf checks were "
+    "recorded for this optimizer` in the first step.",
     severity=Severity.WARNING,
     effect=Effect.OVERRIDDEN,
     source=("deepspeed/runtime/torch_autocast.py:autocast_if_enabled", "deepspeed/runtime/engine.py:forward"),
@@ -30,15 +32,20 @@ from dsmigrate.rules.registry import rule
             '"torch_autocast": {"enabled": true, "dtype": "bfloat16"}}\n',
         ),
         Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": true}, '
+            '"torch_autocast": {"enabled": «true», "dtype": "fp16"}}\n',
+            fixed='{"train_batch_size": 1, "bf16": {"enabled": false}, '
+            '"torch_autocast": {"enabled": true, "dtype": "fp16"}}\n',
+        ),
+        Example(
             '{"train_batch_size": 1, "bf16": {"enabled": false}, '
             '"torch_autocast": {"enabled": true, "dtype": "bfloat16"}}\n'
         ),
         Example('{"train_batch_size": 1, "bf16": {"enabled": true}, "torch_autocast": {"enabled": false}}\n'),
         Example(
-            '{"train_batch_size": 1, "bf16": {"enabled": "auto"}, '
+            '{"train_batch_size": 1, "zero_optimization": {}, "bf16": {"enabled": "auto"}, '
             '"torch_autocast": {"enabled": true, "dtype": "bf16"}}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills "auto"
         ),
     ),
 )
@@ -48,9 +55,13 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, AUTOCAST) is None or not context.is_on(AUTOCAST) or weights not in {"fp16", "bf16"}:
         return
     switch = bf16_path(context, "enabled") if weights == "bf16" else ("fp16", "enabled")
+    stops = context.stage == 0 and dtype(context.raw("torch_autocast.dtype")) == "fp16"
     yield context.finding(
         AUTOCAST,
-        f"{shown(switch)} makes the weights {weights} all the same; autocast is meant for fp32 weights",
+        f"{shown(switch)} makes the weights {weights} all the same; autocast is meant for fp32 weights"
+        + (", and the gradient scaler of fp16 stops the first step" if stops else ""),
+        severity=Severity.ERROR if stops else None,
+        effect=Effect.CRASH if stops else None,
         fixes=[context.replace(switch, False, f"Switch {weights} off", safe=False)],  # noqa: FBT003 - the value of the key
         related=[(switch, f"{weights} is switched on here")],
     )

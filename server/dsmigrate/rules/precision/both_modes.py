@@ -25,12 +25,16 @@ from dsmigrate.rules.registry import rule
     pains=(32,),
     examples=(
         Example(
-            '{"train_batch_size": 1, "fp16": {"enabled": «true»}, "bf16": {"enabled": true}}\n',
-            fixed='{"train_batch_size": 1, "fp16": {"enabled": false}, "bf16": {"enabled": true}}\n',
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": «true»}, '
+            '"bf16": {"enabled": true}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": false}, '
+            '"bf16": {"enabled": true}}\n',
         ),
         Example(
-            '{"train_batch_size": 1, "fp16": {"enabled": «1»}, "bfloat16": {"enabled": "true"}}\n',
-            fixed='{"train_batch_size": 1, "fp16": {"enabled": false}, "bfloat16": {"enabled": "true"}}\n',
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": «1»}, '
+            '"bfloat16": {"enabled": "true"}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": false}, '
+            '"bfloat16": {"enabled": "true"}}\n',
         ),
         Example('{"train_batch_size": 1, "fp16": {"enabled": true}, "bf16": {"enabled": false}}\n'),
         Example(
@@ -38,9 +42,9 @@ from dsmigrate.rules.registry import rule
             '"bfloat16": {"enabled": true}}\n'
         ),
         Example(
-            '{"train_batch_size": 1, "fp16": {"enabled": "auto"}, "bf16": {"enabled": true}}\n',
+            '{"train_batch_size": 1, "zero_optimization": {}, "fp16": {"enabled": "auto"}, '
+            '"bf16": {"enabled": true}}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills "auto"
         ),
     ),
 )

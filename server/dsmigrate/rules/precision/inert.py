@@ -48,9 +48,8 @@ _TOLD_ELSEWHERE = frozenset({"prescale_gradients", "gradient_predivide_factor", 
         Example('{"train_batch_size": 1, "fp16": {"enabled": false, "loss_scale_window": 500}}\n'),
         Example('{"train_batch_size": 1, "fp16": {"loss_scale_window": 1000}}\n'),
         Example(
-            '{"train_batch_size": 1, "fp16": {"enabled": "auto", "loss_scale_window": 500}}\n',
+            '{"train_batch_size": 1, "zero_optimization": {}, "fp16": {"enabled": "auto", "loss_scale_window": 500}}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills "auto"
         ),
     ),
 )

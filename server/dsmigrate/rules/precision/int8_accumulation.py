@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
-from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given
+from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given, offloads
 from dsmigrate.rules.registry import rule
 
 
@@ -14,9 +14,9 @@ from dsmigrate.rules.registry import rule
     "DS341",
     "int8-accumulation",
     summary='`data_types.grad_accum_dtype` "int8" under ZeRO.',
-    why="The name is accepted, and no gradient survives it: at stage 1 the first step raises `RuntimeError: result "
-    "type Float can't be cast to the desired output type Char`, at stages 2 and 3 every gradient is cut down to a "
-    "whole number between -128 and 127.",
+    why="The name is accepted, and no gradient survives it: at stage 1, unless `reduce_scatter` or `contiguous_gradients` is "
+    "off, the first step raises `RuntimeError: result type Float can't be cast to the desired output type Char`, "
+    "elsewhere every gradient is cut down to a whole number between -128 and 127.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/zero/stage_1_and_2.py:_fill_param_grad_accum_attribute",),
@@ -26,6 +26,12 @@ from dsmigrate.rules.registry import rule
             '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": «"int8"»}, '
             '"zero_optimization": {"stage": 1}}\n',
             fixed='{"train_batch_size": 1, "data_types": {}, "zero_optimization": {"stage": 1}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": «"int8"»}, '
+            '"zero_optimization": {"stage": 1, "reduce_scatter": false}}\n',
+            fixed='{"train_batch_size": 1, "data_types": {}, "zero_optimization": {"stage": 1, "reduce_scatter": '
+            "false}}\n",
         ),
         Example(
             '{"train_batch_size": 1, "data_types": {"grad_accum_dtype": «"torch.int8"»}, '
@@ -41,7 +47,8 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at stages 1 to 3; stage 0 refuses the format as a whole."""
     if given(context, ACCUMULATION) is None or dtype(context.value(ACCUMULATION)) != "int8" or not context.stage:
         return
-    first = context.stage == 1
+    contiguous = context.is_on("zero_optimization.contiguous_gradients") is not False or offloads(context)
+    first = context.stage == 1 and bool(contiguous) and context.is_on("zero_optimization.reduce_scatter") is not False
     yield context.finding(
         ACCUMULATION,
         "int8 cannot hold gradients: " + ("the first step is a RuntimeError" if first else "they become whole numbers"),

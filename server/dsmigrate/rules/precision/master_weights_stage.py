@@ -1,4 +1,4 @@
-"""DS320: low-precision master weights without ZeRO."""
+"""DS320: low-precision master weights at a ZeRO stage that has none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dsmigrate.rules.registry import rule
     summary="Low-precision master weights or optimizer states at ZeRO stage 0.",
     why="`fp16.fp16_master_weights_and_grads`, `bf16.bf16_master_weights_and_grads` and "
     "`bf16.bf16_optimizer_states` concern the master copies that ZeRO keeps. DeepSpeed rejects them at stage 0 "
-    "while it reads the config, also when the mode of the section is off.",
+    "while it reads the config, also when the mode of the section is off. Before 0.18.3 stage 2 alone had them, and "
+    "before 0.17.1 the check was left out while fp16 was off.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/config.py:_do_error_check",),
@@ -30,6 +31,18 @@ from dsmigrate.rules.registry import rule
             '{"train_batch_size": 1, "fp16": {"fp16_master_weights_and_grads": «true»}}\n',
             fixed='{"train_batch_size": 1, "fp16": {}}\n',
         ),
+        Example(
+            '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true, '
+            '"fp16_master_weights_and_grads": «true»}}\n',
+            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}}\n',
+            version="0.17.6",
+            accepted=None,  # the judge is the newest release
+        ),
+        Example(
+            '{"train_batch_size": 1, "fp16": {"enabled": false, "fp16_master_weights_and_grads": true}}\n',
+            version="0.16.9",
+            accepted=None,  # the judge is the newest release
+        ),
         Example('{"train_batch_size": 1, "bf16": {"enabled": true, "bf16_master_weights_and_grads": false}}\n'),
         Example(
             '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true, '
@@ -38,13 +51,16 @@ from dsmigrate.rules.registry import rule
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a finding for each of the three switches at stage 0."""
-    if context.stage != 0:
-        return
-    for key in low_masters(context):
-        path = master_path(context, key)
+    """Yield a finding for each of the three switches at a stage that is not theirs."""
+    for name in low_masters(context):
+        key = context.known.key(name)
+        if key is None or context.stage is None or context.stage in key.stages:
+            continue
+        path = master_path(context, name)
+        stages = " or ".join(map(str, key.stages))
         yield context.finding(
             path,
-            "DeepSpeed rejects this at ZeRO stage 0: there are no ZeRO master weights; it takes stage 1, 2 or 3",
+            f"DeepSpeed rejects this at ZeRO stage {context.stage}, which has no such master weights; it takes stage "
+            f"{stages}",
             fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
         )

@@ -14,6 +14,7 @@ from dsmigrate.rules.precision._shared import (
     master_path,
     offloads,
     refused_masters,
+    zenflow_is_on,
 )
 from dsmigrate.rules.registry import rule
 
@@ -50,6 +51,12 @@ from dsmigrate.rules.registry import rule
         ),
         Example(
             '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.1}}, '
+            '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, "zenflow": {}}, '
+            '"fp16": {"enabled": true, "fp16_master_weights_and_grads": «true»}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.1}}, '
             '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}, '
             '"fp16": {"enabled": true, "fp16_master_weights_and_grads": true}}\n'
         ),
@@ -68,8 +75,11 @@ def check(context: Context) -> Iterator[Finding]:
     states = (*path[:-1], BF16_STATES.rpartition(".")[2])
     title = "Keep the optimizer states in bf16 too"
     open_way = key == BF16_MASTERS and not away and context.document.node_at(states) is None
+    other = ", which ZenFlow replaces by one of its own" if zenflow_is_on(context) else ""
     needs = (
-        f"an `optimizer` that becomes {CPU_ADAM}" if away else f"`zero_optimization.offload_optimizer` with {CPU_ADAM}"
+        f"an `optimizer` that becomes {CPU_ADAM}{other}"
+        if away
+        else f"`zero_optimization.offload_optimizer` with {CPU_ADAM}"
     )
     yield context.finding(
         path,

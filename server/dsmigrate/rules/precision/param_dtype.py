@@ -37,9 +37,9 @@ _KEY = "data_types.param_dtype"
         ),
         Example('{"train_batch_size": 1, "data_types": {"param_dtype": "fp32"}}\n'),
         Example(
-            '{"train_batch_size": 1, "bf16": {"enabled": "auto"}, "data_types": {"param_dtype": "bf16"}}\n',
+            '{"train_batch_size": 1, "zero_optimization": {}, "bf16": {"enabled": "auto"}, '
+            '"data_types": {"param_dtype": "fp32"}}\n',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills "auto"
         ),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.typed import before, built_type, given
@@ -83,3 +85,66 @@ def default_peak(context: Context, parameter: Parameter) -> object:
 def cannot_be_written(facts: TypeFacts) -> bool:
     """Return whether a schedule needs what no JSON value is: a function, or other schedules."""
     return bool({"lr_lambda", "schedulers"} & set(facts.parameters))
+
+
+_CLAUSE = re.compile(r"`(?P<name>\w+)` (?:(?P<on>true)|above (?P<bound>\d+)|`(?P<text>\w+)`)")
+
+
+def unmet(context: Context, parameter: Parameter) -> str | None:
+    """Return the first condition of ``Parameter.only_with`` that does not hold."""
+    params = given(context, "scheduler")
+    facts = schedule(context)
+    for clause in _CLAUSE.finditer(parameter.only_with):
+        other = None if facts is None else facts.parameters.get(clause["name"])
+        if other is None:
+            continue
+        value = params.get(clause["name"], other.default)
+        if clause["on"]:
+            met = bool(value)
+        elif clause["bound"]:
+            met = not isinstance(value, (int, float)) or value > float(clause["bound"])
+        else:
+            met = value == clause["text"]
+        if not met:
+            return clause[0]
+    return None
+
+
+def has_momentum(context: Context, facts: TypeFacts) -> bool | None:
+    """Return whether there is a momentum that the schedule could move; None when the script brings the optimizer."""
+    built = built_type(context, "optimizer")
+    if facts.torch or built is None:
+        return True if facts.torch else None
+    return "betas" in built.parameters and not built.takes_anything
+
+
+_COMPARED = frozenset({"decay_lr_rate", "decay_mom_rate"})
+"""Rates of OneCycle that its constructor compares with 0, whether they are used later or not."""
+
+
+def is_used(context: Context, facts: TypeFacts, parameter: Parameter) -> bool | None:
+    """Return whether a schedule calculates with a parameter at all, sooner or later; None when that is open."""
+    if parameter.name in INSTEAD_OF_TOTAL and given(context, "scheduler").get("total_steps") is not None:
+        return False
+    reason = unmet(context, parameter)
+    if reason is not None and not (parameter.name in _COMPARED and "decay_step_size" in reason):
+        return False
+    return has_momentum(context, facts) if "cycle_momentum" in parameter.only_with else True
+
+
+def is_compared_alone(facts: TypeFacts, name: str) -> bool:
+    """Return whether a parameter is only looked for among the steps, so that a wrong one matches none of them."""
+    return name == "milestones" or (name, facts.name) == ("total_iters", "ConstantLR")
+
+
+OPEN = frozenset({"warmup_type", "scale_mode", "scale_fn", "last_batch_iteration", "lr_lambda", "schedulers"})
+"""Parameters at which a text is not refused, or of schedules that no file can describe."""
+
+
+def fails_on_text(context: Context, facts: TypeFacts, parameter: Parameter, text: str) -> bool | None:
+    """Return whether a text stops the schedule, when it is built or in a step; None when that is open."""
+    if parameter.name in OPEN or parameter.type == ("boolean",) or is_compared_alone(facts, parameter.name):
+        return False
+    if parameter.enum:
+        return text not in parameter.enum
+    return is_used(context, facts, parameter)

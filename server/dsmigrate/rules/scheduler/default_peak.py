@@ -41,12 +41,12 @@ from dsmigrate.rules.typed import given, params_path
             accepted=None,  # a verdict of another release
         ),
         Example(
-            '{"train_batch_size": "auto", "optimizer": {"type": "Adam", "params": {"lr": "auto"}}, '
+            '{"train_batch_size": 8, "zero_optimization": {}, "optimizer": {"type": "Adam", "params": {"lr": "auto"}}, '
             '"scheduler": {"type": "WarmupDecayLR", «"params"»: {"total_num_steps": "auto"}}}',
-            fixed='{"train_batch_size": "auto", "optimizer": {"type": "Adam", "params": {"lr": "auto"}}, '
+            fixed='{"train_batch_size": 8, "zero_optimization": {}, '
+            '"optimizer": {"type": "Adam", "params": {"lr": "auto"}}, '
             '"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto", "warmup_max_lr": "auto"}}}',
             consumer=Consumer.TRANSFORMERS,
-            accepted=None,  # Transformers fills it first
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-3}}, '

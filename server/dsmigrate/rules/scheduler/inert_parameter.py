@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from dsmigrate.knowledge import Parameter
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.scheduler._shared import schedule
+from dsmigrate.rules.scheduler._shared import schedule, unmet
 from dsmigrate.rules.typed import before, given, parameters
 
 _STAIRS_SINCE = "0.19.4"
-_CLAUSE = re.compile(r"`(?P<name>\w+)` (?:(?P<on>true)|above (?P<bound>\d+)|`(?P<text>\w+)`)")
 
 
 @rule(
@@ -62,7 +59,7 @@ def check(context: Context) -> Iterator[Finding]:
         parameter = facts.parameters.get(entry.name)
         if parameter is None or entry.node is None or entry.node.value() == parameter.default:
             continue
-        reason = _unmet(context, parameter)
+        reason = unmet(context, parameter)
         if entry.name.endswith("stair_count") and before(context, _STAIRS_SINCE):
             reason = f"DeepSpeed {_STAIRS_SINCE} or later"
         if reason is None and entry.name == "decay_step_size" and not _decays(given(context, "scheduler")):
@@ -79,23 +76,3 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _decays(params: dict[str, object]) -> bool:
     return bool(params.get("decay_lr_rate") or params.get("decay_mom_rate"))
-
-
-def _unmet(context: Context, parameter: Parameter) -> str | None:
-    """Return the first condition of ``Parameter.only_with`` that does not hold."""
-    params = given(context, "scheduler")
-    facts = schedule(context)
-    for clause in _CLAUSE.finditer(parameter.only_with):
-        other = None if facts is None else facts.parameters.get(clause["name"])
-        if other is None:
-            continue
-        value = params.get(clause["name"], other.default)
-        if clause["on"]:
-            met = bool(value)
-        elif clause["bound"]:
-            met = not isinstance(value, (int, float)) or value > float(clause["bound"])
-        else:
-            met = value == clause["text"]
-        if not met:
-            return clause[0]
-    return None

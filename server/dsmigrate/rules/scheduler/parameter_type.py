@@ -9,8 +9,8 @@ from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.scheduler._shared import INSTEAD_OF_TOTAL, WHOLE, schedule
-from dsmigrate.rules.typed import as_number, as_switch, given, misfit, parameters
+from dsmigrate.rules.scheduler._shared import OPEN, WHOLE, is_compared_alone, is_used, schedule
+from dsmigrate.rules.typed import as_number, as_switch, misfit, parameters
 
 _EARLY = frozenset({"warmup_min_lr", "warmup_max_lr", "total_num_steps"})
 """What the constructors calculate with at once; the rest fails there or at a later step."""
@@ -18,9 +18,6 @@ _CONVERTED = frozenset({"cycle_first_step_size", "cycle_second_step_size", "step
 """What the constructors make a float of themselves."""
 _NULL = frozenset({"warmup_max_lr"})
 """Where null stands for the learning rate of the optimizer."""
-_OTHERS = frozenset(
-    {"warmup_type", "lr_lambda", "schedulers", "scale_fn", "scale_mode", "last_batch_iteration", "last_epoch"}
-)
 
 
 @rule(
@@ -60,12 +57,9 @@ def check(context: Context) -> Iterator[Finding]:
     facts = schedule(context)
     if facts is None:
         return
-    total = given(context, "scheduler").get("total_steps")
     for entry in parameters(context, "scheduler"):
-        if entry.name in INSTEAD_OF_TOTAL and total is not None:
-            continue
         parameter = facts.parameters.get(entry.name)
-        if parameter is None or entry.node is None or entry.name in WHOLE | _OTHERS:
+        if parameter is None or entry.node is None or entry.name in WHOLE | OPEN | {"last_epoch"}:
             continue
         value = entry.node.value()
         wanted = misfit(parameter, value)
@@ -74,15 +68,17 @@ def check(context: Context) -> Iterator[Finding]:
         if parameter.type == ("boolean",):
             yield _switch(context, entry, parameter, value)
             continue
-        number = as_number(value)
-        if number is not None and entry.name in _CONVERTED:
+        number, used = as_number(value), is_used(context, facts, parameter)
+        if used is False or (number is not None and entry.name in _CONVERTED):
             continue
-        matched = isinstance(value, list) and parameter.type == ("array",)
+        matched = is_compared_alone(facts, entry.name) and (
+            parameter.type != ("array",) or value is None or isinstance(value, (list, str, dict))
+        )
         yield context.finding(
             entry,
             f"{shown(entry.name)} of `{facts.name}` is {wanted}, not {json_text(value)}: "
-            + ("the wrong ones match no step" if matched else _when(entry.name)),
-            severity=Severity.WARNING if matched else None,
+            + ("it matches no step" if matched else _when(entry.name)),
+            severity=Severity.WARNING if matched or used is None else None,
             effect=Effect.IGNORED if matched else Effect.REJECTED if entry.name in _EARLY else None,
             fixes=[context.replace(entry, number, f"Write the number {json_text(number)}", safe=True)]
             if number is not None

@@ -58,9 +58,9 @@ def check(context: Context) -> Iterator[Finding]:
     params = given(context, "optimizer")
     if not isinstance(top, (int, float)):
         return
-    for name in _RATES:
-        rate = params.get(name)
-        if not isinstance(rate, (int, float)) or rate == top:
+    rates = {name: rate for name in _RATES if isinstance(rate := params.get(name), (int, float))}
+    for name, rate in rates.items():
+        if rate == top:
             continue
         path = params_path("optimizer", name)
         yield context.finding(
@@ -72,7 +72,9 @@ def check(context: Context) -> Iterator[Finding]:
                 context.replace(path, top, f"Write {json_text(top)}, which it is", safe=True),
                 context.replace(
                     params_path("scheduler", "warmup_max_lr"), rate, f"Warm up to {json_text(rate)}", safe=False
-                ),
+                )
+                if set(rates.values()) == {rate}
+                else None,
             ],
             related=[(params_path("scheduler", "warmup_max_lr"), "the peak of every group")],
         )

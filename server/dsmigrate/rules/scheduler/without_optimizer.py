@@ -25,7 +25,8 @@ from dsmigrate.rules.typed import written_type
     examples=(
         Example('{"train_batch_size": 8, «"scheduler"»: {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4}}}'),
         Example(
-            '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4}}}',
+            '{"train_batch_size": 8, "zero_optimization": {}, '
+            '"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4}}}',
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Iterator
 
@@ -40,9 +41,11 @@ _TAIL = re.compile(r"\s*(?:,\s*)?(?:(?:#|//).*|/\*.*\*/\s*,?|[,}\]][,}\] ]*)$")
 def meant(node: Scalar) -> Meant | None:
     """Return what a string stands for; None for a string that is one, and for anything else."""
     value = node.value()
-    if not isinstance(value, str):
-        return None
-    bare = node.style is Style.BARE
+    return _meant(value, bare=node.style is Style.BARE) if isinstance(value, str) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _meant(value: str, *, bare: bool) -> Meant | None:
     word = without_tail(value) if bare else value
     if is_template(word) or (bare and _SHOUTED.fullmatch(word)):
         return Meant.PLACEHOLDER
@@ -69,7 +72,13 @@ def without_tail(value: str) -> str:
 
 def strings(context: Context, wanted: Meant) -> Iterator[tuple[Entry, Scalar]]:
     """Yield the members whose value is ``wanted``."""
+    for entry, node, means in context.once(strings, lambda: tuple(_strings(context))):
+        if means is wanted:
+            yield entry, node
+
+
+def _strings(context: Context) -> Iterator[tuple[Entry, Scalar, Meant]]:
     for entry in context.entries:
         gone = entry.key is not None and entry.key.status is Status.REJECTED
-        if not gone and isinstance(entry.node, Scalar) and meant(entry.node) is wanted:
-            yield entry, entry.node
+        if not gone and isinstance(entry.node, Scalar) and (means := meant(entry.node)) is not None:
+            yield entry, entry.node, means

@@ -45,8 +45,8 @@ from dsmigrate.rules.text._places import at
 """,
         ),
         Example(
-            '{"train_batch_size": 8, «"train_batch_size"»: 8}',
-            fixed='{"train_batch_size": 8}',
+            '{"train_batch_size": 8, «"train_batch_size"»: 8, "zero_optimization": {}}',
+            fixed='{"train_batch_size": 8, "zero_optimization": {}}',
             consumer=Consumer.TRANSFORMERS,
         ),
         Example('{"train_batch_size": 8, "fp16": {"enabled": false}, "bf16": {"enabled": true}}'),

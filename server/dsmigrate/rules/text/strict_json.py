@@ -33,18 +33,18 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
     consumers=(Consumer.TRANSFORMERS, Consumer.ACCELERATE),
     examples=(
         Example(
-            '{\n  "train_batch_size": 8«,»\n}\n',
-            fixed='{\n  "train_batch_size": 8\n}\n',
+            '{\n  "zero_optimization": {},\n  "train_batch_size": 8«,»\n}\n',
+            fixed='{\n  "zero_optimization": {},\n  "train_batch_size": 8\n}\n',
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
-            '{\n  «train_batch_size»: 8, «# per step»\n  "steps_per_print": 10\n}\n',
-            fixed='{\n  "train_batch_size": 8,\n  "steps_per_print": 10\n}\n',
+            '{\n  «train_batch_size»: 8, «# per step»\n  "zero_optimization": {}\n}\n',
+            fixed='{\n  "train_batch_size": 8,\n  "zero_optimization": {}\n}\n',
             consumer=Consumer.ACCELERATE,
         ),
         Example(
-            "{\n  \"train_batch_size\": 8,\n  \"wandb\": {«'project'»: «'run'»}\n}\n",
-            fixed='{\n  "train_batch_size": 8,\n  "wandb": {"project": "run"}\n}\n',
+            '{\n  "train_batch_size": 8,\n  "zero_optimization": {},\n  "wandb": {«\'project\'»: «\'run\'»}\n}\n',
+            fixed='{\n  "train_batch_size": 8,\n  "zero_optimization": {},\n  "wandb": {"project": "run"}\n}\n',
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -57,8 +57,8 @@ _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
-            '{"train_batch_size": 8«»\n"steps_per_print": 10}',
-            fixed='{"train_batch_size": 8,\n"steps_per_print": 10}',
+            '{"train_batch_size": 8«»\n"zero_optimization": {}}',
+            fixed='{"train_batch_size": 8,\n"zero_optimization": {}}',
             consumer=Consumer.TRANSFORMERS,
         ),
         Example('{\n  "train_batch_size": 8, # DeepSpeed reads this\n}\n'),

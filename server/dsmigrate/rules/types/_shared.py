@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import math
 from collections.abc import Iterator
@@ -10,10 +11,12 @@ from dataclasses import dataclass
 
 from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.document.edits import Spelling
-from dsmigrate.knowledge import Consumer, Key, Status
+from dsmigrate.knowledge import AutoEffect, Consumer, Key, Status
 from dsmigrate.knowledge.near import nearest
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text, range_text, type_text
+from dsmigrate.rules.batch._shared import predivides
+from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Fix, Severity
 from dsmigrate.rules.text._shared import LITERALS, meant
@@ -21,14 +24,25 @@ from dsmigrate.rules.text._shared import LITERALS, meant
 SCALE = frozenset({"fp16.loss_scale", "fp16.loss_scale_window", "fp16.min_loss_scale"})
 """Keys with validators of their own (DeepSpeed 0.19.3): no booleans, limits that hold for dynamic scaling alone."""
 SCALE_SINCE = "0.19.3"
+LOSS_SCALE_SINCE = "0.18.8"
+"""The validator of ``fp16.loss_scale`` came before the others."""
 PYDANTIC_2_SINCE = "0.15.0"
 """Before it DeepSpeed was on pydantic 1, which converts more: 2.5 to the integer 2, any number to a string."""
 BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
 """Their arithmetic, limits included, belongs to the batch rules."""
-_ENGINE = frozenset({"log_level", "data_types.grad_accum_dtype", "data_types.param_dtype", "scheduler.type"})
-"""Plain reads that the engine refuses when it is built."""
+_ENGINE = frozenset(
+    {
+        "log_level",
+        "data_types.buffer_dtype",
+        "data_types.grad_accum_dtype",
+        "data_types.param_dtype",
+        "scheduler.type",
+    }
+)
+"""Plain reads that the engine refuses when it is built, as far as they are used then."""
 _STEP = frozenset({"gradient_clipping", "steps_per_print"})
 """Plain reads of numbers that every training uses at its first step."""
+_INDEXES = frozenset({"flops_profiler.module_depth", "flops_profiler.top_modules"})
 _LOOSE_ITEMS = frozenset({"comms_logger.prof_ops", "tensor_parallel.injection_policy_tuple"})
 _NAMES = {
     "data_types.keep_in_fp32_modules": 'a list of strings, or "auto"',
@@ -39,20 +53,8 @@ _NOT_EMPTY = frozenset({"autotuning.results_dir", "autotuning.exps_dir"})
 """Paths whose emptiness the rule about the autotuner's directories tells."""
 _MODELS_IN_MODELS = ("comet", "csv_monitor", "tensorboard", "wandb", "zero_optimization.", "weight_quantization.")
 """Sections for which pydantic 1 took anything that ``dict`` takes."""
-_SEQUENCE_SINCE = "0.19.6"
-"""Before it a wrong ``sequence_parallel_size`` meant a world of one process, by way of a bare ``except``."""
 _RAW = frozenset({"tensor_parallel.autotp_size"})
 """Checked keys that the engine reads again from the file itself, where a string is still one."""
-_NOT_OPENED = frozenset(
-    {
-        "data_efficiency.data_routing.random_ltd.layer_token_lr_schedule",
-        "data_efficiency.data_routing.random_ltd.random_ltd_schedule",
-        "data_efficiency.data_routing.random_ltd.random_ltd_schedule.schedule_config",
-        "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics",
-        "datastates_ckpt",
-    }
-)
-"""Sections that DeepSpeed keeps as they are when it reads the config."""
 _ON = frozenset({"true", "yes", "on", "t", "y", "1"})
 _OFF = frozenset({"false", "no", "off", "f", "n", "0"})
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
@@ -89,12 +91,18 @@ class Verdict:
 
 def verdicts(context: Context, *kinds: Kind) -> Iterator[tuple[Entry, Key, Node, Verdict]]:
     """Yield the members whose value is a mistake of one of ``kinds``; strings that other rules explain are left out."""
+    for found in context.once(verdicts, lambda: tuple(_verdicts(context))):
+        if found[-1].kind in kinds:
+            yield found
+
+
+def _verdicts(context: Context) -> Iterator[tuple[Entry, Key, Node, Verdict]]:
     for entry in context.entries:
         node, key = entry.node, entry.key
         if node is None or key is None or (isinstance(node, Scalar) and meant(node) is not None):
             continue
         verdict = judge(context, entry)
-        if verdict is not None and verdict.kind in kinds:
+        if verdict is not None:
             yield entry, key, node, verdict
 
 
@@ -103,11 +111,7 @@ def judge(context: Context, entry: Entry) -> Verdict | None:
 
     Every rule of the family asks; the answer is worked out once.
     """
-    asked = (judge, entry.path)
-    if asked not in context.memory:
-        context.memory[asked] = _judged(context, entry)
-    found = context.memory[asked]
-    return found if isinstance(found, Verdict) else None
+    return context.once((judge, entry.path, entry.member.start), lambda: _judged(context, entry))
 
 
 def _judged(context: Context, entry: Entry) -> Verdict | None:
@@ -115,13 +119,17 @@ def _judged(context: Context, entry: Entry) -> Verdict | None:
     if key is None or node is None or entry.is_parameter or key.status not in _HERE or is_shadowed(context, entry.path):
         return None
     value = node.value()
-    if value == "auto" and not _is_kept_section(context, key):
+    if (value == "auto" and not _is_kept_section(context, key)) or context.is_overwritten(key.path):
         return None
+    if key.path == "allgather_size" and context.raw("zero_optimization") is True:
+        moved = context.known.key("zero_optimization.allgather_bucket_size")
+        key = key if moved is None else moved
     if key.is_section or key.alias_of is not None:
         return _section(context, key, node, value)
     if key.is_checked and key.rejects_wrong_values:
         return _checked(context, key, value)
-    return _strict(context, key, value) if key.rejects_wrong_values else _plain(context, key, value)
+    rejects = key.rejects_wrong_values and context.holds(key.rejects_when) is not False
+    return _strict(key, value) if rejects else _plain(context, key, value)
 
 
 def _is_kept_section(context: Context, key: Key) -> bool:
@@ -131,12 +139,17 @@ def _is_kept_section(context: Context, key: Key) -> bool:
 
 
 def is_shadowed(context: Context, path: Path) -> bool:
-    """Return whether a path lies in ``bfloat16`` while ``bf16`` is there: DeepSpeed does not look at it then."""
+    """Return whether a path lies in ``bfloat16`` while ``bf16`` is there, be it that the consumer adds it.
+
+    DeepSpeed does not look at it then.
+    """
     if not path or not isinstance(path[0], str) or context.root is None:
         return False
     key = context.known.key(path[0])
     if key is None or key.alias_of is None:
         return False
+    if context.is_overwritten(f"{key.alias_of}.enabled"):
+        return True
     other = context.root.get(key.alias_of)
     return other is not None and other.node is not None and other.node.value() is not None
 
@@ -153,14 +166,15 @@ def _section(context: Context, key: Key, node: Node, value: object) -> Verdict |
     if value in ("", []) and _is_pydantic_1(context) and key.path.startswith(_MODELS_IN_MODELS):
         return None
     untouched = (
-        key.path in _NOT_OPENED
-        or key.path.endswith(".*")
-        or "array" in kinds
-        or (key.path == "timers" and isinstance(value, str | list))
+        not _is_opened(context, key) or "array" in kinds or (key.path == "timers" and isinstance(value, str | list))
     )
     if untouched or (key.path == "optimizer.params" and context.type_of("optimizer") is None):
         return Verdict(Kind.SECTION, Effect.IGNORED, wanted)
     return Verdict(Kind.SECTION, Effect.REJECTED, wanted)
+
+
+def _is_opened(context: Context, key: Key) -> bool:
+    return key.opened_when is not None and context.holds(key.opened_when) is not False
 
 
 def _checked(context: Context, key: Key, value: object) -> Verdict | None:
@@ -188,9 +202,11 @@ def _checked(context: Context, key: Key, value: object) -> Verdict | None:
 def _limits(context: Context, key: Key, read: object, wanted: str) -> Verdict | None:
     """Judge what pydantic read by the closed list and the range of its key."""
     if key.enum and read is not None and not is_listed(key, read):
+        if key.takes_values_not_listed:
+            return Verdict(Kind.LISTED, Effect.MISREAD, wanted)
         refused = key.rejects_values_not_listed or key.path == "zero_optimization.zenflow.select_strategy"
         return Verdict(Kind.LISTED, Effect.REJECTED if refused else Effect.CRASH, wanted)
-    if not isinstance(read, int | float) or in_range(key, read):
+    if not isinstance(read, int | float) or in_range(key, read) or not range_text(key):
         return None
     if key.path in SCALE and key.type == ("integer",) and not (_has_scale_limits(context) and _is_dynamic(context)):
         return None
@@ -199,7 +215,8 @@ def _limits(context: Context, key: Key, read: object, wanted: str) -> Verdict | 
 
 def _is_refused_scale(context: Context, key: Key, value: object) -> bool:
     """Return whether the validators of the loss scale refuse a value before pydantic converts it."""
-    if key.path not in SCALE or not _has_scale_limits(context):
+    since = LOSS_SCALE_SINCE if key.path == "fp16.loss_scale" else SCALE_SINCE
+    if key.path not in SCALE or order(context.known.version) < order(since):
         return False
     return isinstance(value, bool) or (key.type == ("integer",) and isinstance(value, str) and not _is_int(value))
 
@@ -208,7 +225,7 @@ def _has_scale_limits(context: Context) -> bool:
     return order(context.known.version) >= order(SCALE_SINCE)
 
 
-def _strict(context: Context, key: Key, value: object) -> Verdict | None:
+def _strict(key: Key, value: object) -> Verdict | None:
     """Judge a plain read that still refuses some values."""
     wanted = wanted_text(key)
     fits = not kinds_of(value).isdisjoint(key.type)
@@ -216,8 +233,11 @@ def _strict(context: Context, key: Key, value: object) -> Verdict | None:
         if fits and (value is None or is_listed(key, value)):
             return None
         return Verdict(Kind.LISTED if isinstance(value, str) else Kind.TYPE, Effect.REJECTED, wanted)
+    limited = bool(range_text(key)) and key.path not in BATCH
+    if limited and isinstance(value, int | float) and not isinstance(value, bool) and not in_range(key, value):
+        return Verdict(Kind.RANGE, Effect.REJECTED, wanted)
     if fits:
-        return None
+        return _items(key, value) if isinstance(value, list) else None
     if key.path == "vocabulary_size" and not value:
         return None
     if key.path == "checkpoint.parallel_write.pipeline_stage":
@@ -229,8 +249,6 @@ def _strict(context: Context, key: Key, value: object) -> Verdict | None:
             return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)
         if isinstance(value, str) and key.path.startswith("data_efficiency.") and _is_int(value):
             return Verdict(Kind.COERCED, Effect.MISREAD, wanted)
-    if key.path == "sequence_parallel_size" and order(context.known.version) < order(_SEQUENCE_SINCE):
-        return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)
     return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
 
 
@@ -238,10 +256,10 @@ def _plain(context: Context, key: Key, value: object) -> Verdict | None:
     """Judge a read that takes whatever stands there."""
     wanted = wanted_text(key)
     if not key.type or not kinds_of(value).isdisjoint(key.type):
-        return _plain_value(key, value, wanted)
+        return _plain_value(context, key, value, wanted)
     if key.path in _NOT_EMPTY and not value:
         return None
-    if key.path in _ENGINE or (key.path == "scheduler.params" and context.type_of("scheduler") is not None):
+    if _is_engine_s(context, key) or (key.path == "scheduler.params" and context.type_of("scheduler") is not None):
         return Verdict(Kind.TYPE, Effect.REJECTED, wanted)
     if key.path in _NAMES:
         refused = not isinstance(value, str | dict) or key.path == "data_types.keep_in_fp32_modules"
@@ -251,35 +269,61 @@ def _plain(context: Context, key: Key, value: object) -> Verdict | None:
     kinds = set(key.type)
     if "boolean" in kinds:
         harmless = value in (0, 1) or (value is None and not key.default)
-        return None if harmless and not isinstance(value, str) else Verdict(Kind.TRUTHY, Effect.MISREAD, wanted)
+        if harmless and not isinstance(value, str):
+            return None
+        stops = isinstance(value, str | list | dict) and _stops_on_text(context, key)
+        return Verdict(Kind.TRUTHY, Effect.CRASH if stops else Effect.MISREAD, wanted)
     if kinds & {"integer", "number"}:
-        stops = key.path == "steps_per_print" and value is False
+        stops = (
+            (key.path == "steps_per_print" and value is False)
+            or _stops_profiler(context, key, value)
+            or (key.path.startswith("aio.") and isinstance(value, float))
+        )
         if isinstance(value, bool | float) and not stops:
             return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)
         return Verdict(Kind.NUMBER, _number_effect(context, key), wanted)
     if value is None:
         return None if key.default is None else Verdict(Kind.OTHER, Effect.MISREAD, wanted)
-    return Verdict(Kind.OTHER, Effect.MISREAD, wanted)
+    return Verdict(Kind.OTHER, Effect.CRASH if _stops_profiler(context, key, value) else Effect.MISREAD, wanted)
 
 
-def _plain_value(key: Key, value: object, wanted: str) -> Verdict | None:
+def _stops_profiler(context: Context, key: Key, value: object) -> bool:
+    """Return whether the profile fails on a fraction for an index, or on what is no path."""
+    index = key.path in _INDEXES and isinstance(value, float)
+    path = key.path == "flops_profiler.output_file" and bool(value)
+    return (index or path) and bool(context.is_on("flops_profiler.enabled"))
+
+
+def _is_engine_s(context: Context, key: Key) -> bool:
+    return key.path in _ENGINE and is_effective(context, key, ()) is not False
+
+
+def _plain_value(context: Context, key: Key, value: object, wanted: str) -> Verdict | None:
     if isinstance(value, list):
         if key.path in _NAMES and not all(isinstance(item, str) for item in value):
             return Verdict(Kind.ITEM, Effect.REJECTED, _NAMES[key.path])
         return _items(key, value, checked=False)
     if key.enum and value is not None and not is_listed(key, value):
-        return Verdict(Kind.LISTED, Effect.REJECTED if key.path in _ENGINE else Effect.MISREAD, wanted)
+        return Verdict(Kind.LISTED, Effect.REJECTED if _is_engine_s(context, key) else Effect.MISREAD, wanted)
     if isinstance(value, int | float) and not isinstance(value, bool) and key.path not in BATCH | SCALE:
         return None if in_range(key, value) else Verdict(Kind.RANGE, Effect.MISREAD, wanted)
     return None
 
 
 def _number_effect(context: Context, key: Key) -> Effect:
-    if key.path in _STEP or (key.path == "gradient_predivide_factor" and context.stage == 0):
+    if key.path == "gradient_predivide_factor":
+        return Effect.CRASH if predivides(context) else Effect.MISREAD
+    if key.path in _STEP:
         return Effect.CRASH
     if key.path == "flops_profiler.profile_step" and context.is_on("flops_profiler.enabled"):
         return Effect.CRASH
-    return Effect.MISREAD
+    return Effect.CRASH if _stops_on_text(context, key) else Effect.MISREAD
+
+
+def _stops_on_text(context: Context, key: Key) -> bool:
+    """Return whether a text at a key that is in use, as "auto" is one, fails where DeepSpeed comes to use it."""
+    stops = key.auto(Consumer.DEEPSPEED).effect is AutoEffect.ENGINE_ERROR
+    return stops and bool(is_effective(context, key, ()))
 
 
 def _items(key: Key, value: list[object], *, checked: bool = True) -> Verdict | None:
@@ -329,6 +373,8 @@ def _coerced_1(key: Key, kind: str, value: object) -> list[object]:
             return []
     if kind == "string" and isinstance(value, int | float) and key.name != "nvme_path":
         return [str(value)]
+    if kind == "object" and value in ("", []):
+        return [{}]
     return _coerced(kind, value)
 
 
@@ -399,7 +445,7 @@ def in_range(key: Key, value: float) -> bool:
 
     Where a release has a limit as an inclusive and an exclusive one, the inclusive one is its own.
     """
-    if not math.isfinite(value):
+    if not -math.inf < value < math.inf:  # math.isfinite raises for integers beyond the range of a float
         return False
     above = key.exclusive_minimum is None or key.minimum is not None or value > key.exclusive_minimum
     below = key.exclusive_maximum is None or key.maximum is not None or value < key.exclusive_maximum
@@ -408,6 +454,7 @@ def in_range(key: Key, value: float) -> bool:
     return above and below and least and most
 
 
+@functools.lru_cache(maxsize=1024)
 def wanted_text(key: Key) -> str:
     """Return in words what a key takes: the closed list where there is one, else type and range."""
     if key.enum:
@@ -418,7 +465,7 @@ def wanted_text(key: Key) -> str:
 
 def shown_value(value: object) -> str:
     """Return a value as messages show it."""
-    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, float) else json_text(value)
+    text = json_text(value)
     return f"`{text}`" if len(text) <= 40 else f"`{text[:37]}…`"
 
 

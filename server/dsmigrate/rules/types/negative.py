@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.keys._shared import HERE
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -30,8 +31,9 @@ _ZERO = (
     "data_efficiency.data_sampling.num_workers",
     "tensor_parallel.autotp_size",
     "zero_optimization.stage3_module_granularity_threshold",
-    "zero_optimization.zenflow.full_warm_up_rounds",
 )
+_DIVIDES = "aio.intra_op_parallelism"
+"""What the alignment of swapped tensors is multiplied with, and their sizes then divided by."""
 _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
 """The least number that does something; batch sizes, clipping, printing and loss scaling have rules of their own."""
 
@@ -40,7 +42,8 @@ _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
     "DS130",
     "unchecked-range",
     summary="A count or a size that is zero or negative, where DeepSpeed does not check it.",
-    why="These keys have no range in DeepSpeed: the number is accepted, and the feature fails later or does nothing.",
+    why="These keys have no range in DeepSpeed: the number is accepted, and the feature fails later or does nothing. "
+    "With NVMe offload an `aio.intra_op_parallelism` of 0 is a `ZeroDivisionError` when the engine is built.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/swap_tensor/aio_config.py", "deepspeed/runtime/config.py:get_pipeline_config"),
@@ -48,6 +51,11 @@ _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
     examples=(
         Example('{"train_batch_size": 8, "aio": {"queue_depth": «0»}}'),
         Example('{"train_batch_size": 8, "pipeline": {"activation_checkpoint_interval": «-1»}}'),
+        Example(
+            '{"train_batch_size": 8, "aio": {"intra_op_parallelism": «0»}, '
+            '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}}}',
+            accepted=False,
+        ),
         Example(
             '{"train_batch_size": 8, "aio": {"queue_depth": 1}, "comet": {"enabled": false, "samples_log_interval": 0}}'
         ),
@@ -57,12 +65,12 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each number below the least that does something."""
     for entry in context.entries:
         key, node = entry.key, entry.node
-        if key is None or node is None or key.status not in HERE or is_shadowed(context, entry.path):
+        least = None if key is None else _LEAST.get(key.path)
+        if key is None or node is None or least is None or key.status not in HERE or is_shadowed(context, entry.path):
             continue
-        value, least = node.value(), _LEAST.get(key.path)
+        value = node.value()
         if (
             judge(context, entry) is not None
-            or least is None
             or isinstance(value, bool)
             or not isinstance(value, int | float)
             or value >= least
@@ -71,7 +79,11 @@ def check(context: Context) -> Iterator[Finding]:
         switch = f"{key.parent}.enabled"
         if context.known.key(switch) is not None and context.is_on(switch) is False:
             continue
+        divides = key.path == _DIVIDES and value == 0 and bool(is_effective(context, key, entry.path))
         yield context.finding(
             entry,
-            f"{shown(entry.path)} has to be {least} or more; DeepSpeed takes {shown_value(value)} without a check",
+            f"{shown(entry.path)} has to be {least} or more; DeepSpeed "
+            + ("divides by it" if divides else f"takes {shown_value(value)} without a check"),
+            severity=Severity.ERROR if divides else None,
+            effect=Effect.REJECTED if divides else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -31,6 +32,10 @@ from dsmigrate.rules.types._shared import Kind, mend, place, shown_value, verdic
         Example('{"train_batch_size": 8, "steps_per_print": «true»}'),
         Example('{"train_batch_size": 8, "flops_profiler": {"enabled": false, "top_modules": «1.5»}}'),
         Example('{"train_batch_size": 8, "gradient_clipping": 1, "steps_per_print": null}'),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {}, "steps_per_print": "inf"}',
+            consumer=Consumer.ACCELERATE,  # which writes infinity itself
+        ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:

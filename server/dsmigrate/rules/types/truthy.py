@@ -16,7 +16,8 @@ from dsmigrate.rules.types._shared import Kind, as_boolean, place, shown_value, 
     summary='A switch that nothing checks holds a string or a number: `"false"` counts as true.',
     why=(
         "DeepSpeed takes these switches as they are and asks Python whether they are true. Every string that is not "
-        'empty is, `"false"` and `"no"` included; null and 0 are not.'
+        'empty is, `"false"` and `"no"` included; null and 0 are not. Where the value is handed to compiled code, as '
+        "that of `aio.single_submit` is with NVMe offload, a text is a `TypeError`."
     ),
     severity=Severity.WARNING,
     effect=Effect.MISREAD,
@@ -29,6 +30,12 @@ from dsmigrate.rules.types._shared import Kind, as_boolean, place, shown_value, 
             fixed='{"train_batch_size": 8, "dump_state": false}',
         ),
         Example('{"train_batch_size": 8, "dump_state": «"true"»}', fixed='{"train_batch_size": 8, "dump_state": true}'),
+        Example(
+            '{"train_batch_size": 8, "aio": {"single_submit": «"true"»}, '
+            '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}}}',
+            fixed='{"train_batch_size": 8, "aio": {"single_submit": true}, '
+            '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}}}',
+        ),
         Example('{"train_batch_size": 8, "zero_force_ds_cpu_optimizer": «null»}'),
         Example('{"train_batch_size": 8, "wall_clock_breakdown": «2»}'),
         Example('{"train_batch_size": 8, "dump_state": 0, "memory_breakdown": null}'),
@@ -36,16 +43,18 @@ from dsmigrate.rules.types._shared import Kind, as_boolean, place, shown_value, 
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each switch that is no boolean."""
-    for entry, _, node, _ in verdicts(context, Kind.TRUTHY):
+    for entry, _, node, verdict in verdicts(context, Kind.TRUTHY):
         value = node.value()
-        on = bool(value)
+        on, stops = bool(value), verdict.effect is Effect.CRASH
         meant = as_boolean(value) if isinstance(value, str) else None
         fix = None
         if meant is not None:
-            fix = context.replace(entry, meant, f"Write `{str(meant).lower()}`", safe=meant is on)
+            fix = context.replace(entry, meant, f"Write `{str(meant).lower()}`", safe=stops or meant is on)
+        does = "stops what takes it" if stops else f"counts as {str(on).lower()}"
         yield context.finding(
             entry,
-            f"{place(entry)} has to be true or false; {shown_value(value)} counts as {str(on).lower()}",
-            severity=Severity.INFO if meant is on else None,
+            f"{place(entry)} has to be true or false; {shown_value(value)} {does}",
+            severity=Severity.ERROR if stops else Severity.INFO if meant is on else None,
+            effect=verdict.effect,
             fixes=[fix],
         )

@@ -23,7 +23,7 @@ from dsmigrate.rules.types._shared import Kind, mend, place, shown_value, verdic
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/config_utils.py:DeepSpeedConfigModel", "deepspeed/runtime/config.py:_batch_assertion"),
     keys=("train_batch_size", "zero_optimization.reduce_bucket_size", "fp16.loss_scale"),
-    pains=(4, 31),
+    pains=(4, 6, 31),
     examples=(
         Example('{"train_batch_size": «"8"»}', fixed='{"train_batch_size": 8}'),
         Example(
@@ -33,6 +33,11 @@ from dsmigrate.rules.types._shared import Kind, mend, place, shown_value, verdic
         Example('{"train_batch_size": 8, "zero_optimization": {"overlap_comm": «2»}}', accepted=False),
         Example('{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale": «false»}}', accepted=False),
         Example('{"train_batch_size": 8, "log_level": «3»}', accepted=False),
+        Example(
+            '{"train_batch_size": 8, "autotuning": {"enabled": true}, '
+            '"zero_optimization": {"overlap_comm": «[false]»}}',
+            accepted=False,
+        ),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}}'),
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}}'),
     ),
@@ -41,9 +46,11 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each value that is refused for its type."""
     for entry, key, node, verdict in verdicts(context, Kind.TYPE):
         value = node.value()
+        tried = isinstance(value, list) and context.is_on("autotuning.enabled")
+        only = "; a list of values to try is for `deepspeed --autotuning` alone" if tried else ""
         yield context.finding(
             entry,
-            f"DeepSpeed rejects {shown_value(value)} for {place(entry)}, which has to be {verdict.wanted}",
+            f"DeepSpeed rejects {shown_value(value)} for {place(entry)}, which has to be {verdict.wanted}{only}",
             severity=verdict.severity,
             effect=verdict.effect,
             fixes=[mend(context, entry, key, value, safe=True)],

@@ -28,25 +28,36 @@ Clash = tuple[bool, str, str, str | None]
         "deepspeed/module_inject/auto_ep_config.py:validate_autoep_config",
         "deepspeed/module_inject/auto_ep_folding.py:validate_folding_global",
     ),
+    since="0.19.2",
     keys=(_E, f"{_E}.comm_max_tokens_per_rank", f"{_E}.row_weighting_impl", f"{_E}.gate_up_impl", f"{_E}.combine_impl"),
     examples=(
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_backend": «"deepep"»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "row_weighting_impl": «"fused"»}}\n'),
         Example(
-            '{"train_batch_size": 1, "expert_parallel": '
-            '{"enabled": true, "gate_up_impl": «"fused"», "use_grouped_mm": false}}\n'
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_backend": «"deepep"»}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "row_weighting_impl": «"fused"»}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, "expert_parallel": '
-            '{"enabled": true, "num_expert_groups": 2, "num_limited_groups": «4»}}\n'
+            '{"enabled": true, "gate_up_impl": «"fused"», "use_grouped_mm": false}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": '
+            '{"enabled": true, "num_expert_groups": 2, "num_limited_groups": «4»}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, "tensor_parallel": {"preset_model": "llama"}, "expert_parallel": '
-            '{"enabled": true, "preset_model": «"mixtral"»}}\n'
+            '{"enabled": true, "preset_model": «"mixtral"»}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 2}, "expert_parallel": '
-            '{"enabled": true, "autoep_size": «1»}}\n'
+            '{"enabled": true, "autoep_size": «1»}}\n',
+            accepted=None,  # takes four processes
         ),
         Example(
             '{"train_batch_size": 1, "expert_parallel": '

@@ -24,6 +24,7 @@ _SEQUENCE = "sequence_parallel_size"
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=("deepspeed/runtime/engine.py:_validate_zero3_moe_compatibility",),
+    since="0.19.2",
     keys=(_ENABLED, _GRADIENTS, _SECONDARY),
     examples=(
         Example(

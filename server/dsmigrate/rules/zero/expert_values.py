@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Key
 from dsmigrate.knowledge.wording import json_text
-from dsmigrate.rules.context import Context
+from dsmigrate.rules.consumer._shared import is_effective
+from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.zero._shared import alternatives
@@ -35,17 +36,32 @@ _SWITCHES = frozenset({"async_split_plan", "validate_folding_routing", "has_shar
         "deepspeed/module_inject/auto_ep_config.py:validate_autoep_config",
         "deepspeed/module_inject/auto_ep_folding.py:build_folding_spec",
     ),
+    since="0.19.2",
     keys=(_SECTION, f"{_SECTION}.autoep_size", f"{_SECTION}.comm_backend", f"{_SECTION}.preset_model"),
     examples=(
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_backend": «"nccl"»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "autoep_size": «"2"»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_num_sm": «0»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "router_pattern": «"mlp.gate"»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "async_split_plan": «"yes"»}}\n'),
-        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "moe_layer_pattern": «"("»}}\n'),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_backend": «"nccl"»}}\n', accepted=False
+        ),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "autoep_size": «"2"»}}\n', accepted=False
+        ),
+        Example('{"train_batch_size": 1, "expert_parallel": {"enabled": true, "comm_num_sm": «0»}}\n', accepted=False),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "router_pattern": «"mlp.gate"»}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "async_split_plan": «"yes"»}}\n',
+            accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 1, "expert_parallel": {"enabled": true, "moe_layer_pattern": «"("»}}\n',
+            accepted=False,
+        ),
         Example(
             '{"train_batch_size": 6, "expert_parallel": {"enabled": true, "autoep_size": «4»}}\n',
             facts=Facts(world_size=6),
+            accepted=None,  # takes six processes
         ),
         Example('{"train_batch_size": 1, "expert_parallel": {"enabled": false, "comm_backend": "nccl"}}\n'),
         Example(
@@ -62,7 +78,7 @@ def check(context: Context) -> Iterator[Finding]:
         if key is None or key.parent != _SECTION or entry.node is None:
             continue
         value = entry.node.value()
-        if value == "auto" and key.auto(context.consumer).effect is not AutoEffect.VALUE:
+        if value == "auto" and not _is_checked_all_the_same(context, entry, key):
             continue  # told with every other "auto"
         told = _wrong(key, value)
         if told is not None:
@@ -72,18 +88,27 @@ def check(context: Context) -> Iterator[Finding]:
         yield context.finding(f"{_SECTION}.autoep_size", f"{world} ranks cannot be cut into groups of {size}")
 
 
+def _is_checked_all_the_same(context: Context, entry: Entry, key: Key) -> bool:
+    """Return whether "auto" is a value, or refused at a key that does nothing with the others as they are."""
+    effect = key.auto(context.consumer).effect
+    inert = effect is AutoEffect.ENGINE_ERROR and is_effective(context, key, entry.path) is False
+    return effect is AutoEffect.VALUE or inert
+
+
 def _wrong(key: Key, value: object) -> str | None:
     shown = json_text(value)
     if value is None:
-        needed = key.name == "routed_scaling_factor" or (key.enum and "null" not in key.type)
+        checked = bool(key.enum) or key.minimum is not None
+        needed = key.name == "routed_scaling_factor" or (checked and "null" not in key.type)
         return f"null is refused; leave `{key.name}` out" if needed else None
     if key.enum and key.name != "expert_tensor_parallel_size":
         return None if value in key.enum else f"{shown} is not one of {alternatives(key.enum)}"
     if key.minimum is not None:
         least = f"the least value is {json_text(int(key.minimum))}"
-        if not isinstance(value, int):
+        compared = isinstance(value, float) and "null" in key.type  # with the limit alone
+        if not compared and not isinstance(value, int):
             return f"{shown} is no whole number; {least}"
-        return f"{shown} is refused; {least}" if value < key.minimum else None
+        return f"{shown} is refused; {least}" if isinstance(value, (int, float)) and value < key.minimum else None
     if key.name == "expert_tensor_parallel_size":
         return None if isinstance(value, int) and value == 1 else f"{shown} is refused: only 1 is supported"
     if key.name in _SWITCHES:
@@ -93,7 +118,7 @@ def _wrong(key: Key, value: object) -> str | None:
         return None if fits else f"{shown} is not the name of an attribute: text without dots"
     if key.name == "routed_scaling_factor":
         return None if isinstance(value, (int, float)) or value == "auto" else f'{shown} is neither a number nor "auto"'
-    if key.name == "moe_layer_pattern" and isinstance(value, str) and not _compiles(value):
+    if key.name == "moe_layer_pattern" and not (isinstance(value, str) and _compiles(value)):
         return f"{shown} is no regular expression"
     return None
 

@@ -86,7 +86,6 @@ _HARMLESS = frozenset({f"{ZERO}.stage3_gather_16bit_weights_on_model_save", "zer
         Example('{"train_batch_size": 8, "zero_optimization": {"stage": 3, "max_live_parameters": 1e9}}\n'),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": "auto", "sub_group_size": 1e9}}\n',
-            accepted=None,  # Accelerate puts the stage in
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "none", '

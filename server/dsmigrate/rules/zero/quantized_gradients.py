@@ -28,6 +28,12 @@ _SCATTER = f"{ZERO}.reduce_scatter"
             '{"stage": 3, "zero_quantized_gradients": true, "reduce_scatter": «false»}}\n',
             fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 3, "zero_quantized_gradients": true}}\n',
         ),
+        Example(
+            '{"train_batch_size": 1, "optimizer": {"type": "Muon", "params": {"lr": 0.02}}, "zero_optimization": '
+            '{"stage": 3, "zero_quantized_gradients": true, "reduce_scatter": «false»}}\n',
+            fixed='{"train_batch_size": 1, "optimizer": {"type": "Muon", "params": {"lr": 0.02}}, "zero_optimization": '
+            '{"stage": 3, "reduce_scatter": false}}\n',
+        ),
         Example('{"train_batch_size": 1, "zero_optimization": {"stage": 3, "zero_quantized_gradients": true}}\n'),
         Example(
             '{"train_batch_size": 1, "zero_optimization": '
@@ -43,6 +49,15 @@ def check(context: Context) -> Iterator[Finding]:
     yield context.finding(
         entry,
         f"false is refused together with {shown(_KEY)}",
-        fixes=[context.remove(entry, f"Remove {shown(_SCATTER)}", safe=True)],
+        fixes=[
+            context.remove(_KEY, f"Remove {shown(_KEY)}", safe=False)  # Muon at stage 3 needs it off
+            if _is_muon(context)
+            else context.remove(entry, f"Remove {shown(_SCATTER)}", safe=True)
+        ],
         related=[(_KEY, "needs reduce-scatter")],
     )
+
+
+def _is_muon(context: Context) -> bool:
+    facts = context.type_of("optimizer")
+    return facts is not None and facts.name == "Muon"

@@ -39,7 +39,11 @@ _INNER = "tensor_parallel.tp.tp_size"
             fixed='{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 4, "tp": {}}}\n',
             accepted=None,  # four processes
         ),
-        Example('{"train_batch_size": 6, "tensor_parallel": {"autotp_size": «4»}}\n', facts=Facts(world_size=6)),
+        Example(
+            '{"train_batch_size": 6, "tensor_parallel": {"autotp_size": «4»}}\n',
+            facts=Facts(world_size=6),
+            accepted=None,  # takes more than one process
+        ),
         Example(
             '{"train_batch_size": 4, "tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": 4}}}\n',
             accepted=None,  # four processes
@@ -53,7 +57,7 @@ def check(context: Context) -> Iterator[Finding]:
     if size is None:
         return
     if inner is not None and given(context, _INNER) is not None and inner != 1:
-        if size <= 1:
+        if size <= 1 < inner:
             yield context.finding(
                 _INNER,
                 f"{inner} splits nothing: {shown(_SIZE)} decides, and it is {size}",
@@ -67,7 +71,7 @@ def check(context: Context) -> Iterator[Finding]:
                     )
                 ],
             )
-        elif inner != size:
+        elif size > 1 and inner != size:
             yield context.finding(
                 _INNER,
                 f"{inner} contradicts {shown(_SIZE)}, which is {size}",

@@ -13,6 +13,7 @@ from dsmigrate.rules.zero._shared import ZENFLOW, place, section
 _STRATEGY = f"{ZENFLOW}.select_strategy"
 _SELECT = f"{ZENFLOW}.select_interval"
 _UPDATE = f"{ZENFLOW}.update_interval"
+_WARM_UP = f"{ZENFLOW}.full_warm_up_rounds"
 _HEAD = '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
 _OFFLOAD = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
 
@@ -20,21 +21,23 @@ _OFFLOAD = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
 @rule(
     "DS452",
     "zenflow-intervals",
-    summary="`select_interval` that does not fit `select_strategy` or `update_interval` of ZenFlow.",
+    summary="Intervals of ZenFlow that do not fit each other or its strategy, and a warm-up of less than none.",
     why="With the strategy `auto` the interval must be left out: a number raises a bare `Warning` as an exception. "
     "With `step` "
     "and `epoch` it must be a number. In steps it must not be below a numeric `update_interval`. The engine stops "
-    "otherwise.",
+    "otherwise. With `full_warm_up_rounds` below 0 the columns are never selected, and the first step fails.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/zenflow/engine.py:configure_zenflow",),
-    keys=(_SELECT, _STRATEGY, _UPDATE),
+    keys=(_SELECT, _STRATEGY, _UPDATE, _WARM_UP),
     examples=(
         Example(
             _HEAD + _OFFLOAD + '"zenflow": {"select_interval": «4», "update_interval": 2}}}\n',
             fixed=_HEAD + _OFFLOAD + '"zenflow": {"update_interval": 2}}}\n',
         ),
-        Example(_HEAD + _OFFLOAD + '"zenflow": {"select_strategy": «"step"», "update_interval": 2}}}\n'),
+        Example(
+            _HEAD + _OFFLOAD + '"zenflow": {"select_strategy": «"step"», "update_interval": 2}}}\n', accepted=False
+        ),
         Example(
             _HEAD
             + _OFFLOAD
@@ -42,6 +45,10 @@ _OFFLOAD = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
             fixed=_HEAD
             + _OFFLOAD
             + '"zenflow": {"select_strategy": "step", "select_interval": 4, "update_interval": 4}}}\n',
+        ),
+        Example(
+            _HEAD + _OFFLOAD + '"zenflow": {"full_warm_up_rounds": «-1»}}}\n',
+            fixed=_HEAD + _OFFLOAD + '"zenflow": {}}}\n',
         ),
         Example(
             _HEAD + _OFFLOAD + '"zenflow": {"select_strategy": "step", "select_interval": 8, "update_interval": 4}}}\n'
@@ -55,6 +62,16 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at the interval, or at the strategy that asks for one."""
     if section(context, ZENFLOW) is None:
         return
+    rounds = context.number(_WARM_UP)
+    if rounds is not None and rounds < 0:
+        stops = context.stage in {1, 2}
+        yield context.finding(
+            _WARM_UP,
+            f"{json_text(rounds)} rounds of warm-up never end in a selection" + (": the first step fails" if stops else ""),
+            severity=None if stops else Severity.WARNING,
+            effect=Effect.CRASH if stops else Effect.RISKY,
+            fixes=[context.remove(_WARM_UP, f"Remove {shown(_WARM_UP)}", safe=False)],
+        )
     strategy, interval, update = context.value(_STRATEGY), context.value(_SELECT), context.value(_UPDATE)
     if strategy == "auto" and isinstance(interval, int):
         yield context.finding(

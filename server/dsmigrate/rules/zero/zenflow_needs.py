@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, mode
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.zero._shared import ZENFLOW, ZERO, section, switched_off, switched_on
 
@@ -19,10 +20,11 @@ _CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
 @rule(
     "DS456",
     "zenflow-switches",
-    summary="ZenFlow at stage 1 or 2 without `reduce_scatter`, or its offload without `overlap_comm`.",
+    summary="ZenFlow without `reduce_scatter`, offload without `overlap_comm`, or sums in another format at stage 1.",
     why="`zenflow.offload` asserts `overlap_comm`, which is off at stage 1 and 2 unless asked for. With "
     "`reduce_scatter` false the "
-    "first backward fails with a TypeError about a missing argument.",
+    "first backward fails with a TypeError about a missing argument. At stage 1 a `data_types.grad_accum_dtype` other "
+    "than the format of the weights keeps the gradients where ZenFlow does not look: the first backward fails too.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/zenflow/zenflow_stage_1_and_2.py:ZenFlowZeroOptimizer",),
@@ -35,6 +37,14 @@ _CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
         Example(
             _HEAD + _CPU + '"reduce_scatter": «false», "zenflow": {"update_interval": 1}}}\n',
             fixed=_HEAD + _CPU + '"zenflow": {"update_interval": 1}}}\n',
+        ),
+        Example(
+            '{"train_batch_size": 1, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": «"fp32"»}, '
+            '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
+            '{"stage": 1, "offload_optimizer": {"device": "cpu"}, "zenflow": {"update_interval": 1}}}\n',
+            fixed='{"train_batch_size": 1, "bf16": {"enabled": true}, "data_types": {}, '
+            '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
+            '{"stage": 1, "offload_optimizer": {"device": "cpu"}, "zenflow": {"update_interval": 1}}}\n',
         ),
         Example(_HEAD + _CPU + '"overlap_comm": true, "zenflow": {"update_interval": 1, "offload": true}}}\n'),
     ),
@@ -58,4 +68,12 @@ def check(context: Context) -> Iterator[Finding]:
             "false makes ZenFlow fail in the first backward",
             effect=Effect.CRASH,
             fixes=[context.remove(scatter, f"Remove `{_SCATTER}`", safe=True)],
+        )
+    weights, sums = mode(context), dtype(context.value(ACCUMULATION))
+    if context.stage == 1 and weights is not None and sums in {"fp16", "bf16", "fp32"} - {weights}:
+        yield context.finding(
+            ACCUMULATION,
+            f"ZenFlow at stage 1 cannot sum in {sums} while the weights are {weights}: the first backward fails",
+            effect=Effect.CRASH,
+            fixes=[context.remove(ACCUMULATION, f"Remove `{ACCUMULATION}`", safe=False)],
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, STAGE, ZENFLOW, section
+from dsmigrate.rules.zero._shared import OPTIMIZER_DEVICE, STAGE, ZENFLOW, is_bf16_optimizer, section
 
 
 @rule(
@@ -67,6 +67,6 @@ def check(context: Context) -> Iterator[Finding]:
             entry,
             f"ZenFlow needs `{OPTIMIZER_DEVICE}` cpu, and nothing is offloaded here",
             part="key",
-            effect=Effect.CRASH if context.stage == 3 else None,
+            effect=Effect.CRASH if context.stage == 3 or is_bf16_optimizer(context) else None,
             fixes=[fix],
         )

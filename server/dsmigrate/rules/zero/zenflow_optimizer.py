@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.knowledge import MISSING
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.zero._shared import ZENFLOW, offloads_optimizer, section
+from dsmigrate.rules.zero._shared import ZENFLOW, is_bf16_optimizer, offloads_optimizer, section
 
 _EXTRA = ("torch_adam", "adam_w_mode", "fp32_optimizer_states", "bias_correction", "adamw_mode")
 """What DeepSpeed's Adam takes and the selective optimizer, a subclass of torch's AdamW, does not."""
@@ -23,9 +24,9 @@ _ZERO = (
     summary="ZenFlow with an optimizer other than Adam and AdamW, or with parameters that its own AdamW does not take.",
     why="At stage 1 and 2 ZenFlow builds a second AdamW for the selected columns from `optimizer.params` as they "
     "stand, and calls the CPU "
-    "optimizer in a way that only `DeepSpeedCPUAdam` knows. Without `params`, or with a parameter that torch's "
-    "AdamW does not "
-    "have, the engine is not built; any other optimizer fails in the first step.",
+    "optimizer in a way that only `DeepSpeedCPUAdam` knows. Without `params`, which an optimizer of the script leaves "
+    "out, or with a parameter that torch's AdamW does not have, the engine is not built; any other optimizer fails "
+    "when it first updates the weights.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/zenflow/zenflow_stage_1_and_2.py:ZenFlowZeroOptimizer",),
@@ -33,12 +34,18 @@ _ZERO = (
     examples=(
         Example(
             '{"train_batch_size": 1, "zero_allow_untested_optimizer": true, '
-            '"optimizer": {"type": «"SGD"», "params": {"lr": 0.001}}, ' + _ZERO
+            '"optimizer": {"type": «"SGD"», "params": {"lr": 0.001}}, ' + _ZERO,
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001, «"torch_adam"»: false}}, '
             + _ZERO,
             fixed='{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, ' + _ZERO,
+        ),
+        Example(
+            '{"train_batch_size": 1, '
+            '"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, «"zenflow"»: {}}}\n',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 1, "optimizer": {«"type": "AdamW"»}, ' + _ZERO,
@@ -52,12 +59,21 @@ def check(context: Context) -> Iterator[Finding]:
     if section(context, ZENFLOW) is None or not context.stage or not offloads_optimizer(context):
         return
     kind = context.type_of("optimizer")
+    entry = section(context, ZENFLOW)
     if kind is None:
+        if entry is not None and context.stage != 3 and context.raw("optimizer.type") in (MISSING, None):
+            yield context.finding(
+                entry,
+                f"ZenFlow at stage {context.stage} needs an `optimizer` in this file, of type Adam or AdamW and with "
+                "`params`: one that the script makes does not do",
+                part="key",
+                effect=Effect.CRASH if is_bf16_optimizer(context) else None,
+            )
         return
     if kind.name.lower() not in {"adam", "adamw"}:
         yield context.finding(
             "optimizer.type",
-            f"ZenFlow works with Adam and AdamW only; {kind.name} fails in the first step",
+            f"ZenFlow works with Adam and AdamW only; {kind.name} fails when it first updates the weights on the CPU",
             effect=Effect.CRASH,
         )
         return

@@ -1,0 +1,91 @@
+"""DS945: sizes of elastic training that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dsmigrate.rules.batch._shared import text
+from dsmigrate.rules.context import Context
+from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.registry import rule
+from dsmigrate.rules.sections._elastic import LEAST, MICRO, NODES, PARALLEL, Elastic, elastic, elastic_micro_batches
+
+
+@rule(
+    "DS945",
+    "elastic-sizes",
+    summary="Sizes of an enabled `elasticity` with which no batch can be computed.",
+    why="The micro-batches had to be whole numbers above 0, none above `max_train_batch_size` (divided by the "
+    "data-parallel ranks of a node in version 0.2), `min_gpus` at most `max_gpus`, and `model_parallel_size` above 1 "
+    "needed version 0.2 and a divisor of `num_gpus_per_node`. Reading the config failed otherwise.",
+    severity=Severity.ERROR,
+    effect=Effect.REJECTED,
+    source=(
+        "deepspeed/elasticity/config.py:ElasticityConfig",
+        "deepspeed/elasticity/elasticity.py:compute_elastic_config",
+    ),
+    until="0.19.8",
+    keys=(MICRO, LEAST, PARALLEL),
+    examples=(
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 4, "micro_batch_sizes": «[2, 8]»}}',
+            version="0.19.6",
+            accepted=False,
+        ),
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 4, "micro_batch_sizes": «[]»}}',
+            version="0.9.5",
+            accepted=False,
+        ),
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 4, "micro_batch_sizes": [2], "min_gpus": «8», '
+            '"max_gpus": 4}}',
+            version="0.9.5",
+            accepted=False,
+        ),
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 64, "micro_batch_sizes": [2], '
+            '"model_parallel_size": «3», "num_gpus_per_node": 8}}',
+            version="0.14.5",
+            accepted=False,
+        ),
+        Example(
+            '{"elasticity": {"enabled": true, "max_train_batch_size": 64, "micro_batch_sizes": [2, 8], '
+            '"model_parallel_size": 2, "num_gpus_per_node": 8}}',
+            version="0.14.5",
+            accepted=None,  # the same
+        ),
+    ),
+)
+def check(context: Context) -> Iterator[Finding]:
+    """Yield a finding for the first thing that is wrong."""
+    settings = elastic(context)
+    wrong = wrong_micro_batch(elastic_micro_batches(context)) if settings is None else wrong_size(settings)
+    if wrong is not None:
+        path, message = wrong
+        yield context.finding(path, f"{message}: DeepSpeed cannot compute a batch")
+
+
+def wrong_micro_batch(micro: Sequence[int] | None) -> tuple[str, str] | None:
+    """Return what is wrong with the micro-batches by themselves, as ``wrong_size`` does."""
+    if micro is None:
+        return None
+    if not micro:
+        return MICRO, "no micro-batch to choose from"
+    return (MICRO, f"{min(micro)} is no micro-batch") if min(micro) < 1 else None
+
+
+def wrong_size(settings: Elastic) -> tuple[str, str] | None:
+    """Return the path of a size that nothing can be computed with, and what is wrong; None when all is well."""
+    wrong = wrong_micro_batch(settings.micro)
+    if wrong is not None:
+        return wrong
+    if settings.most < settings.least:
+        return LEAST, f"{text(settings.least)} is more than `max_gpus`, {text(settings.most)}"
+    if settings.parallel > 1 and settings.version != NODES:
+        return PARALLEL, f"model parallelism takes version {NODES}, not {settings.version}"
+    if settings.version == NODES and settings.per_node % settings.parallel:
+        return PARALLEL, f"{text(settings.parallel)} does not divide `num_gpus_per_node`, {text(settings.per_node)}"
+    if max(settings.micro) > settings.limit:
+        return MICRO, f"{max(settings.micro)} is more than {text(settings.limit)}, the most a batch may have"
+    return None
