@@ -150,3 +150,23 @@ def test_settings_that_are_wrong_are_said_once_and_left_out() -> None:
     assert len(said) == 3
     assert any("world-size" in text for text in said)
     assert client.finish() == 0
+
+
+def test_memory_does_not_grow_with_edits() -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"diagnostic": {}}})
+    client.open(URI, CONFIG)
+    place = {"start": {"line": 0, "character": 1}}
+
+    def edit(times: int) -> float:
+        for number in range(times):
+            inserted = number % 2 == 0
+            end = {"line": 0, "character": 1 if inserted else 2}
+            client.change(URI, number, [{"range": {**place, "end": end}, "text": " " if inserted else ""}])
+        assert client.text(URI) == CONFIG
+        client.ask("textDocument/diagnostic", {"textDocument": {"uri": URI}})
+        return client.memory()
+
+    first = edit(2000)
+    assert edit(4000) < first + 2, "something is kept of each edit"
+    assert client.finish() == 0

@@ -11,12 +11,14 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInva
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     from dsmigrate.language_server.server import Server
 
 logger = logging.getLogger(__name__)
 _NOT_INITIALIZED = -32002
+_MANY = 64
+"""Requests under way beyond which those that are done are cleared away."""
 _EARLY = frozenset({types.INITIALIZE, types.EXIT})
 
 
@@ -40,22 +42,22 @@ class Protocol(LanguageServerProtocol):
         return (yield from super().lsp_initialize(params))
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Iterator[Any]:
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take the text of a document that the client owns from now on."""
         self._server.session.documents.open(params.text_document)
-        yield from self._after(types.TEXT_DOCUMENT_DID_OPEN, params)
+        self._then(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Iterator[Any]:
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply changes to a document."""
         self._server.session.documents.change(params.text_document, params.content_changes)
-        yield from self._after(types.TEXT_DOCUMENT_DID_CHANGE, params)
+        self._then(types.TEXT_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Iterator[Any]:
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document."""
         self._server.session.documents.close(params.text_document.uri)
-        yield from self._after(types.TEXT_DOCUMENT_DID_CLOSE, params)
+        self._then(types.TEXT_DOCUMENT_DID_CLOSE, params)
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> Generator[Any, Any, Any]:
@@ -66,10 +68,11 @@ class Protocol(LanguageServerProtocol):
         result = yield handler, (tuple(params.arguments or ()),), None
         return result
 
-    def _after(self, method: str, params: object) -> Iterator[Any]:
+    def _then(self, method: str, params: object) -> None:
+        """Call the feature behind a change of a document."""
         handler = self.fm.features.get(method)
         if handler is not None:
-            yield handler, (params,), None
+            handler(params)
 
     def structure_message(self, data: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the client sends
         """Return the message in ``data``, a Wrong for one whose parameters do not fit."""
@@ -101,6 +104,8 @@ class Protocol(LanguageServerProtocol):
             self._send_response(message.id, error=JsonRpcInvalidRequest("shut down").to_response_error())
             return
         super().handle_message(message)
+        if len(self._request_futures) > _MANY:  # pygls keeps those of notifications for ever
+            self._request_futures = {name: work for name, work in self._request_futures.items() if not work.done()}
 
     @property
     def said_goodbye(self) -> bool:
