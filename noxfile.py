@@ -50,6 +50,7 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     session.run("python", "-m", "tests.benchmarks.startup")
     session.run("python", "-m", "tests.benchmarks.directory")
+    session.run("python", "-m", "tests.benchmarks.diff_speed")
     for folder in session.posargs:
         session.run("python", "-m", "tests.benchmarks.migration_cost", folder)
         session.run("python", "-m", "tests.benchmarks.corpus_table", folder, success_codes=[0, 1])

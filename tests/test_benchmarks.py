@@ -1,14 +1,15 @@
-"""The corpus table measures what it says it does."""
+"""The benchmarks measure what they say they do."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
-from tests.benchmarks import corpus_table
+from tests.benchmarks import check_speed, corpus_table
 from tests.benchmarks.leftovers import leftovers
 
 
@@ -85,3 +86,26 @@ def test_every_example_is_sound_and_finished(capsys: pytest.CaptureFixture[str])
     assert corpus_table.main([str(folder), "--json", "--jobs", "1"]) == 0
     rows = [corpus_table.Row(**row) for row in json.loads(capsys.readouterr().out)["rows"]]
     assert [row.script for row in rows if row.counts and not row.finished] == []
+
+
+def test_a_command_that_cannot_do_its_work_is_not_measured() -> None:
+    with pytest.raises(RuntimeError, match="ended with 2: no such file"):
+        check_speed.command_cost([sys.executable, "-c", "import sys; sys.stderr.write('no such file'); sys.exit(2)"])
+
+
+def test_time_that_a_command_waits_is_no_cpu_time() -> None:
+    cost = check_speed.command_cost([sys.executable, "-c", "import time; time.sleep(0.5)"])
+    assert cost.wall >= 0.5
+    assert cost.cpu < cost.wall
+
+
+def test_every_config_is_measured_for_the_one_who_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ['{"train_batch_size": "auto"}\n', '{\n  "train_batch_size": 8\n}', "{train_batch_size: 8}"]
+    configs = [check_speed.config(text) for text in texts]
+    assert [(one.lines, one.consumer.value) for one in configs] == [
+        (2, "transformers"),
+        (3, "deepspeed"),
+        (1, "deepspeed"),
+    ]
+    check_speed.in_process(configs, 1)
+    assert "2 files that are strict JSON" in capsys.readouterr().out

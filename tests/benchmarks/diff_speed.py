@@ -4,7 +4,7 @@
 
 All are run in turn, so that a busy machine slows them alike: the two configs by default, a change of stage, buckets and
 rate. Wall and CPU time, medians. ``deep diff``, the command of deepdiff, and ``jdiff``, that of jsondiff, compare the
-same files where they are installed beside the running Python.
+same files where they are installed beside the running Python. All run from byte code, as installed packages do.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
     if len(args.files) not in {0, 2}:
         parser.error("give two files, or none")
     environment = {**os.environ, "PYTHONPATH": str(SERVER), "NO_COLOR": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as folder:
+        environment["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")  # for all alike, as when installed
         files = args.files or [str(Path(folder) / name) for name in ("old.json", "new.json")]
         if not args.files:
             for name, config in zip(files, (OLD, NEW), strict=True):

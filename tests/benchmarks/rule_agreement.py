@@ -70,7 +70,7 @@ def of_releases(count: int, seed: int, *, listing: bool) -> bool:
     for version in releases.RELEASES:
         rows = releases.compare(version, releases.sources().root(version), count, seed)
         print(f"{version:8} {report.rates(rows)}")
-        show(report.differences(rows, notes=False) if listing else ())
+        show([*report.differences(rows, notes=False), *report.unjudged(rows)] if listing else ())
         clean = clean and not any(compare.disagreements(rows))
     return clean
 
@@ -81,6 +81,8 @@ def _rest(rows: list[compare.Row], *, listing: bool) -> bool:
     show(report.differences(rows))
     print("\ncannot be judged here:")
     show(report.unjudged(rows))
+    print("\nsaid to crash, where it takes more than one step on a CPU:")
+    show(report.beyond(rows))
     for row in left if listing else ():
         print(f"{row.case.name}  {row.outcome} [{row.family}]  {row.what}\n  {json.dumps(row.case.written)[:2000]}")
     return not left

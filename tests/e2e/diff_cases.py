@@ -78,9 +78,8 @@ class Case:
             auto = knowledge().auto(path, self.consumer)
             if auto is None or not isinstance(data, dict):
                 continue
-            if auto.overwrites and not (auto.unless and auto.unless in data):
-                yield path
-            elif auto.adds_section and path.partition(".")[0] not in data:
+            overwritten = auto.overwrites and not (auto.unless and auto.unless in data)
+            if overwritten or (auto.adds_section and path.partition(".")[0] not in data):
                 yield path
 
 

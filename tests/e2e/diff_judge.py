@@ -2,8 +2,8 @@
 
 Runs in a child process that has torch and deepspeed. Each line asks ``{"text": …, "world": …, "fills": {…},
 "puts": {…}, "strict": …}``: the text of the file, the world size, what a consumer puts in the place of "auto" by dotted
-path, what it writes in any case, and whether the text is read as strict JSON. Each answer is ``{"error": …}`` or ``{"parts": {attribute: digest}}``; with
-``--values`` the parts are whole.
+path, what it writes in any case, and whether the text is read as strict JSON. Each answer is ``{"error": …}`` or
+``{"parts": {attribute: digest}}``; with ``--values`` the parts are whole.
 
 What DeepSpeedConfig only carries is judged where DeepSpeed uses it: the optimizer and the schedule of the config are
 built, with compiled kernels that do nothing, and stand for their parameters. Left out is what nobody reads: the raw
@@ -110,8 +110,12 @@ class Judge:
         self.runtime.dist.get_rank = lambda *_, **__: 0
         self.runtime.dist.get_world_size = lambda *_, **__: asked["world"]
         loaded = self.runtime.DeepSpeedConfig(copy.deepcopy(config))
-        parts = {name: plain(value) for name, value in vars(loaded).items() if name not in {"_param_dict", "mesh_device"}}
+        parts = {
+            name: plain(value) for name, value in vars(loaded).items() if name not in {"_param_dict", "mesh_device"}
+        }
         self.settle(parts, loaded)
+        mesh = [config.get(name) for name in ("data_parallel_size", "sequence_parallel_size")]
+        parts["mesh"] = mesh if all(mesh) else None  # deepspeed.initialize reads them
         optimizer = self.optimizer(loaded)
         parts["optimizer_name"], parts["optimizer_params"] = None, optimizer[1]
         parts["scheduler_name"], parts["scheduler_params"] = None, self.schedule(loaded, optimizer[0])
@@ -156,7 +160,7 @@ class Judge:
         """Return an engine that has a config and nothing else."""
         engine = self.engine.__new__(self.engine)
         self.torch.nn.Module.__init__(engine)
-        engine._config = loaded  # noqa: SLF001 - where its accessors look
+        engine._config = loaded  # where its accessors look
         engine.has_moe_layers = False
         engine.client_optimizer = engine.client_lr_scheduler = None
         engine.zenflow = loaded.zero_config.zenflow is not None
@@ -169,11 +173,16 @@ class Judge:
         if loaded.optimizer_name is None:
             return self.torch.optim.SGD([weight], lr=1.0), None
         try:
-            found = self.built(loaded)._configure_basic_optimizer([weight])  # noqa: SLF001 - builds it
+            found = self.built(loaded)._configure_basic_optimizer([weight])
         except Exception as error:
             raise UnbuildableError(f"{loaded.optimizer_name}: {error}") from error
-        groups = [{name: plain(value) for name, value in group.items() if name != "params"} for group in found.param_groups]
-        rest = {name: plain(getattr(found, name, None)) for name in ("adam_w_mode", "fp32_optimizer_states", "bias_correction")}
+        groups = [
+            {name: plain(value) for name, value in group.items() if name != "params"} for group in found.param_groups
+        ]
+        rest = {
+            name: plain(getattr(found, name, None))
+            for name in ("adam_w_mode", "fp32_optimizer_states", "bias_correction")
+        }
         return found, [type(found).__name__, groups, rest]
 
     def schedule(self, loaded: Any, optimizer: Any) -> Any:
@@ -181,7 +190,7 @@ class Judge:
         if loaded.scheduler_name is None:
             return None
         try:
-            found = self.built(loaded)._scheduler_from_config(optimizer)  # noqa: SLF001 - builds it
+            found = self.built(loaded)._scheduler_from_config(optimizer)
             held = {name: plain(value) for name, value in vars(found).items() if name not in {"optimizer", "org_lrs"}}
             rates = []
             for step in STEPS:

@@ -5,10 +5,10 @@ Runs in a child process that has torch and deepspeed, as one process of a gloo g
 one must fit; whether to go on to the engine. Each answer is ``{"verdict": …, "error": …}`` with a verdict of
 ``accepted``, ``config``, ``engine`` or ``step``: where it failed.
 
-Compiled kernels, which need a compiler or a GPU, are replaced by ones that do nothing. What is up to the script is tried
-in every way that the config leaves open, and the config is refused when all of them fail: a config that names no
-optimizer with AdamW, DeepSpeed's CPU Adam and SGD, lists of rates with as many parameter groups as they have
-values.
+Compiled kernels, which need a compiler or a GPU, are replaced by ones that do nothing but look at their arguments.
+What is up to the script is tried in every way that the config leaves open, and the config is refused when all of them
+fail: a config that names no optimizer with AdamW, DeepSpeed's CPU Adam and Adagrad, lists of rates with as many
+parameter groups as they have values.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Judge:
         yield lambda parameters: self.cpu_adam(parameters, lr=1e-3)
         if HALF_STATES in str(config):
             yield lambda parameters: self.cpu_adam(parameters, lr=1e-3, fp32_optimizer_states=False)
-        yield lambda parameters: self.torch.optim.SGD(parameters, lr=1e-3)
+        yield lambda parameters: self.torch.optim.Adagrad(parameters, lr=1e-3)
 
     @contextlib.contextmanager
     def engine(self, config: Config, groups: int, optimizer: Callable[[Any], Any] | None) -> Iterator[Any]:
@@ -230,7 +230,7 @@ class Judge:
             engine.eval()
             engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype))
             return
-        least = ROUNDS_OF_ZENFLOW if getattr(engine, "zenflow", False) else 1
+        least = ROUNDS_OF_ZENFLOW if getattr(engine, "zenflow", False) else 1 + engine.flops_profiler_enabled()
         for done in range(1, MOST_ROUNDS + 1):
             skipped = engine.skipped_steps
             for _ in range(MOST_MICRO_STEPS):

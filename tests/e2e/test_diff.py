@@ -37,9 +37,7 @@ def test_the_judge_sees_what_differs_and_what_does_not() -> None:
 
 
 def test_generated_pairs() -> None:
-    cases = [
-        Case(str(number), pair.old, pair.new) for number, pair in enumerate(generate.pairs(GENERATED, seed=6))
-    ]
+    cases = [Case(str(number), pair.old, pair.new) for number, pair in enumerate(generate.pairs(GENERATED, seed=6))]
     judged = judge(cases)
     print(rates(judged))
     assert [str(one) for one in judged if not one.agrees] == []

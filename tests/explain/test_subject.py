@@ -70,7 +70,7 @@ def every_word() -> list[str | None]:
     known = knowledge()
     types = [*known.every_optimizer(), *known.every_scheduler()]
     parameters = [f"{facts.path}.{name}" for facts in types for name in facts.parameters]
-    return [None, "codes", "MG101", *known.every_path(), *(facts.path for facts in types), *parameters]
+    return [None, "codes", "MG101", "DF101", *known.every_path(), *(facts.path for facts in types), *parameters]
 
 
 @pytest.mark.parametrize("version", [None, "0.9.0", "0.16.4"])

@@ -9,6 +9,7 @@ from dsmigrate.facts.compile import newest, records
 from dsmigrate.facts.sources import FactsError, Sources
 
 WRITTEN = {
+    "affects": ["speed"],
     "summary": "Does a thing.",
     "doc": "How it does it.",
     "type": "integer",
@@ -112,6 +113,10 @@ def test_a_null_default_widens_the_type_unless_null_cannot_be_written() -> None:
         ({"type": "array"}, "a list without `items`"),
         ({"memory": [{"of": "air", "is": "thin"}]}, "memory of 'air'"),
         ({"memory": [{"of": "weights", "is": "here", "twice": "b"}]}, "memory that depends on what is no key"),
+        ({"affects": []}, "affects nothing that is said"),
+        ({"affects": ["weather"]}, "affects weather"),
+        ({"affects": ["speed", "none"]}, "affects something and nothing"),
+        ({"dead": "Nothing reads it."}, "affects something and nothing"),
     ],
 )
 def test_documentation_that_is_not_good_enough_is_named(change: dict[str, Any], says: str) -> None:

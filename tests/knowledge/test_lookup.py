@@ -229,3 +229,42 @@ def test_sections_of_free_names_are_known() -> None:
     assert known.takes_any_name(("weight_quantization", "post_init_quant"))
     assert not known.takes_any_name("zero_optimization")
     assert not known.takes_any_name("")
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "conditions"),
+    [
+        ("amp.enabled", "0.19.6", {}),
+        ("amp.opt_level", "0.19.6", None),
+        ("elasticity.micro_batch_sizes", "0.9.5", {"elasticity.enabled": [True]}),
+        ("compression_training.row_pruning.different_groups.mlp.params.dense_ratio", "0.12.6", {}),
+    ],
+)
+def test_a_key_says_when_its_section_needs_it(asked: str, version: str, conditions: object) -> None:
+    key = knowledge(version).key(asked)
+    assert key is not None
+    assert key.required_when == conditions
+
+
+def test_the_keys_that_a_section_needs_are_those_of_the_release() -> None:
+    assert [key.name for key in knowledge("0.19.6").required("elasticity")] == [
+        "max_train_batch_size",
+        "micro_batch_sizes",
+    ]
+    assert knowledge("0.19.8").required("elasticity") == ()
+
+
+def test_a_fact_is_that_of_the_release() -> None:
+    old, new = (knowledge(version).key("comms_logger.prof_ops") for version in ("0.14.5", "0.15.0"))
+    assert old is not None
+    assert new is not None
+    assert old.auto(Consumer.DEEPSPEED).effect is AutoEffect.CONFIG_ERROR
+    assert new.auto(Consumer.DEEPSPEED).effect is AutoEffect.DEFAULT
+    power = knowledge("0.16.9").key("fp16.initial_scale_power")
+    assert power is not None
+    assert power.rejects_when == {"fp16.enabled": [True]}
+    kept = knowledge("0.9.5").key("quantize_training")
+    assert kept is not None
+    assert kept.opened_when is None
+    named = [knowledge(version).key("communication_data_type") for version in ("0.14.0", "0.14.1")]
+    assert [set(key.enum) for key in named if key is not None] == [{"fp16", "bfp16", "fp32"}, {"fp16", "bf16", "fp32"}]

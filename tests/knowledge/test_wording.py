@@ -80,3 +80,15 @@ def test_events_are_told_in_a_few_words() -> None:
 )
 def test_conditions_are_told_all_of_them_and_one_of_several(path: str, text: str) -> None:
     assert wording.effective_text(key(path)) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("amp.enabled", "`amp` cannot do without it."),
+        ("elasticity.micro_batch_sizes", "`elasticity` cannot do without it when `elasticity.enabled` is `true`."),
+        ("amp.opt_level", ""),
+    ],
+)
+def test_a_required_key_is_told_so(path: str, text: str) -> None:
+    assert wording.required_text(key(path, "0.19.6")) == text

@@ -102,5 +102,5 @@ def world(config: Config) -> int:
 
 
 def _positive(value: object) -> int:
-    """Return a positive integer as it is, 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Return a positive integer, which true counts as, 0 for anything else."""
+    return int(value) if isinstance(value, int) and value > 0 else 0

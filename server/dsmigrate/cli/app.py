@@ -19,6 +19,7 @@ COMMANDS = {
     "migrate": "Convert DDP training scripts to the DeepSpeed engine (the default command).",
     "check": "Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.",
     "diff": "Say what a change of a DeepSpeed config does.",
+    "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
 }

@@ -107,7 +107,7 @@ def _check(paths: Sequence[str], flags: dict[str, Any], mending: Mending) -> lis
     found = find(paths, settings_for)
     if not found:
         raise click.UsageError(f"no DeepSpeed config in {', '.join(paths)}")
-    return [check_file(candidate.path, candidate.settings, mending) for candidate in found]
+    return [check_file(candidate.path, candidate.settings, mending, document=candidate.document) for candidate in found]
 
 
 def _at_least(entry: Checked, least: Severity) -> Checked:

@@ -22,8 +22,8 @@ def command(subject: str | None, target_version: str | None, form: str) -> int:
     """Print what a key of ds_config.json does, its type, default and history, and who fills "auto".
 
     KEY is a path such as zero_optimization.stage. TYPE is an optimizer or scheduler (AdamW, WarmupLR) or one of its
-    parameters (AdamW.lr). CODE is a code of a report (MG101). Without any of them, lists the sections; `codes` lists
-    the codes.
+    parameters (AdamW.lr). CODE is a code of a report (MG101, DS401, DF301). Without any of them, lists the sections;
+    `codes` lists the codes.
     """
     try:
         version = check_release(target_version, "--target-version") if target_version else None
@@ -36,7 +36,7 @@ def command(subject: str | None, target_version: str | None, form: str) -> int:
     elif form == "markdown":
         terminal.write_bytes(markdown.text(found, known).encode())
     elif isinstance(found, Overview) and found.codes:
-        terminal.show_codes(found.codes, found.rules)
+        terminal.show_codes(found.codes, found.rules, found.explanations)
     else:
         terminal.show_markdown(markdown.text(found, known))
     return 0

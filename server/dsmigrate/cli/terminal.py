@@ -6,15 +6,18 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
-from rich.console import Console
-from rich.text import Text
 
-from dsmigrate.codemod.model import Idea, Status
-from dsmigrate.report import text
-from dsmigrate.report.view import Report
-from dsmigrate.rules import Rule
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dsmigrate.checking.formats.text import Line
+    from dsmigrate.codemod.model import Idea
+    from dsmigrate.diff.registry import Explanation
+    from dsmigrate.report.view import Report
+    from dsmigrate.rules import Rule
 
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
@@ -34,7 +37,9 @@ def show_patch(patches: Sequence[bytes]) -> None:
     if not sys.stdout.isatty():
         write_bytes(b"".join(patches))
         return
-    console = Console(highlight=False, markup=False)
+    from rich.text import Text  # noqa: PLC0415 - where there is a terminal
+
+    console = _console()
     for patch in patches:
         for line in patch.decode("utf-8", "replace").splitlines():
             style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
@@ -43,12 +48,18 @@ def show_patch(patches: Sequence[bytes]) -> None:
 
 def show_report(report: Report) -> None:
     """Print the report for people on stderr."""
-    text.show(report, _talk())
+    from dsmigrate.report import text  # noqa: PLC0415 - only here
+
+    text.show(report, _console(stderr=True))
 
 
 def show_errors(report: Report) -> None:
     """Print on stderr only what could not be worked on."""
-    talk = _talk()
+    from rich.text import Text  # noqa: PLC0415 - where there is a report
+
+    from dsmigrate.codemod.model import Status  # noqa: PLC0415
+
+    talk = _console(stderr=True)
     for entry in report.entries:
         if entry.result.status is Status.ERROR:
             for change in entry.result.changes:
@@ -57,18 +68,30 @@ def show_errors(report: Report) -> None:
                 )
 
 
-def show_lines(lines: Iterable[Text]) -> None:
+def show_lines(lines: Iterable[Line]) -> None:
     """Print lines on stdout, never wrapped, so that ``file:line`` stays clickable and greppable."""
-    console = Console(highlight=False, markup=False)
+    if not _is_coloured():
+        text = "".join("".join(piece for piece, _ in line) + "\n" for line in lines)
+        write_bytes(text.replace("\n", os.linesep).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+        return
+    from rich.text import Text  # noqa: PLC0415 - where there is a terminal
+
+    console = _console()
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(Text.assemble(*line), soft_wrap=True)
 
 
-def show_codes(ideas: Sequence[Idea], rules: Sequence[Rule] = ()) -> None:
-    """Print one line per code on stdout: those of migrations, then those of rules."""
+def _is_coloured() -> bool:
+    """Return whether stdout is a terminal, or to be treated as one (FORCE_COLOR, as rich knows it)."""
+    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+def show_codes(ideas: Sequence[Idea], rules: Sequence[Rule] = (), changes: Sequence[Explanation] = ()) -> None:
+    """Print one line per code on stdout: those of migrations, of rules, and of the diff."""
     rows = [(idea.code, idea.kind.value, idea.title) for idea in ideas]
     rows += [(rule.code, rule.severity.value, rule.summary) for rule in rules]
-    show_lines(Text.assemble((code, "bold"), f"  {kind:<9}  ", title) for code, kind, title in rows)
+    rows += [(item.code, "change", item.summary) for item in changes]
+    show_lines(((code, "bold"), (f"  {kind:<9}  {title}", "")) for code, kind, title in rows)
 
 
 def show_markdown(markdown: str) -> None:
@@ -76,7 +99,8 @@ def show_markdown(markdown: str) -> None:
     if not sys.stdout.isatty():
         write_bytes(markdown.encode())
         return
-    from rich.markdown import Markdown  # noqa: PLC0415 - only here
+    from rich.console import Console  # noqa: PLC0415 - where there is a terminal
+    from rich.markdown import Markdown  # noqa: PLC0415
 
     Console().print(Markdown(markdown))
 
@@ -84,7 +108,7 @@ def show_markdown(markdown: str) -> None:
 @contextlib.contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
     """Show a progress bar over ``total`` files on stderr if that is a terminal; call what is yielded per file."""
-    talk = _talk()
+    talk = _console(stderr=True)
     if not talk.is_terminal:
         yield lambda _: None
         return
@@ -105,5 +129,7 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         bar.stop()
 
 
-def _talk() -> Console:
-    return Console(stderr=True, highlight=False, markup=False)
+def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - takes longer than a check
+
+    return Console(stderr=stderr, highlight=False, markup=False)

@@ -1,15 +1,23 @@
-"""Files as git has them: ``REV:path``, and the last committed state of a file."""
+"""Files as git has them: ``REV:path``, the last committed state of a file, many files at once."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dsmigrate.diff.job import Source
 
 _LARGEST = 16 << 20
-_PATIENCE = 30
+_PATIENCE = 60
 """Seconds that git may take."""
+
+_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""What git tells its hooks and drivers about their own folder; it holds for no other one."""
+
+_UNKNOWN = ("invalid object name", "unknown revision", "bad revision", "Invalid symmetric difference", "bad object")
+"""How git says that a revision is not there."""
 
 
 class GitError(Exception):
@@ -17,10 +25,13 @@ class GitError(Exception):
 
 
 def is_revision(text: str) -> bool:
-    """Return whether a text means a file in a revision: ``HEAD~1:configs/ds.json``, no file and no drive."""
+    """Return whether a text means a file in a revision: ``HEAD~1:configs/ds.json``, no file and no drive.
+
+    Without a revision, ``:configs/ds.json``, it is what the index has: the file as it is staged.
+    """
     revision, colon, path = text.partition(":")
     drive = len(revision) == 1 and path[:1] in {"/", "\\"}
-    return bool(colon and revision and path) and not drive and not Path(text).exists()
+    return bool(colon and path) and not drive and not Path(text).exists()
 
 
 def at_revision(text: str, folder: Path) -> Source:
@@ -31,7 +42,7 @@ def at_revision(text: str, folder: Path) -> Source:
     revision, _, path = text.partition(":")
     if revision.startswith("-"):
         raise GitError(f"{revision} is no revision")
-    data = _git(folder, "show", f"{revision}:{path}")
+    data = git(folder, "show", "--no-textconv", f"{revision}:{path}")
     if len(data) > _LARGEST:
         raise GitError(f"{text} has {len(data) >> 20} MiB, which is no config")
     return Source(text, data, folder)
@@ -42,22 +53,87 @@ def committed(file: Path, revision: str = "HEAD") -> Source:
     return at_revision(f"{revision}:./{file.name}", file.parent)
 
 
-def _git(folder: Path, *arguments: str) -> bytes:
-    command = ["git", "-C", str(folder), *arguments]
+def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+    """Return what git prints, run in ``folder`` with ``given`` on its standard input; raises GitError if it fails."""
+    here = os.path.samefile(folder, ".") if folder.exists() else False  # noqa: PTH121 - of a folder and the current one
+    environment = {name: value for name, value in os.environ.items() if here or name not in _OF_A_HOOK}
+    environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    command = ["git", *(() if here else ("-C", str(folder))), *arguments]
     try:
-        run = subprocess.run(command, capture_output=True, check=False, timeout=_PATIENCE)  # noqa: S603 - no shell
+        run = subprocess.run(  # noqa: S603 - no shell
+            command, input=given, capture_output=True, check=False, timeout=_PATIENCE, env=environment
+        )
     except FileNotFoundError:
         raise GitError("git is not installed, or not on the path") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git took longer than {_PATIENCE} seconds") from None
     if run.returncode:
         said = run.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitError(_hint(said[0].removeprefix("fatal: ") if said else f"git {arguments[0]} failed", folder))
+        raise GitError(_hint(said, folder) if said else f"git {arguments[0]} failed")
     return run.stdout
 
 
-def _hint(said: str, folder: Path) -> str:
-    shallow = folder / ".git" / "shallow"
-    if "invalid object name" in said and shallow.exists():
-        return f"{said}; this clone is shallow: `git fetch --unshallow` gets the rest"
-    return said
+def blobs(folder: Path, ids: Iterable[str]) -> Iterator[bytes]:
+    """Yield the contents of blobs by their full ids, in order, from one process.
+
+    Raises GitError for one that this clone lacks, and for one that is too large to be a config.
+    """
+    wanted = list(ids)
+    if not wanted:
+        return
+    sizes = git(
+        folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", given="\n".join(wanted).encode() + b"\n"
+    )
+    for line in sizes.decode().splitlines():
+        name, _, size = line.partition(" ")
+        if not size.isdigit():
+            raise GitError(f"this clone has no object {name}{_shallow_hint(folder)}")
+        if int(size) > _LARGEST:
+            raise GitError(f"object {name} has {int(size) >> 20} MiB, which is no config")
+    found = git(folder, "cat-file", "--batch", given="\n".join(wanted).encode() + b"\n")
+    at = 0
+    for _ in wanted:
+        end = found.index(b"\n", at)
+        length = int(found[at:end].rpartition(b" ")[2])
+        yield found[end + 1 : end + 1 + length]
+        at = end + 2 + length
+
+
+def has_commit(folder: Path, revision: str) -> bool:
+    """Return whether this clone has a commit; False where ``folder`` is in no repository too."""
+    if not revision or revision.startswith("-"):
+        return False
+    try:
+        git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    except GitError:
+        return False
+    return True
+
+
+def root_of(folder: Path) -> Path | None:
+    """Return the top of the working tree, None in a bare repository; raises GitError outside of one."""
+    inside = git(folder, "rev-parse", "--is-inside-work-tree").strip() == b"true"
+    return Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n"))) if inside else None
+
+
+def is_shallow(folder: Path) -> bool:
+    """Return whether the repository around ``folder`` lacks history."""
+    try:
+        return git(folder, "rev-parse", "--is-shallow-repository").strip() == b"true"
+    except GitError:
+        return False
+
+
+def _hint(said: list[str], folder: Path) -> str:
+    """Return git's first complaint with what may help."""
+    text = next((line for line in said if line.startswith("fatal: ")), said[0]).removeprefix("fatal: ")
+    hint = next((line.removeprefix("hint: ") for line in said if line.startswith("hint: Did you mean")), "")
+    if any(start in text for start in _UNKNOWN) or "no merge base" in text:
+        hint = _shallow_hint(folder).removeprefix("; ")
+    return f"{text}; {hint}" if hint else text
+
+
+def _shallow_hint(folder: Path) -> str:
+    if not is_shallow(folder):
+        return ""
+    return "; this clone is shallow: `git fetch --unshallow` gets the rest (in GitHub Actions, `fetch-depth: 0` does)"

@@ -10,7 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from dsmigrate.docs import keys, problems, rules
+from dsmigrate.diff.registry import every_explanation
+from dsmigrate.docs import changes, keys, problems, rules
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
@@ -20,6 +21,7 @@ from dsmigrate.rules import every_rule
 CODES = Path("docs") / "codes"
 KEYS = Path("docs") / "keys"
 RULES = Path("docs") / "rules"
+CHANGES = Path("docs") / "changes"
 PROBLEMS = Path("docs") / "problems.md"
 README = Path("README.md")
 
@@ -53,12 +55,13 @@ def generated(root: Path) -> dict[Path, str]:
     found |= {root / KEYS / name: text for name, text in keys.pages(knowledge()).items()}
     found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
     found[root / PROBLEMS] = problems.page(every_rule())
+    found |= {root / CHANGES / name: text for name, text in changes.pages(every_explanation()).items()}
     return found | ({readme: refreshed(readme.read_text(encoding="utf-8"))} if readme.is_file() else {})
 
 
 def stale(root: Path, wanted: dict[Path, str]) -> list[Path]:
     """Return the files that are missing, differ from what is wanted, or belong to nothing any more."""
-    there = [path for folder in (CODES, KEYS, RULES) for path in (root / folder).glob("*.md")]
+    there = [path for folder in (CODES, KEYS, RULES, CHANGES) for path in (root / folder).glob("*.md")]
     present = {path: path.read_text(encoding="utf-8") for path in (*there, *wanted) if path.is_file()}
     return sorted(path for path in wanted.keys() | present.keys() if wanted.get(path) != present.get(path))
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.diff.registry import Explanation
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.rules import Rule
@@ -21,6 +22,8 @@ def document(subject: Subject, known: Knowledge) -> Document:
         return {**head, "about": "code", **asdict(subject)}
     if isinstance(subject, Rule):
         return {**head, "about": "code", **_rule(subject)}
+    if isinstance(subject, Explanation):
+        return {**head, "about": "code", **_explanation(subject)}
     if isinstance(subject, Key):
         members = [member.path for member in known.children(subject.path)]
         return {**head, "about": "key", **key(subject), "keys": members}
@@ -61,6 +64,7 @@ def key(found: Key) -> Document:
         "effective_when": {path: list(values) for path, values in found.effective_when.items()},
         "effective_when_any": [dict(conditions) for conditions in found.effective_when_any],
         "suggestions": [dict(value) for value in found.suggestions],
+        "affects": list(found.affects),
         "related": list(found.related),
         "source": list(found.source),
         **texts,
@@ -114,6 +118,17 @@ def _rule(rule: Rule) -> Document:
     }
 
 
+def _explanation(item: Explanation) -> Document:
+    return {
+        "code": item.code,
+        "kind": "change",
+        "title": item.name,
+        "summary": item.summary,
+        "why": item.why,
+        "source": ", ".join(item.source),
+    }
+
+
 def _event(event: Event) -> Document:
     sides = {"old": event.old, "new": event.new}
     return {
@@ -133,5 +148,6 @@ def _overview(subject: Overview, known: Knowledge) -> Document:
         "optimizers": [facts.name for facts in known.optimizers()] if subject.keys else [],
         "schedulers": [facts.name for facts in known.schedulers()] if subject.keys else [],
         "codes": [{"code": idea.code, "kind": idea.kind.value, "title": idea.title} for idea in subject.codes]
-        + [{"code": rule.code, "kind": "rule", "title": rule.name} for rule in subject.rules],
+        + [{"code": rule.code, "kind": "rule", "title": rule.name} for rule in subject.rules]
+        + [{"code": item.code, "kind": "change", "title": item.name} for item in subject.explanations],
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.model import Idea
-from dsmigrate.docs import keys, rules
+from dsmigrate.diff.registry import Explanation
+from dsmigrate.docs import changes, keys, rules
 from dsmigrate.docs.pages import page
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
@@ -16,6 +17,8 @@ def text(subject: Subject, known: Knowledge) -> str:
         return page(subject).split("\n", 2)[2]
     if isinstance(subject, Rule):
         return rules.page(subject)
+    if isinstance(subject, Explanation):
+        return changes.page(subject)
     if isinstance(subject, Key):
         return keys.key_text(subject, known)
     if isinstance(subject, TypeFacts):
@@ -29,6 +32,7 @@ def _overview(subject: Overview, known: Knowledge) -> str:
     if subject.codes:
         rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
         rows += [f"- `{rule.code}`: {rule.summary}" for rule in subject.rules]
+        rows += [f"- `{item.code}`: {item.summary}" for item in subject.explanations]
         return "# Codes\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.diff.registry import Explanation, every_explanation
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.migration.catalogue import every_idea
 from dsmigrate.rules import Rule, every_rule
@@ -41,9 +42,10 @@ class Overview:
     keys: tuple[Key, ...] = ()
     codes: tuple[Idea, ...] = ()
     rules: tuple[Rule, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
 
 
-Subject = Idea | Rule | Key | TypeFacts | ParameterOf | Overview
+Subject = Idea | Rule | Explanation | Key | TypeFacts | ParameterOf | Overview
 
 
 def find(word: str | None, known: Knowledge) -> Subject:
@@ -55,7 +57,7 @@ def find(word: str | None, known: Knowledge) -> Subject:
         return Overview(keys=known.children())
     asked = word.strip().strip("`\"'")
     if asked.lower() == CODES:
-        return Overview(codes=tuple(every_idea()), rules=every_rule())
+        return Overview(codes=tuple(every_idea()), rules=every_rule(), explanations=every_explanation())
     if _CODE.fullmatch(asked):
         return _code(asked)
     found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
@@ -64,10 +66,11 @@ def find(word: str | None, known: Knowledge) -> Subject:
     return found
 
 
-def _code(asked: str) -> Idea | Rule:
-    codes: dict[str, Idea | Rule] = {idea.code: idea for idea in every_idea()}
+def _code(asked: str) -> Idea | Rule | Explanation:
+    codes: dict[str, Idea | Rule | Explanation] = {idea.code: idea for idea in every_idea()}
     codes |= {rule.code: rule for rule in every_rule()}
-    for spelled in (asked.upper(), f"MG{asked}", f"DS{asked}"):
+    codes |= {item.code: item for item in every_explanation()}
+    for spelled in (asked.upper(), f"MG{asked}", f"DS{asked}", f"DF{asked}"):
         if spelled in codes:
             return codes[spelled]
     near = difflib.get_close_matches(asked.upper(), codes, n=3, cutoff=0.6)
@@ -77,7 +80,7 @@ def _code(asked: str) -> Idea | Rule:
     )
 
 
-def _title(code: Idea | Rule) -> str:
+def _title(code: Idea | Rule | Explanation) -> str:
     return code.title if isinstance(code, Idea) else code.name
 
 

@@ -11,9 +11,7 @@ from dsmigrate.knowledge.wording import value_name
 LONGEST_SUMMARY = 120
 TYPES = frozenset({"boolean", "integer", "number", "string", "array", "object", "null"})
 AUTO = frozenset({"string", "default", "config-error", "engine-error", "value"})
-AFFECTS = frozenset(
-    {"numerics", "memory", "communication", "speed", "checkpoint", "validity", "observability", "none"}
-)
+AFFECTS = frozenset({"numerics", "memory", "communication", "speed", "checkpoint", "validity", "observability", "none"})
 ELEMENTS = frozenset({"weights", "sums", "communication", "masters", "activations"})
 _OPENINGS = ("this option", "whether to", "this key", "a boolean", "boolean ")
 

@@ -13,9 +13,15 @@ FIELDS = frozenset({"auto", "effective_when", "opened", "rejects_wrong_values", 
 
 
 def split(spans: Sequence[Mapping[str, Any]], prose: Table) -> list[dict[str, Any]]:
-    """Return the spans, cut where a release changed what the documentation says of a key."""
+    """Return the spans, cut where a release changed what the documentation says of a key.
+
+    Raises FactsError when ``earlier`` does not say until when something held.
+    """
+    every: Sequence[Table] = prose.get("earlier", ())
+    if any("until" not in one for one in every):
+        raise FactsError("says in `earlier` what was different, and not until when")
     done = [dict(span) for span in spans]
-    for until in sorted({one["until"] for one in prose.get("earlier", ())}, key=order):
+    for until in sorted({one["until"] for one in every}, key=order):
         before = [index for index, span in enumerate(done) if order(span["from"]) < order(until)]
         if before and all(span["from"] != until for span in done) and not is_gone(done[before[-1]]):
             done.insert(before[-1] + 1, {**done[before[-1]], "from": until})
@@ -23,10 +29,7 @@ def split(spans: Sequence[Mapping[str, Any]], prose: Table) -> list[dict[str, An
 
 
 def at(prose: Table, version: str) -> dict[str, Any]:
-    """Return the documentation as it was at a release.
-
-    Raises FactsError when ``earlier`` does not say until when something held.
-    """
+    """Return the documentation as it was at a release."""
     done = dict(prose)
     for one in _before(prose, version):
         done = {name: value for name, value in done.items() if name not in one.get("none", ())}
@@ -46,8 +49,5 @@ def is_gone(span: Mapping[str, Any]) -> bool:
 
 def _before(prose: Table, version: str) -> list[Table]:
     """Return what held at a release and no longer does, the latest to change first."""
-    every: Sequence[Table] = prose.get("earlier", ())
-    if any("until" not in one for one in every):
-        raise FactsError("says in `earlier` what was different, and not until when")
-    holding = [one for one in every if order(version) < order(one["until"])]
+    holding = [one for one in prose.get("earlier", ()) if order(version) < order(one["until"])]
     return sorted(holding, key=lambda one: order(one["until"]), reverse=True)

@@ -11,12 +11,12 @@ from dsmigrate.facts.sources import FactsError, Table
 SHARED = "*"
 _TYPE_FIELDS = frozenset(
     {"summary", "doc", "when", "trap", "myth", "class", "case_sensitive", "since", "until", "untested", "torch"}
-    | {"params", "source", "related", "takes_anything", "successor"}
+    | {"params", "source", "related", "takes_anything", "successor", "states", "switched_states"}
 )
 _PARAMETER_FIELDS = frozenset(
     {"summary", "doc", "when", "trap", "myth", "unit", "suggest", "type", "items", "default", "required", "only_with"}
     | {"since", "until", "enum", "values", "minimum", "exclusive_minimum", "maximum", "exclusive_maximum", "source"}
-    | {"parts", "decisive"}
+    | {"parts", "decisive", "torch_default"}
 )
 
 

@@ -291,6 +291,8 @@ def _type_facts(kind: str, name: str, record: Record) -> TypeFacts:
         since=record.get("since", "0.9.0"),
         until=record.get("until"),
         takes_anything=bool(record.get("takes_anything")),
+        states=record.get("states"),
+        switched_states=record.get("switched_states", {}),
         source=tuple(record.get("source", ())),
         related=tuple(record.get("related", ())),
     )
@@ -320,4 +322,5 @@ def _parameter(name: str, record: Record) -> Parameter:
         values=record.get("values", {}),
         parts=tuple(record.get("parts", ())),
         decisive=record.get("decisive", ""),
+        torch_default=record.get("torch_default", MISSING),
     )

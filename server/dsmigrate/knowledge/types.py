@@ -40,6 +40,8 @@ class Parameter:
     """What each element of a list is, where each is something of its own."""
     decisive: str = ""
     """Why its default is worth seeing where it is left out; "" for most."""
+    torch_default: object = MISSING
+    """The default of torch's AdamW, where ``torch_adam`` builds that and it has another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,10 @@ class TypeFacts:
     """The first release without it."""
     takes_anything: bool = False
     """Whether unknown parameters are swallowed and not refused."""
+    states: int | None = None
+    """The elements of state that an optimizer keeps for each parameter; None where that depends on the model."""
+    switched_states: Mapping[str, int] = field(default_factory=dict)
+    """The elements on top for a parameter that is on, or is no zero."""
     source: tuple[str, ...] = ()
     related: tuple[str, ...] = field(default_factory=tuple)
 

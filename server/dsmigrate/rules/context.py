@@ -41,7 +41,7 @@ UNKNOWN: Final = _Unknown.UNKNOWN
 """A value that the consumer, or somebody else, decides when the training starts."""
 
 
-TYPED = ("optimizer", "scheduler")
+TYPED: Final[tuple[Literal["optimizer", "scheduler"], ...]] = ("optimizer", "scheduler")
 """The sections whose ``params`` belong to a type."""
 
 
@@ -240,8 +240,9 @@ class Context:
         """Return whether every path has one of its values; a switch, what DeepSpeed takes for on. None is unknown."""
         met: bool | None = True
         for path, values in conditions.items():
-            value = self.is_on(path) if values == [True] else self.value(path)
-            if value is None or value is UNKNOWN:
+            switch = all(isinstance(value, bool) for value in values)
+            value = self.is_on(path) if switch else self.value(path)
+            if value is UNKNOWN or (switch and value is None):
                 met = None
             elif value not in values:
                 return False

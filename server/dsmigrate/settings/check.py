@@ -166,3 +166,6 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "exclude": ("exclude", _list),
 }
 """The field of ``CheckSettings`` behind each name, and what makes its value."""
+
+NAMES = tuple(_PARSERS)
+"""The names of the settings, as in settings files."""

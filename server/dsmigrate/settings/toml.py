@@ -22,6 +22,8 @@ SHARED_FILE = "pyproject.toml"
 _TABLE = "tool.dsmigrate"
 CHECK = "check"
 """The table inside of ours that ``settings.check`` reads."""
+DIFF = "diff"
+"""The table inside of ours that ``settings.diff`` reads."""
 
 
 def find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
@@ -45,6 +47,11 @@ def _find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
     return None
 
 
+def forget() -> None:
+    """Read settings files again when they are next asked for."""
+    _find_table.cache_clear()
+
+
 def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
     """Return the settings that hold in ``folder``, by name, and the file they come from.
 
@@ -55,7 +62,7 @@ def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
     if found is None:
         return {}, None
     table, file, text = found
-    own = {name: value for name, value in table.items() if name != CHECK}
+    own = {name: value for name, value in table.items() if name not in {CHECK, DIFF}}
     return {_known(name, file, text): _value(name, value, file, text) for name, value in own.items()}, file
 
 

@@ -80,14 +80,18 @@ def fault(moment: Moment, settings: Settings, item: Item) -> Fault | None:
 def _new(moment: Moment, found: dict[Place, str], settings: Settings) -> set[tuple[str, str]]:
     """Return the errors that are there because of an item.
 
-    Not so those that were there before, be it at another place, and those that the whole config has elsewhere.
+    Not so those that were there before, be it at another place or by another rule, and those that the whole config has
+    elsewhere.
     """
     before, whole = errors(moment.before, settings), errors(moment.whole, settings)
+    wrong = {path for _, path in before if path}
     elsewhere = {place for place in whole if not moment.path or place[1][: len(moment.path)] != moment.path}
     before_by_code = Counter(code for code, _ in before)
     after_by_code = Counter(code for code, _ in found)
     return {
         (code, told)
         for (code, path), told in found.items()
-        if (code, path) not in before and (code, path) not in elsewhere and after_by_code[code] > before_by_code[code]
+        if (code, path) not in {*before, *elsewhere}
+        and path not in wrong
+        and after_by_code[code] > before_by_code[code]
     }

@@ -28,7 +28,7 @@ _PLACEHOLDER = "DS020"
 
 
 def real() -> list[str]:
-    """Return the readable texts of the corpus; not those with placeholders, whose errors come and go with any switch."""
+    """Return the readable texts of the corpus without those with placeholders, which any switch makes errors."""
     return [text for text in texts.corpus().values() if parse(text).is_readable and not _is_template(text)]
 
 

@@ -26,10 +26,27 @@ FALSE_ALARM = "accepted, and a rule says it is rejected"
 ONLY_STEP = "fails at the first step, and a rule says it is rejected"
 STEP_MISSED = "fails at the first step, and no rule says so"
 STEP_PASSES = "said to crash, and the first step passes"
+BEYOND = "said to crash where one step on a CPU does not come to"
 CRASHED = "the rules crashed"
 DISAGREEMENTS = (CRASHED, MISSED, ELSEWHERE, FALSE_ALARM)
 NOTES = (ONLY_STEP, STEP_MISSED, STEP_PASSES)
 """Differences that do not count against the goal: the first step is trained on a tiny model."""
+OUT_OF_REACH = {
+    "autotuning": "the autotuner, started by its launcher",
+    "compile": "engine.compile(), called by the script",
+    "data_efficiency": "training data",
+    "expert_parallel": "a model with experts",
+    "pipeline": "a model in pipeline stages",
+    "tensor_parallel": "several processes",
+    "weight_quantization": "a model that is quantized while it is made",
+}
+"""Sections whose crashes take more than the tiny model, by what they take."""
+OUT_OF_REACH_BY_RULE = {
+    "DS458": "an update on the CPU, which ZenFlow puts off as long as the gradients allow",
+    "DS479": OUT_OF_REACH["expert_parallel"],
+    "DS510": "weights on a GPU",
+    "DS550": "a compiled CUDA kernel",
+}
 Ask = Callable[[Sequence[Case]], list[Answer]]
 WORD = re.compile(r"[A-Za-z_0-9]+")
 FAMILIES = (
@@ -105,8 +122,16 @@ def row(case: Case, answer: Answer) -> Row:
     if answer.verdict == "step" and not (errors or crashing):
         return replace(made, outcome=STEP_MISSED, family=owner(case, answer.error), what=told(answer.error))
     if answer.verdict == "accepted" and certain:
-        return replace(made, outcome=STEP_PASSES, family=family(certain[0].code), what=title(certain[0]))
+        within = [finding for finding in certain if not takes_more(finding)]
+        told_by = (within or certain)[0]
+        outcome = STEP_PASSES if within else BEYOND
+        return replace(made, outcome=outcome, family=family(told_by.code), what=takes_more(told_by) or title(told_by))
     return made
+
+
+def takes_more(finding: Finding) -> str:
+    """Return what a crash takes that the judge does not have; "" when the judge should see it."""
+    return OUT_OF_REACH_BY_RULE.get(finding.code) or OUT_OF_REACH.get(str(finding.path[0] if finding.path else ""), "")
 
 
 def is_responsible(known: Knowledge, case: Case, error: str, errors: Iterable[Finding]) -> bool:

@@ -45,7 +45,8 @@ class Bench:
         for index, name in enumerate(names):
             if name == "*":
                 names[index] = next(iter(place), "some") if isinstance(place, dict) else name
-            last, inner = index == len(names) - 1, [{}] if names[index + 1 : index + 2] == ["0"] else {}
+            last = index == len(names) - 1
+            inner: object = [{}] if names[index + 1 : index + 2] == ["0"] else {}
             if isinstance(place, dict):
                 place[names[index]] = content if last else place.get(names[index], inner)
                 place = place[names[index]]

@@ -40,6 +40,8 @@ NOT_HERE = (
     ("needs a cluster", r"CROSS_SIZE"),
     ("needs a compiled kernel or a GPU", r"Kernel|kernel|CUDA|cuda|not been implemented on CPU|No accelerator"),
     ("passes on a GPU, whose kernels take true for 1", r"Boolean alpha only supported"),
+    ("overflows on weights that no kernel wrote", r"loss scale already at minimum"),
+    ("ends with its schedule", r"Tried to step \d+ times"),
     ("needs more memory", r"can't allocate|[Oo]ut of memory"),
     ("needs a file", r"No such file or directory|FileNotFoundError|Permission denied"),
     ("ends the process on purpose", r"^SystemExit"),

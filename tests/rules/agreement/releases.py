@@ -44,8 +44,7 @@ def judge(root: Path, asked: Sequence[Case]) -> list[Answer]:
     answers: list[Answer] = []
     while len(answers) < len(lines):
         child = _process(root, lines[len(answers) :])
-        told = [json.loads(line) for line in child.stdout.splitlines()]
-        answers += [_answer(case, **one) for case, one in zip(asked[len(answers) :], told, strict=False)]
+        answers += [_answer(**json.loads(line)) for line in child.stdout.splitlines()]
         if len(answers) < len(lines):
             if STOPPED not in child.stderr:
                 raise RuntimeError(f"{root.name} does not judge configs: {child.stderr[-2000:]}")
@@ -58,12 +57,18 @@ def _read(case: Case) -> Config | None:
     return replace(case, config=None, text=case.written).data
 
 
-def _answer(case: Case, verdict: str, error: str) -> Answer:
+def _answer(verdict: str, error: str) -> Answer:
     if "Stub" in error:
         return Answer("unjudged", error, "needs numpy")
-    if verdict == "accepted" and (case.data or {}).keys() >= MESH:
-        return Answer("unjudged", error, ALONE)
     return judged(verdict, error)
+
+
+def _alone(root: Path, asked: Sequence[Case]) -> list[Answer]:
+    """Return the answers of ``judge``; what makes a mesh of processes cannot be accepted by one."""
+    return [
+        Answer("unjudged", "", ALONE) if answer.verdict == "accepted" and (case.data or {}).keys() >= MESH else answer
+        for case, answer in zip(asked, judge(root, asked), strict=True)
+    ]
 
 
 def _process(root: Path, lines: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -81,7 +86,7 @@ def _process(root: Path, lines: Sequence[str]) -> subprocess.CompletedProcess[st
 def compare(version: str, root: Path, count: int, seed: int = 0) -> list[Row]:
     """Return rows for configs made with the knowledge of a release; text faults are left out."""
     made = [with_elastic(case) for case in cases(count, seed, version) if case.text is None]
-    return [_engine_aside(row) for row in examine(made, partial(judge, root))]
+    return [_engine_aside(row) for row in examine(made, partial(_alone, root))]
 
 
 def _engine_aside(row: Row) -> Row:

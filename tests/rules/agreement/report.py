@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsmigrate.knowledge import Knowledge
-from dsmigrate.rules import Settings, every_rule
+from dsmigrate.rules import Effect, Settings, every_rule
 
-from .compare import DISAGREEMENTS, FALSE_ALARM, NOTES, UNJUDGED, Row
+from .compare import BEYOND, DISAGREEMENTS, FALSE_ALARM, NOTES, UNJUDGED, Row
 
 WIDTH = 100
 
@@ -106,3 +106,14 @@ def unjudged(rows: Sequence[Row]) -> Iterator[str]:
             found.setdefault(row.answer.reason, []).append(row)
     for reason, those in sorted(found.items(), key=lambda pair: -len(pair[1])):
         yield f"{len(those):5}  {reason}: {those[0].answer.error[:WIDTH]}"
+
+
+def beyond(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what the crashes take that the judge does not come to, with numbers and the rules that claim them."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.outcome == BEYOND:
+            found.setdefault(row.what, []).append(row)
+    for what, those in sorted(found.items(), key=lambda pair: -len(pair[1])):
+        codes = {one.code for row in those for one in row.findings if one.effect is Effect.CRASH}
+        yield f"{len(those):5}  {what}: {', '.join(sorted(codes))}"

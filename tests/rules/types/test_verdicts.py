@@ -9,7 +9,8 @@ import pytest
 from dsmigrate.document import parse
 from dsmigrate.knowledge import knowledge
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.types._shared import Kind, judge
+from dsmigrate.rules.types._shared import judge
+from dsmigrate.rules.types._verdict import Kind
 
 
 def kind(path: str, value: object, version: str | None = None) -> Kind | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
@@ -20,7 +20,7 @@ def render(checked: Sequence[Checked]) -> str:
 def _lines(checked: Sequence[Checked]) -> Iterator[str]:
     for entry in checked:
         if entry.document is None:
-            yield f"::error file={_property(entry.name)}::{_data(entry.error)}"
+            yield command("error", entry.error, {"file": entry.name})
             continue
         for finding in entry.findings:
             place = span(entry.document, finding.start, finding.end, Encoding.UTF32)
@@ -32,8 +32,13 @@ def _lines(checked: Sequence[Checked]) -> Iterator[str]:
             }
             if place.start.line == place.end.line:  # GitHub takes columns for ranges within a line alone
                 properties |= {"col": str(place.start.character + 1), "endColumn": str(place.end.character + 1)}
-            spelled = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-            yield f"::{_COMMANDS[finding.severity]} {spelled}::{_data(finding.message)}"
+            yield command(_COMMANDS[finding.severity], finding.message, properties)
+
+
+def command(kind: str, text: str, properties: Mapping[str, str]) -> str:
+    """Return a workflow command, ``::error file=ds.json,line=3::text``, from which no text can break out."""
+    spelled = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {spelled}::{_data(text)}"
 
 
 def _data(text: str) -> str:

@@ -19,7 +19,6 @@ from dsmigrate.rules.batch._shared import (
     batch,
     data_ranks,
     degree,
-    divides,
     fits,
     is_elastic,
 )
@@ -38,8 +37,7 @@ def is_fitting(path: str, value: object, situation: Situation) -> bool:
         return _is_mesh(asked)
     if ranks is not None:
         return fits(keys, ranks) and _is_mesh(asked)
-    shared = degree(asked, SEQUENCE) if divides(asked) else None
-    return Fraction(keys.total) * (shared or 1) % Fraction(math.prod(keys.pinned)) == 0
+    return Fraction(keys.total) % Fraction(math.prod(keys.pinned)) == 0
 
 
 def _is_mesh(situation: Situation) -> bool:

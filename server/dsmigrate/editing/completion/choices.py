@@ -40,7 +40,15 @@ def choices(path: str, known: Knowledge, consumer: Consumer) -> tuple[Choice, ..
         return ()
     auto = key.auto(consumer)
     found = [*_automatic(key, auto, first=True), *_listed(key), *_automatic(key, auto, first=False)]
-    return tuple(_unique(one for one in found if (auto.works if one.value == "auto" else fits(key, one.value))))
+    takes_auto = takes(auto, key)
+    return tuple(_unique(one for one in found if (takes_auto if one.value == "auto" else fits(key, one.value))))
+
+
+def takes(auto: Auto | None, key: Key | None) -> bool:
+    """Return whether "auto" gives what a person expects: it is filled, or means a default that is "auto" as well."""
+    if auto is None:
+        return False
+    return auto.works or (auto.effect is AutoEffect.DEFAULT and key is not None and key.default == "auto")
 
 
 @functools.lru_cache(maxsize=1024)

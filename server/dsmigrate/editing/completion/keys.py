@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dsmigrate.editing.completion import batch, refusals, relevance, renames, skeletons, types
 from dsmigrate.editing.completion.body import Body
-from dsmigrate.editing.completion.choices import Choice
+from dsmigrate.editing.completion.choices import Choice, takes
 from dsmigrate.editing.completion.foreign import is_foreign
 from dsmigrate.editing.completion.item import Item, Kind
 from dsmigrate.editing.completion.members import Candidate, members, parameters
@@ -43,8 +43,11 @@ def path_of(scene: Scene) -> str | None:
     path = scene.spot.path
     if not path:
         return ""
-    canonical = scene.known.canonical(path)
-    return canonical if scene.known.key(path) is not None or canonical.endswith("[]") else None
+    known = scene.known
+    canonical = known.canonical(path)
+    if known.key(path) is not None or canonical.endswith("[]"):
+        return canonical
+    return f"{known.canonical(path[:-1])}.*" if len(path) > 1 and known.takes_any_name(path[:-1]) else None
 
 
 def candidates(section: str, situation: Situation) -> Sequence[Candidate]:
@@ -115,8 +118,9 @@ def body_of(candidate: Candidate, scene: Scene) -> Body | None:
 
 def _is_filled(candidate: Candidate, choice: Choice, scene: Scene) -> bool:
     """Return whether "auto" works at the spot, whose section may stand there by another name."""
-    auto = scene.known.auto((*scene.spot.path, candidate.name), scene.consumer)
-    return auto is not None and auto.works and not (choice.unless and scene.situation.has(choice.unless))
+    place = (*scene.spot.path, candidate.name)
+    works = takes(scene.known.auto(place, scene.consumer), scene.known.key(place))
+    return works and not (choice.unless and scene.situation.has(choice.unless))
 
 
 def _type(kind: str, scene: Scene) -> Body | None:

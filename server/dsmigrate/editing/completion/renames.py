@@ -29,12 +29,20 @@ def fits(candidate: Candidate, spot: Spot, situation: Situation) -> bool:
     value = node.value()
     if not _takes(candidate, value, situation):
         return False
-    if candidate.path in batch.DECISIVE and not batch.is_fitting(candidate.path, value, situation):
+    lost = _lost(spot, situation)
+    if candidate.path in batch.DECISIVE and not batch.is_fitting(candidate.path, value, _without(lost, situation)):
         return False
     found = dict(data.leaves(candidate.path, value))
     if len(found) > _MOST:
         return False
-    return not refusals.is_refused(situation, _lost(spot, situation) | found)
+    return not refusals.is_refused(situation, lost | found)
+
+
+def _without(lost: dict[str, object], situation: Situation) -> Situation:
+    """Return the situation without the batch key that goes."""
+    for path in lost.keys() & batch.DECISIVE:
+        situation = situation.assuming(path, situation.known.default(path))
+    return situation
 
 
 def _lost(spot: Spot, situation: Situation) -> dict[str, object]:

@@ -6,6 +6,7 @@ import copy
 import functools
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Literal
 
 from dsmigrate.document import Document, Member, Object
 from dsmigrate.document.shapes import MemberShape
@@ -16,7 +17,7 @@ from dsmigrate.rules.context import TYPED, UNKNOWN, Context, Entry
 _PARAMS = frozenset((kind, "params") for kind in TYPED)
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
 _STAGE = "zero_optimization.stage"
-_DEVICES = {
+_DEVICES: Mapping[str, Literal["offload_optimizer", "offload_param"]] = {
     "zero_optimization.offload_optimizer.device": "offload_optimizer",
     "zero_optimization.offload_param.device": "offload_param",
 }
@@ -111,7 +112,7 @@ class Situation(Context):
             stage = self.stage
             return UNKNOWN if stage is None else stage
         if path in _DEVICES:
-            device = self.device(_DEVICES[path])  # type: ignore[arg-type]
+            device = self.device(_DEVICES[path])
             return UNKNOWN if device is None else device
         if path in {"optimizer.type", "scheduler.type"}:
             facts = self.facts_of(path.partition(".")[0])

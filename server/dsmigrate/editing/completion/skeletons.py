@@ -42,8 +42,6 @@ def _usual(
     for chosen in (usual, [*switches, *(one for one in (*needed, *with_switch) if one not in switches)], needed):
         ordered = sorted(chosen, key=lambda one: (one.name != "enabled", one.name != "type"))
         yield {one.name: _value(one, known, consumer) for one in ordered}
-    if switches:
-        yield {"enabled": False}
 
 
 def _value(candidate: Candidate, known: Knowledge, consumer: Consumer) -> object:

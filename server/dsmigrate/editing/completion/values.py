@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dsmigrate.document import Array
 from dsmigrate.editing.completion import batch, elements, objects, refusals, types
 from dsmigrate.editing.completion.body import spelled
-from dsmigrate.editing.completion.choices import Choice, choices, parameter_choices
+from dsmigrate.editing.completion.choices import Choice, choices, parameter_choices, takes
 from dsmigrate.editing.completion.foreign import is_foreign_name
 from dsmigrate.editing.completion.item import Data, Item
 from dsmigrate.editing.completion.members import is_object
@@ -64,8 +64,8 @@ def _chosen(path: str, found: Sequence[Choice], about: Data, scene: Scene) -> It
     value = scene.spot.value
     raw = "" if value is None else value.raw
     stands = raw if any(raw == choice.body.plain for choice in found) else ""
-    auto = scene.known.auto(scene.spot.path, scene.consumer)
-    works = auto is not None and auto.works
+    place = scene.spot.path
+    works = takes(scene.known.auto(place, scene.consumer), scene.known.key(place))
     for number, choice in enumerate(found):
         if (choice.unless and scene.situation.has(choice.unless)) or (choice.value == "auto" and not works):
             continue

@@ -46,7 +46,7 @@ def page(spot: Spot, *, snippets: bool) -> Page:
 def _unit(spot: Spot) -> str:
     """Return the indent of a level; that of the cursor's line where a file has nothing yet but that line."""
     root = spot.document.root
-    if root is not None and spot.container == root and len(root.shape.children) == (spot.member is not None):
+    if isinstance(root, Object) and spot.container == root and len(root) == (spot.member is not None):
         blanks = spot.document.text[layout.line_start(spot.document.text, spot.start) : spot.start]
         if blanks and not blanks.strip(_BLANKS):
             return blanks

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from dsmigrate.knowledge import MISSING, Consumer, Status
 from dsmigrate.rules.context import UNKNOWN, Context, Entry
-from dsmigrate.rules.precision._shared import uses_bf16_optimizer
+from dsmigrate.rules.precision._shared import offloads, uses_bf16_optimizer
 
 TOTAL = "train_batch_size"
 MICRO = "train_micro_batch_size_per_gpu"
@@ -152,6 +152,8 @@ def predivides(context: Context) -> bool:
     """Return whether the engine divides gradients by ``gradient_predivide_factor``, or refuses it for its value."""
     if sums(context) or context.is_on("prescale_gradients") is not False:
         return False
-    return context.stage in {0, 2, 3} or (
-        context.stage == 1 and (scatters(context) is False or uses_bf16_optimizer(context))
-    )
+    if uses_bf16_optimizer(context):
+        return True
+    if context.stage in {1, 2} and scatters(context) is False:
+        return context.is_on("zero_optimization.contiguous_gradients") is not False or bool(offloads(context))
+    return context.stage in {0, 2, 3}

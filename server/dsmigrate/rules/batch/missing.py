@@ -34,7 +34,7 @@ from dsmigrate.rules.registry import rule
             '{«"gradient_accumulation_steps"»: 4}\n',
             fixed='{"gradient_accumulation_steps": 4, "train_micro_batch_size_per_gpu": 1}\n',
         ),
-        Example('{"train_batch_size": null, «"gradient_accumulation_steps"»: 4}\n', accepted=False),
+        Example('{«"train_batch_size"»: null, "gradient_accumulation_steps": 4}\n', accepted=False),
         Example(
             '«{»"zero_optimization": {"stage": 2}}\n',
             fixed='{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto", '
@@ -54,13 +54,15 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield one finding when both batch sizes are absent or null."""
     if context.root is None or is_elastic(context) or any(_says(context, path) for path in (TOTAL, MICRO)):
         return
-    steps = context.entry(STEPS)
-    message = (
-        f"DeepSpeed stops with an AssertionError: `{STEPS}` is not enough without `{TOTAL}` or `{MICRO}`"
-        if steps is not None
-        else f"DeepSpeed stops with an AssertionError: neither `{TOTAL}` nor `{MICRO}` is given"
-    )
-    yield context.finding(steps or (), message, part="key", fixes=[_fix(context)])
+    null, steps = context.entry(TOTAL) or context.entry(MICRO), context.entry(STEPS)
+    if null is not None:
+        lacks = f"null counts as absent, and neither `{TOTAL}` nor `{MICRO}` is given"
+    elif steps is not None:
+        lacks = f"`{STEPS}` is not enough without `{TOTAL}` or `{MICRO}`"
+    else:
+        lacks = f"neither `{TOTAL}` nor `{MICRO}` is given"
+    where = null or steps or ()
+    yield context.finding(where, f"DeepSpeed stops with an AssertionError: {lacks}", part="key", fixes=[_fix(context)])
 
 
 def _says(context: Context, path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.rules.batch._shared import sums
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
+from dsmigrate.rules.precision._shared import zenflow_is_on
 from dsmigrate.rules.registry import rule
 
 _KEY = "gradient_allreduce_op"
@@ -43,10 +44,7 @@ def check(context: Context) -> Iterator[Finding]:
         name
         for name, there in (
             ("ZeRO 3", context.stage == 3),
-            (
-                "ZenFlow",
-                bool(context.has("zero_optimization.zenflow")) and context.raw("zero_optimization.zenflow") is not None,
-            ),
+            ("ZenFlow", zenflow_is_on(context)),
             ("DeepCompile", bool(context.is_on("compile.deepcompile"))),
         )
         if there

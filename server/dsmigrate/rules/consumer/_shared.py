@@ -78,7 +78,7 @@ def _holds(context: Context, conditions: Mapping[str, Sequence[object]], path: P
 
 
 def parameter_fails(context: Context, entry: Entry) -> bool | None:
-    """Return whether "auto" stops the optimizer or the schedule whose parameter it is; None for what it does not take."""
+    """Return whether "auto" stops the optimizer or the schedule it is a parameter of; None for what neither takes."""
     if entry.path[0] == "optimizer":
         built = optimizer.optimizer(context)
         parameter = None if built is None else built.parameters.get(entry.name)

@@ -12,7 +12,8 @@ from dsmigrate.document import Path, Scalar
 from dsmigrate.knowledge import Consumer, Key, Knowledge, Status
 from dsmigrate.knowledge.near import nearest, slips
 from dsmigrate.rules.context import TYPED, Context, Entry
-from dsmigrate.rules.types._shared import is_shadowed, kinds_of
+from dsmigrate.rules.types._shared import is_shadowed
+from dsmigrate.rules.types._values import kinds_of
 
 HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
 APPLICATION = {Consumer.ACCELERATE: frozenset({"msamp"})}

@@ -7,6 +7,7 @@ import re
 
 from dsmigrate.knowledge import Parameter, TypeFacts
 from dsmigrate.rules.context import Context
+from dsmigrate.rules.precision._shared import mode
 from dsmigrate.rules.typed import built_type, given, written_type
 
 
@@ -92,6 +93,7 @@ def optimizer(context: Context) -> TypeFacts | None:
     return built_type(context, "optimizer")
 
 
+_RATES = frozenset({"lr", "muon_lr", "adam_lr"})
 _UNTIL_THE_SCHEDULE = frozenset({"WarmupDecayLR", "OneCycle", "LRRangeTest", "WarmupLR"})
 
 
@@ -99,11 +101,13 @@ def is_read(context: Context, facts: TypeFacts, name: str) -> bool:
     """Return whether the optimizer looks at a number at all, before a schedule puts another in its place."""
     if name == "dampening" and "momentum" in facts.parameters:
         return bool(given(context, "optimizer").get("momentum"))
-    return not (name == "lr" and build_of(context, facts) is Build.FUSED and _is_replaced(context))
+    return not (name in _RATES and build_of(context, facts) is Build.FUSED and _is_replaced(context))
 
 
 def _is_replaced(context: Context) -> bool:
-    """Return whether a schedule has a rate of its own for the first step."""
+    """Return whether a schedule has a rate of its own for the first step; 16-bit modes without ZeRO take one before."""
+    if context.stage == 0 and mode(context) != "fp32":
+        return False
     schedule = written_type(context, "scheduler")
     own = schedule != "WarmupLR" or given(context, "scheduler").get("warmup_max_lr") is not None
     return schedule in _UNTIL_THE_SCHEDULE and own

@@ -30,7 +30,7 @@ _COMPARED = frozenset({"lr", "betas", "eps", "weight_decay"})
     why="DeepSpeed does not look at the values: the class does. torch's classes and those for the CPU fail when the "
     'engine is built, FusedAdam and FusedLion take a text such as `"1e-4"` and fail with a `TypeError` in the first '
     'step, after the model has been loaded. Switches are not checked at all: every text that is not empty, `"false"` '
-    "too, counts as true. True where a number belongs counts as 1, but on the CPU torch refuses to add a decay of true.",
+    "too, counts as true. True where a number belongs counts as 1, but on the CPU torch cannot add a decay of true.",
     severity=Severity.ERROR,
     effect=Effect.CRASH,
     source=(

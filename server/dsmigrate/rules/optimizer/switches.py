@@ -91,7 +91,7 @@ def _clashes(context: Context, values: dict[str, object]) -> Iterator[tuple[str,
     if not isinstance(differentiable, (bool, str, list, dict)):
         yield (
             "differentiable",
-            f"`differentiable` is true or false, not {json_text(differentiable)}: the first step stops with a `TypeError`",
+            f"`differentiable` is true or false, not {json_text(differentiable)}: the first step is a `TypeError`",
             Effect.CRASH,
         )
     elif differentiable is True:

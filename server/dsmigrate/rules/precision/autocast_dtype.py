@@ -11,6 +11,7 @@ from dsmigrate.rules.precision._shared import AUTOCAST, dtype, given
 from dsmigrate.rules.registry import rule
 
 _KEY = "torch_autocast.dtype"
+_MODULES = "torch_autocast.lower_precision_safe_modules"
 
 
 @rule(
@@ -71,8 +72,8 @@ def check(context: Context) -> Iterator[Finding]:
             fixes=[context.insert(("torch_autocast", "dtype"), "bfloat16", f'Add `{_KEY}` "bfloat16"', safe=False)],
         )
         return
-    said = _said(dtype(raw), context.stage)
-    stops = dtype(raw) == "int8" and context.stage == 3
+    said = _said(dtype(raw), context.stage, lowers=context.raw(_MODULES) != [])
+    stops = dtype(raw) == "int8" and context.stage == 3 and context.raw(_MODULES) != []
     if said:
         yield context.finding(
             _KEY,
@@ -83,12 +84,12 @@ def check(context: Context) -> Iterator[Finding]:
         )
 
 
-def _said(name: str | None, stage: int | None) -> str:
+def _said(name: str | None, stage: int | None, *, lowers: bool) -> str:
     if name == "fp16" and stage:
         return (
             f"with fp16 at ZeRO {stage} the gradient scale never falls after an overflow, and training can stand still"
         )
-    if name == "int8" and stage == 3:
+    if name == "int8" and stage == 3 and lowers:
         return "torch has no int8 autocast, and ZeRO 3 cannot divide int8 gradients: the first step is a RuntimeError"
     if name == "int8":
         return "torch has no int8 autocast: nothing runs in it, but ZeRO 1 and 2 cut gradients down to int8"

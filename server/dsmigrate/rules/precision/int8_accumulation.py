@@ -14,9 +14,9 @@ from dsmigrate.rules.registry import rule
     "DS341",
     "int8-accumulation",
     summary='`data_types.grad_accum_dtype` "int8" under ZeRO.',
-    why="The name is accepted, and no gradient survives it: at stage 1, unless `reduce_scatter` or `contiguous_gradients` is "
-    "off, the first step raises `RuntimeError: result type Float can't be cast to the desired output type Char`, "
-    "elsewhere every gradient is cut down to a whole number between -128 and 127.",
+    why="The name is accepted, and no gradient survives it: at stage 1, unless `reduce_scatter` or "
+    "`contiguous_gradients` is off, the first step raises `RuntimeError: result type Float can't be cast to the "
+    "desired output type Char`; elsewhere every gradient is cut down to a whole number between -128 and 127.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/zero/stage_1_and_2.py:_fill_param_grad_accum_attribute",),

@@ -110,11 +110,24 @@ def unmet(context: Context, parameter: Parameter) -> str | None:
     return None
 
 
-def has_momentum(context: Context, facts: TypeFacts) -> bool | None:
-    """Return whether there is a momentum that the schedule could move; None when the script brings the optimizer."""
+def has_one_group(context: Context) -> bool:
+    """Return whether the optimizer has one parameter group, whoever makes them: ZeRO rebuilds torch's Adagrad."""
     built = built_type(context, "optimizer")
-    if facts.torch or built is None:
-        return True if facts.torch else None
+    on_gpu = context.device("offload_optimizer") == "none"
+    return built is not None and built.name == "Adagrad" and on_gpu and context.stage in {1, 2, 3}
+
+
+def has_momentum(context: Context, facts: TypeFacts) -> bool | None:
+    """Return whether there is a momentum that the schedule could move; None when the script brings the optimizer.
+
+    Under offload DeepSpeed takes nothing of a script but its own Adam and Lion for the CPU, unless told otherwise.
+    """
+    built = built_type(context, "optimizer")
+    if facts.torch:
+        return True
+    if built is None:
+        on_cpu = context.device("offload_optimizer") in {"cpu", "nvme"}
+        return True if on_cpu and context.is_on("zero_force_ds_cpu_optimizer") else None
     return "betas" in built.parameters and not built.takes_anything
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.scheduler._shared import is_used, schedule
+from dsmigrate.rules.scheduler._shared import has_one_group, is_used, schedule
 from dsmigrate.rules.typed import misfit, parameters
 
 
@@ -17,10 +17,14 @@ from dsmigrate.rules.typed import misfit, parameters
     summary="A list of rates or momenta with no value, or with another length than the list before it.",
     why="A schedule takes one number for all parameter groups of the optimizer, or a list with one for each. An empty "
     "list fits no optimizer, and two lists of different lengths fit none together: the engine stops with "
-    "`ValueError: expected 1 value for cycle_min_lr, got 0`.",
+    "`ValueError: expected 1 value for cycle_min_lr, got 0`. ZeRO builds torch's Adagrad anew and with a single "
+    "group, so that there a list has one value.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
-    source=("deepspeed/runtime/lr_schedules.py:_format_param",),
+    source=(
+        "deepspeed/runtime/lr_schedules.py:_format_param",
+        "deepspeed/runtime/zero/stage_1_and_2.py:initialize_optimizer_states",
+    ),
     keys=("scheduler.params",),
     examples=(
         Example(
@@ -37,6 +41,12 @@ from dsmigrate.rules.typed import misfit, parameters
             '"cycle_max_lr": 1e-4, "cycle_min_mom": «[]»}}}',
             fixed='{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
             '"cycle_max_lr": 1e-4}}}',
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '
+            '"optimizer": {"type": "Adagrad", "params": {"lr": 0.1}}, '
+            '"scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": «[0, 0.1]»}}}',
+            accepted=False,
         ),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": [1e-5, 1e-6], '
@@ -76,6 +86,12 @@ def check(context: Context) -> Iterator[Finding]:
                 f"this list is empty: the engine cannot build the schedule{unless}",
                 severity=severity,
                 fixes=[] if parameter.required else [context.remove(entry, title, safe=False)],
+            )
+        elif len(values) > 1 and has_one_group(context):
+            yield context.finding(
+                entry,
+                f"{len(values)} values at {shown(entry.name)}, but ZeRO makes one parameter group of all for Adagrad: "
+                "the engine cannot build the schedule",
             )
         elif first is None:
             first = entry, len(values)

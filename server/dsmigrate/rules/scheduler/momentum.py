@@ -67,7 +67,7 @@ def check(context: Context) -> Iterator[Finding]:
     key = params_path("scheduler", "cycle_momentum")
     title = "Set `cycle_momentum` to false"
     if facts.torch:
-        if built is not None and not {"momentum", "betas"} & set(built.parameters):
+        if built is not None and (built.takes_anything or not {"momentum", "betas"} & set(built.parameters)):
             yield context.finding(
                 "scheduler.type",
                 f"{facts.name} moves momentum unless `cycle_momentum` is false, and `{built.name}` has none: "

@@ -23,7 +23,8 @@ _DIVISORS = {"T_max": Effect.CRASH, "step_size": Effect.CRASH, "step_size_up": E
     summary="A parameter of the schedule whose value is outside of its range.",
     why="The schedules check some of their parameters when the engine is built and stop with a `ValueError`: "
     "OneCycle its step sizes since 0.19.4, torch's schedules their factors, shares and modes. torch does not "
-    "check some lengths and divides by them, which is a `ZeroDivisionError`.",
+    "check some lengths and divides by them, which is a `ZeroDivisionError`; so is a `power` below 0 once the "
+    "schedule ends.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/lr_schedules.py:OneCycle._initialize_cycle",),
@@ -51,6 +52,10 @@ _DIVISORS = {"T_max": Effect.CRASH, "step_size": Effect.CRASH, "step_size_up": E
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "StepLR", "params": {"step_size": «0»}}}',
             accepted=False,
+        ),
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "PolynomialLR", "params": {"power": «-1»}}}',
+            accepted=None,  # the engine is built, the last step of the schedule fails
         ),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, '
@@ -102,6 +107,8 @@ def _wrong(context: Context, parameter: Parameter, node: Node) -> tuple[str, Eff
     if allowed is not None:
         later = parameter.name == "factor" and value == 0
         return allowed, Effect.CRASH if later else Effect.REJECTED
+    if parameter.name == "power" and value < 0:
+        return "at least 0", Effect.CRASH
     if parameter.name in _DIVISORS and value == 0:
         return "other than 0", _DIVISORS[parameter.name]
     if parameter.name == "pct_start" and whole(context, node) is not Whole.FLOAT and value in {0, 1}:

@@ -59,10 +59,6 @@ from dsmigrate.rules.typed import Whole, as_number, parameters, whole
             version="0.19.2",
             accepted=None,  # a verdict of another release
         ),
-        Example(
-            '{"train_batch_size": 8, "scheduler": {"type": "OneCycleLR", "params": {"max_lr": 0.1, "total_steps": «1»}}}',
-            accepted=False,
-        ),
         Example('{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}}'),
         Example(
             '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 1e4}}}',
@@ -80,13 +76,7 @@ def check(context: Context) -> Iterator[Finding]:
         value = entry.node.value()
         if value == "auto" or (value is None and entry.name == "total_steps"):
             continue
-        if entry.name == "total_steps" and value == 1:
-            yield context.finding(
-                entry,
-                f"a total of {json_text(value)} is over when the schedule is built: the first optimizer step is one too many",
-                effect=Effect.CRASH,
-            )
-        elif not is_checked(context, entry.name):
+        if not is_checked(context, entry.name):
             if not isinstance(value, (int, float)):
                 yield _refused(context, entry, value)
         elif not isinstance(value, (int, float)) or value <= 0 or whole(context, entry.node) is Whole.FLOAT:

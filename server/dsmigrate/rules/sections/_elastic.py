@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dsmigrate.knowledge.versions import order
 from dsmigrate.rules.batch._shared import is_elastic
 from dsmigrate.rules.context import Context
-from dsmigrate.rules.types._shared import as_number
+from dsmigrate.rules.types._checked import as_number
 
 SECTION = "elasticity"
 CAP = f"{SECTION}.max_train_batch_size"

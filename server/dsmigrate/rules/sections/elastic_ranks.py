@@ -58,7 +58,8 @@ def check(context: Context) -> Iterator[Finding]:
     settings = elastic(context)
     if settings is None or wrong_size(settings) is not None:
         return
-    ranks = data_ranks(context)
+    hopeless = fitting(settings, None) == []
+    ranks = None if hopeless else data_ranks(context)
     counts = fitting(settings, None if ranks is None else max(1, int(ranks)))
     if counts is None or ranks in counts or (ranks is None and counts):
         return

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dsmigrate.rules.batch._shared import text
+from dsmigrate.rules.batch._shared import is_elastic, text
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.sections._elastic import LEAST, MICRO, NODES, PARALLEL, Elastic, elastic, elastic_micro_batches
+from dsmigrate.rules.sections._elastic import (
+    LEAST,
+    MICRO,
+    MOST,
+    NODES,
+    PARALLEL,
+    Elastic,
+    elastic,
+    elastic_micro_batches,
+)
 
 
 @rule(
@@ -60,28 +69,37 @@ from dsmigrate.rules.sections._elastic import LEAST, MICRO, NODES, PARALLEL, Ela
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for the first thing that is wrong."""
     settings = elastic(context)
-    wrong = wrong_micro_batch(elastic_micro_batches(context)) if settings is None else wrong_size(settings)
+    wrong = _by_itself(context) if settings is None else wrong_size(settings)
     if wrong is not None:
         path, message = wrong
         yield context.finding(path, f"{message}: DeepSpeed cannot compute a batch")
 
 
-def wrong_micro_batch(micro: Sequence[int] | None) -> tuple[str, str] | None:
-    """Return what is wrong with the micro-batches by themselves, as ``wrong_size`` does."""
-    if micro is None:
-        return None
+def _by_itself(context: Context) -> tuple[str, str] | None:
+    """Return what is wrong whatever the other settings are, some of which are no numbers."""
+    micro = elastic_micro_batches(context)
+    wrong = None if micro is None else _wrong_micro_batch(micro)
+    least, most = context.number(LEAST), context.number(MOST)
+    if wrong is not None or not is_elastic(context) or least is None or most is None:
+        return wrong
+    return _wrong_range(least, most)
+
+
+def _wrong_micro_batch(micro: Sequence[int]) -> tuple[str, str] | None:
     if not micro:
         return MICRO, "no micro-batch to choose from"
     return (MICRO, f"{min(micro)} is no micro-batch") if min(micro) < 1 else None
 
 
+def _wrong_range(least: float, most: float) -> tuple[str, str] | None:
+    return (LEAST, f"{text(least)} is more than `max_gpus`, {text(most)}") if least > most else None
+
+
 def wrong_size(settings: Elastic) -> tuple[str, str] | None:
     """Return the path of a size that nothing can be computed with, and what is wrong; None when all is well."""
-    wrong = wrong_micro_batch(settings.micro)
+    wrong = _wrong_micro_batch(settings.micro) or _wrong_range(settings.least, settings.most)
     if wrong is not None:
         return wrong
-    if settings.most < settings.least:
-        return LEAST, f"{text(settings.least)} is more than `max_gpus`, {text(settings.most)}"
     if settings.parallel > 1 and settings.version != NODES:
         return PARALLEL, f"model parallelism takes version {NODES}, not {settings.version}"
     if settings.version == NODES and settings.per_node % settings.parallel:

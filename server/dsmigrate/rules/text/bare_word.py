@@ -12,7 +12,8 @@ from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._shared import LITERALS, Meant, strings
-from dsmigrate.rules.types._shared import judge, shown_value
+from dsmigrate.rules.types._shared import judge
+from dsmigrate.rules.types._values import shown_value
 
 _SPELLINGS = (
     (re.compile(r"[+]?(\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)"), r"\1"),

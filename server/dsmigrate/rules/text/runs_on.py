@@ -11,7 +11,8 @@ from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._shared import Meant, strings, without_tail
-from dsmigrate.rules.types._shared import judge, shown_value
+from dsmigrate.rules.types._shared import judge
+from dsmigrate.rules.types._values import shown_value
 
 
 @rule(

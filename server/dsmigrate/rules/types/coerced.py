@@ -10,7 +10,10 @@ from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.types._shared import Kind, as_boolean, as_number, mend, place, shown_value, verdicts
+from dsmigrate.rules.types._checked import as_boolean, as_number
+from dsmigrate.rules.types._shared import verdicts
+from dsmigrate.rules.types._values import mend, place, shown_value
+from dsmigrate.rules.types._verdict import Kind
 
 
 @rule(

@@ -9,7 +9,8 @@ from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.keys._shared import HERE
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.types._shared import is_shadowed, judge, shown_value
+from dsmigrate.rules.types._shared import is_shadowed, judge
+from dsmigrate.rules.types._values import shown_value
 
 _ONE = (
     "aio.block_size",

@@ -8,7 +8,9 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.types._shared import Kind, mend, place, shown_value, verdicts
+from dsmigrate.rules.types._shared import verdicts
+from dsmigrate.rules.types._values import mend, place, shown_value
+from dsmigrate.rules.types._verdict import Kind
 
 
 @rule(

@@ -8,7 +8,9 @@ from dsmigrate.document import Node
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.types._shared import Kind, place, shown_value, verdicts
+from dsmigrate.rules.types._shared import verdicts
+from dsmigrate.rules.types._values import place, shown_value
+from dsmigrate.rules.types._verdict import Kind
 
 
 @rule(

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.types._shared import Kind, place, shown_value, verdicts
+from dsmigrate.rules.types._shared import verdicts
+from dsmigrate.rules.types._values import place, shown_value
+from dsmigrate.rules.types._verdict import Kind
 
 
 @rule(

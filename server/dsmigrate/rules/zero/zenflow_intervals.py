@@ -67,7 +67,8 @@ def check(context: Context) -> Iterator[Finding]:
         stops = context.stage in {1, 2}
         yield context.finding(
             _WARM_UP,
-            f"{json_text(rounds)} rounds of warm-up never end in a selection" + (": the first step fails" if stops else ""),
+            f"{json_text(rounds)} rounds of warm-up never end in a selection"
+            + (": the first step fails" if stops else ""),
             severity=None if stops else Severity.WARNING,
             effect=Effect.CRASH if stops else Effect.RISKY,
             fixes=[context.remove(_WARM_UP, f"Remove {shown(_WARM_UP)}", safe=False)],

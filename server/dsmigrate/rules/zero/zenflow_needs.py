@@ -12,6 +12,7 @@ from dsmigrate.rules.zero._shared import ZENFLOW, ZERO, section, switched_off, s
 
 _OVERLAP = f"{ZERO}.overlap_comm"
 _SCATTER = f"{ZERO}.reduce_scatter"
+_CONTIGUOUS = f"{ZERO}.contiguous_gradients"
 _OFFLOAD = f"{ZENFLOW}.offload"
 _HEAD = '{"train_batch_size": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
 _CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
@@ -24,7 +25,8 @@ _CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
     why="`zenflow.offload` asserts `overlap_comm`, which is off at stage 1 and 2 unless asked for. With "
     "`reduce_scatter` false the "
     "first backward fails with a TypeError about a missing argument. At stage 1 a `data_types.grad_accum_dtype` other "
-    "than the format of the weights keeps the gradients where ZenFlow does not look: the first backward fails too.",
+    "than the format of the weights keeps the gradients where ZenFlow does not look, and at stage 3 it takes "
+    "gradients that lie in one piece: without `contiguous_gradients` the first backward fails too.",
     severity=Severity.ERROR,
     effect=Effect.REJECTED,
     source=("deepspeed/runtime/zenflow/zenflow_stage_1_and_2.py:ZenFlowZeroOptimizer",),
@@ -46,12 +48,27 @@ _CPU = '{"stage": 2, "offload_optimizer": {"device": "cpu"}, '
             '"optimizer": {"type": "AdamW", "params": {"lr": 0.001}}, "zero_optimization": '
             '{"stage": 1, "offload_optimizer": {"device": "cpu"}, "zenflow": {"update_interval": 1}}}\n',
         ),
+        Example(
+            _HEAD + _CPU.replace("2", "3") + '"contiguous_gradients": «false», "zenflow": {"update_interval": 1}}}\n',
+            fixed=_HEAD + _CPU.replace("2", "3") + '"zenflow": {"update_interval": 1}}}\n',
+            accepted=None,  # at stage 3 ZenFlow needs CUDA
+        ),
         Example(_HEAD + _CPU + '"overlap_comm": true, "zenflow": {"update_interval": 1, "offload": true}}}\n'),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each switch that is the wrong way."""
-    if section(context, ZENFLOW) is None or context.stage not in {1, 2}:
+    if section(context, ZENFLOW) is None:
+        return
+    contiguous = switched_off(context, _CONTIGUOUS)
+    if context.stage == 3 and contiguous is not None:
+        yield context.finding(
+            contiguous,
+            "false makes ZenFlow fail in the first backward at stage 3",
+            effect=Effect.CRASH,
+            fixes=[context.remove(contiguous, f"Remove `{_CONTIGUOUS}`", safe=True)],
+        )
+    if context.stage not in {1, 2}:
         return
     if switched_on(context, _OFFLOAD) is not None and not context.is_on(_OVERLAP):
         where = context.path_of(_OVERLAP)

@@ -1,0 +1,76 @@
+"""What the changed configs of a range come to: findings, comparisons, and whether that fails the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsmigrate.checking.formats import github as findings_format
+from dsmigrate.checking.job import Checked, check_bytes
+from dsmigrate.diff.changed import Outcome, changed, compare_all
+from dsmigrate.diff.formats import github, markdown
+from dsmigrate.rules import Severity
+from dsmigrate.settings.check import CheckSettings
+from dsmigrate.settings.diff import DiffSettings
+
+_CHECKED = (Severity.ERROR, Severity.WARNING)
+_SHOWN = 50
+"""How many findings the report lists; the annotations and `dsmigrate check` have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The outcomes of a range, and what is found in each config as it is afterwards."""
+
+    outcomes: tuple[Outcome, ...]
+    checked: tuple[Checked, ...]
+
+    def annotations(self) -> str:
+        """Return the workflow commands, findings first."""
+        return findings_format.render(self.checked) + github.render(self.outcomes)
+
+    def report(self, *, link: markdown.Link | None = None, marker: bool = False, limit: int | None = None) -> str:
+        """Return the report as Markdown: comparisons, then findings; at most ``limit`` characters."""
+        found = _findings(self.checked, link)
+        room = None if limit is None else limit - len(found)
+        return markdown.render_all(self.outcomes, link=link, marker=marker, limit=room) + found
+
+    def exit_code(self, fail_on: str) -> int:
+        """Return 2 for a config that cannot be read, 1 for what is at least as severe as ``fail_on``, else 0.
+
+        An error of a check counts as breaking, a warning as a warning.
+        """
+        if any(entry.error for entry in self.checked) or any(outcome.error for outcome in self.outcomes):
+            return 2
+        levels = {Severity.ERROR: ("breaking", "warning", "info"), Severity.WARNING: ("warning", "info")}
+        found = any(fail_on in levels.get(one.severity, ()) for entry in self.checked for one in entry.findings)
+        return 1 if found or any(outcome.fails(fail_on) for outcome in self.outcomes) else 0
+
+
+def run(revisions: str, folder: Path, diff: DiffSettings, check: CheckSettings, paths: Sequence[str] = ()) -> Ran:
+    """Compare and check every config that a range changes; raises GitError."""
+    outcomes = compare_all(changed(revisions, folder, paths), diff)
+    checked = [
+        check_bytes(outcome.entry.new.name, outcome.entry.new.data, outcome.entry.new.folder, check)
+        for outcome in outcomes
+        if outcome.entry.new is not None
+    ]
+    return Ran(outcomes, tuple(_severe(entry) for entry in checked))
+
+
+def _severe(entry: Checked) -> Checked:
+    return replace(entry, findings=tuple(found for found in entry.findings if found.severity in _CHECKED))
+
+
+def _findings(checked: Sequence[Checked], link: markdown.Link | None) -> str:
+    rows = [
+        f"- **{found.severity.value}** {markdown.finding(entry, found, link)}"
+        for entry in checked
+        for found in entry.findings
+    ]
+    if not rows:
+        return ""
+    more = [f"- {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+    title = f"{len(rows)} {'finding' if len(rows) == 1 else 'findings'} in these configs as they are now"
+    return "\n".join((f"\n<details><summary>{title}</summary>", "", *rows[:_SHOWN], *more, "", "</details>", ""))

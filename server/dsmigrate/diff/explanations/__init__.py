@@ -1,0 +1,1 @@
+"""One explanation per file, by what it is about."""

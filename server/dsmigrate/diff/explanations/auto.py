@@ -1,0 +1,93 @@
+"""A literal becomes "auto", or "auto" a literal: who decides the value now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.effects import effects_of
+from dsmigrate.diff.model import Change, Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.knowledge import MISSING, Auto, Consumer
+
+
+@explanation(
+    "DF120",
+    "auto",
+    summary="A value of the file becomes one that the consumer fills in, or the other way round.",
+    why=(
+        'Transformers and Accelerate put their own values in the place of "auto", some whatever the file says. Whether'
+        " the value changes thereby depends on the script and its arguments; what is certain is who decides it."
+    ),
+    source=(
+        "transformers/integrations/deepspeed.py:HfTrainerDeepSpeedConfig",
+        "accelerate/utils/dataclasses.py:DeepSpeedPlugin.deepspeed_config_process",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "gradient_clipping": 1.0}',
+            '{"train_batch_size": 8, "gradient_clipping": "auto"}',
+            "Transformers Trainer fills it in now, from TrainingArguments.max_grad_norm; before it was `1`",
+            paths=("gradient_clipping",),
+            effects=(Effect.NUMERICS,),
+            severity=Severity.WARNING,
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": "auto"}',
+            '{"train_micro_batch_size_per_gpu": 4}',
+            "It is `4` now; before Transformers Trainer filled it in, from TrainingArguments.per_device_train_batch",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_micro_batch_size_per_gpu": "auto"}',
+            '{"train_micro_batch_size_per_gpu": "auto", "gradient_clipping": 1.0}',
+            "",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield a message for each key that the consumer decides on one side alone."""
+    for change in pair.live():
+        path = change.path
+        begins, ends = pair.new.fills(path), pair.old.fills(path)
+        if begins is ends:
+            continue
+        auto = (pair.new if begins else pair.old).known.auto(path, pair.new.context.consumer)
+        if auto is None:
+            continue
+        effects = effects_of(pair, path)
+        numbers = Effect.NUMERICS in effects
+        yield pair.says(
+            path,
+            effects=effects,
+            severity=Severity.WARNING if numbers else Severity.INFO,
+            message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
+            advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
+            tally=f"{'Left to' if begins else 'No longer from'} {pair.new.context.consumer.title}: {{}} values",
+        )
+
+
+def _begins(pair: Pair, change: Change, auto: Auto) -> str:
+    who = pair.new.context.consumer.title
+    was = "the default, " if change.old is MISSING else ""
+    return f"{who} fills it in now, from {auto.source}; before it was {was}{shown(change.old_meant)}"
+
+
+def _ends(pair: Pair, change: Change, auto: Auto) -> str:
+    who = pair.old.context.consumer.title
+    now = "the default, " if change.new is MISSING else ""
+    return f"It is {now}{shown(change.new_meant)} now; before {who} filled it in, from {auto.source}"
+
+
+def _advice(change: Change, auto: Auto) -> str:
+    if not auto.source.startswith("TrainingArguments.") or change.old_meant is MISSING:
+        return ""
+    return f"The value stays if {auto.source} is {shown(change.old_meant)}"
+
+
+def _must_match(pair: Pair, change: Change, auto: Auto) -> str:
+    if not auto.must_match or change.new is MISSING:
+        return ""
+    return f"{pair.new.context.consumer.title} stops when {auto.source} is something else"

@@ -1,0 +1,1 @@
+"""How many samples an optimizer step takes, and how they are divided."""

@@ -1,0 +1,68 @@
+"""The same effective batch in other pieces: micro-batch and accumulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.batch._effective import Effective, effective, ratio
+from dsmigrate.diff.explanations.batch.effective_batch import changed
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+
+
+@explanation(
+    "DF202",
+    "batch-split",
+    summary="An optimizer step takes the same samples in larger or smaller micro-batches.",
+    why=(
+        "Micro-batch and accumulation trade memory for speed. The sum of the gradients is the same up to rounding as"
+        " long as the loss of a micro-batch is the mean over its samples; a mean over tokens of unequal sequences, or"
+        " a batch norm, weighs the samples otherwise. ZeRO 2 and 3 reduce gradients in every pass, ZeRO 0 and 1 once"
+        " per step."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine.backward",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine.allreduce_gradients",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}',
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}',
+            "The same 32 samples per optimizer step in 1 pass of 8 per GPU, before in 2 passes of 4",
+            paths=("train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
+            effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}}',
+            "The same 32 samples per optimizer step in 32 / (2 × world size) passes of 2 per GPU, before in"
+            " 32 / (4 × world size) passes of 4; ZeRO 2 reduces gradients in every pass",
+            effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
+        ),
+        Example('{"train_batch_size": 32}', '{"train_micro_batch_size_per_gpu": 8}', "", world_size=4),
+        Example('{"train_batch_size": 32}', '{"train_batch_size": 64}', ""),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield in which pieces the same samples come now."""
+    paths = changed(pair)
+    old, new = effective(pair.old), effective(pair.new)
+    if not paths or old is None or new is None or ratio(old, new) != 1 or _pieces(old) == _pieces(new):
+        return
+    stage = pair.new.context.stage
+    reduces = stage if stage in {2, 3} and pair.old.context.stage == stage and old.steps != new.steps else None
+    effects = [Effect.NUMERICS, Effect.MEMORY, *([Effect.COMMUNICATION] if reduces else []), Effect.SPEED]
+    yield pair.says(
+        *paths,
+        effects=tuple(effects),
+        severity=Severity.INFO,
+        message=f"The same {new.text} samples per optimizer step in {_pieces(new)} per GPU, before in {_pieces(old)}"
+        + (f"; ZeRO {reduces} reduces gradients in every pass" if reduces else ""),
+        brief=f"same batch in {_pieces(new)}, before {_pieces(old)}",
+    )
+
+
+def _pieces(batch: Effective) -> str:
+    return f"{batch.steps} {'pass' if batch.steps == '1' else 'passes'} of {batch.micro}"

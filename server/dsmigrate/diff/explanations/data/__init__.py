@@ -1,0 +1,1 @@
+"""Which samples come when: loaders, curricula, dropped tokens."""

@@ -1,0 +1,149 @@
+"""Monitors, profilers and progress lines: what is written down of training, and not training itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.effects import effects_of
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.knowledge import Key
+from dsmigrate.rules.context import UNKNOWN
+
+_WATCHES = frozenset({"observability", "speed", "none"})
+_INTERVAL = "steps_per_print"
+
+
+@explanation(
+    "DF910",
+    "observer",
+    summary="A monitor, a profiler or a timer goes on or off, or writes something else.",
+    why=(
+        "Monitors and profilers write down what training does; the numbers stay. Profilers and timers wait for the"
+        " device to measure it, which costs time while they are on."
+    ),
+    source=(
+        "deepspeed/monitor/monitor.py:MonitorMaster",
+        "deepspeed/profiling/flops_profiler/profiler.py:FlopsProfiler",
+        "deepspeed/utils/comms_logging.py:CommsLogger",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "tensorboard": {"enabled": true, "output_path": "logs", "job_name": "run"}}',
+            '`tensorboard` goes on, with `job_name` `"run"` and `output_path` `"logs"`',
+            paths=("tensorboard.enabled", "tensorboard.output_path", "tensorboard.job_name"),
+            effects=(Effect.OBSERVABILITY,),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 1}}',
+            '{"train_batch_size": 8, "flops_profiler": {"enabled": true, "profile_step": 10, "detailed": false}}',
+            "`flops_profiler` stays on, with `detailed` `false` in place of `true` and `profile_step` `10` in place",
+        ),
+        Example(
+            '{"train_batch_size": 8, "comms_logger": {"verbose": true}}',
+            '{"train_batch_size": 8}',
+            "`comms_logger` goes off",
+            effects=(Effect.SPEED, Effect.OBSERVABILITY),
+        ),
+        Example(
+            '{"train_batch_size": 8, "wandb": {"enabled": false, "project": "a"}}',
+            '{"train_batch_size": 8, "wandb": {"enabled": false, "project": "b"}}',
+            "",
+        ),
+    ),
+)
+def explain_observer(pair: Pair) -> Iterator[Explained]:
+    """Yield one message for each section that watches training."""
+    for section in _watching(pair):
+        changes = [change for change in pair.live(section.path) if change.path not in pair.claimed]
+        own = pair.change(section.path)
+        paths = [*([section.path] if own is not None else []), *(change.path for change in changes)]
+        if not paths:
+            continue
+        before, after = _is_on(pair.old, section), _is_on(pair.new, section)
+        verb = "stays on" if before and after else "goes on" if after else "goes off" if before else "stays off"
+        inner = [change for change in changes if not change.path.endswith(".enabled")] if after else []
+        told = " and ".join(
+            _inner(section, change.path, change.old_meant, change.new_meant, new=not before) for change in inner
+        )
+        effects = {effect for path in paths for effect in effects_of(pair, path)} - {Effect.NONE}
+        ordered = tuple(effect for effect in Effect if effect in effects)
+        yield pair.says(
+            *sorted(paths, key=lambda path: (not path.endswith("enabled"), path)),
+            effects=ordered or (Effect.OBSERVABILITY,),
+            severity=Severity.INFO,
+            message=f"`{section.path}` {verb}{f', with {told}' if told else ''}",
+            brief=f"`{section.path}` {verb}" if before is not after else "",
+        )
+
+
+@explanation(
+    "DF911",
+    "progress-lines",
+    summary="Progress lines are printed more or less often.",
+    why=(
+        "Every so many optimizer steps rank 0 prints the step, skipped steps, learning rate and momentum. Without a"
+        " number, the default since 0.15.2, nothing is printed; timers that are on print at the same steps."
+    ),
+    source=("deepspeed/runtime/engine.py:_report_progress",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "steps_per_print": 10}',
+            '{"train_batch_size": 8, "steps_per_print": 100}',
+            "A progress line every 100 optimizer steps, before every 10",
+            paths=("steps_per_print",),
+            effects=(Effect.OBSERVABILITY,),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8, "steps_per_print": 1}',
+            '{"train_batch_size": 8}',
+            "No progress lines any more, before one every optimizer step",
+        ),
+        Example('{"train_batch_size": 8}', '{"train_batch_size": 16}', ""),
+    ),
+)
+def explain_interval(pair: Pair) -> Iterator[Explained]:
+    """Yield how often a progress line appears now."""
+    if pair.change(_INTERVAL) is None:
+        return
+    before, after = (_often(value) for value in pair.values(_INTERVAL))
+    if before and after:
+        message = f"A progress line {after}, before {before.removesuffix(' optimizer steps')}"
+    elif after:
+        message = f"A progress line {after}, before none"
+    elif before:
+        message = f"No progress lines any more, before one {before}"
+    else:
+        return
+    yield pair.says(_INTERVAL, effects=(Effect.OBSERVABILITY,), severity=Severity.INFO, message=message)
+
+
+def _watching(pair: Pair) -> list[Key]:
+    """Return the sections that only watch, of either release."""
+    found = {key.path: key for side in (pair.old, pair.new) for key in side.known.sections()}
+    return [key for key in found.values() if "observability" in key.affects and set(key.affects) <= _WATCHES]
+
+
+def _is_on(side: Side, section: Key) -> bool:
+    if section.acts_by_presence:
+        return section.path in side.given
+    switch = f"{section.path}.enabled"
+    if side.known.key(switch) is None:
+        switch = next((f"{key.path}.enabled" for key in side.known.children(section.path)), switch)
+    return side.value(switch) is UNKNOWN or bool(side.value(switch))
+
+
+def _inner(section: Key, path: str, before: object, after: object, *, new: bool) -> str:
+    name = path.removeprefix(f"{section.path}.")
+    return f"`{name}` {shown(after)}" if new else f"`{name}` {shown(after)} in place of {shown(before)}"
+
+
+def _often(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value or value == float("inf"):
+        return ""
+    return "every optimizer step" if value == 1 else f"every {value:g} optimizer steps"

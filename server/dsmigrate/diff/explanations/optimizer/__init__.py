@@ -1,0 +1,1 @@
+"""Which optimizer is built, and with which parameters."""

@@ -1,0 +1,88 @@
+"""The strength of the weight decay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.optimizer._built import PARAMS, Decay, built
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import number
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.knowledge import MISSING
+
+_KEY = f"{PARAMS}.weight_decay"
+_ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4'
+
+
+@explanation(
+    "DF604",
+    "weight-decay",
+    summary="Weights decay faster or slower, or begin or cease to.",
+    why=(
+        "A decay that is decoupled shrinks every weight by `lr * weight_decay` per step; as an L2 term it adds"
+        " `weight_decay` times the weight to its gradient. DeepSpeed's Adam does not decay unless the key is written;"
+        " torch's AdamW, which `torch_adam` builds, decays by 0.01. Parameter groups of the script keep a decay of"
+        " their own."
+    ),
+    source=(
+        "deepspeed/ops/adam/fused_adam.py:FusedAdam",
+        "deepspeed/ops/adam/cpu_adam.py:DeepSpeedCPUAdam",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",
+    ),
+    examples=(
+        Example(
+            _ADAM + ', "weight_decay": 0.01}}}',
+            _ADAM + ', "weight_decay": 0.1}}}',
+            "A step shrinks every weight by 0.1 × learning rate in place of 0.01 × learning rate",
+            paths=(_KEY,),
+            effects=(Effect.NUMERICS,),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            _ADAM + "}}}", _ADAM + ', "weight_decay": 0.1}}}', "Weights decay now: a step shrinks every one by 0.1 ×"
+        ),
+        Example(
+            _ADAM + ', "weight_decay": 0.1}}}', _ADAM + "}}}", "Weights no longer decay, before by 0.1 × learning rate"
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.01}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "SGD", "params": {"weight_decay": 0.001}}}',
+            "Each gradient gets 0.001 × weight added in place of 0.01 × weight",
+        ),
+        Example(
+            _ADAM + ', "torch_adam": true, "weight_decay": 0.01}}}',
+            _ADAM + ', "torch_adam": true}}}',
+            "",
+        ),
+        Example(_ADAM + ', "weight_decay": 0.0}}}', _ADAM + ', "weight_decay": 0}}}', ""),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield how fast weights decay now."""
+    old, new = built(pair.old), built(pair.new)
+    before, after = pair.values(_KEY)
+    if old is None or new is None or pair.change(_KEY) is None or new.decay is None:
+        return
+    if not isinstance(before, (int, float)) or not isinstance(after, (int, float)) or before == after:
+        return
+    unit = "learning rate" if new.decay is Decay.DECOUPLED else "weight"
+    was, now = f"{number(before)} × {unit}", f"{number(after)} × {unit}"
+    shrinks = new.decay is Decay.DECOUPLED
+    if not before:
+        message = f"Weights decay now: {'a step shrinks every one by' if shrinks else 'each gradient gets'} {now}"
+        message += "" if shrinks else " added"
+    elif not after:
+        message = f"Weights no longer decay, before by {was}" + ("" if shrinks else " added to each gradient")
+    elif shrinks:
+        message = f"A step shrinks every weight by {now} in place of {was}"
+    else:
+        message = f"Each gradient gets {now} added in place of {was}"
+    default = pair.changes[_KEY].new is MISSING and bool(after)
+    yield pair.says(
+        _KEY,
+        effects=(Effect.NUMERICS,),
+        severity=Severity.WARNING,
+        message=f"{message}, the default" if default else message,
+        brief=f"weight decay {number(before)} → {number(after)}",
+    )

@@ -1,0 +1,193 @@
+"""Which optimizer is built, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.optimizer._built import PARAMS, TYPE, Built, built, decays, maker
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.phrases import listed, number
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.rules.context import UNKNOWN
+
+_ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT)
+_MOST = 4
+
+
+@explanation(
+    "DF601",
+    "optimizer",
+    summary="Another optimizer is built, or the config begins or ends to name one.",
+    why=(
+        "The type chooses the class, and with it the update rule, the states that are kept and the defaults of all"
+        " parameters that are not written. `Adam` and `AdamW` are one class in DeepSpeed, with decoupled decay, unless"
+        " `adam_w_mode` is false. An optimizer object that the script passes to `initialize` wins over the section."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",
+        "deepspeed/runtime/config.py:ADAM_W_MODE_DEFAULT",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "weight_decay": 0.1}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}}',
+            "The same optimizer: `Adam` builds what `AdamW` builds, FusedAdam with decoupled decay",
+            paths=(TYPE,),
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "eps": 1e-6}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "Lion", "params": {"lr": 1e-4}}}',
+            "`Lion` (FusedLion) updates the weights in place of `AdamW` (FusedAdam): steps of fixed size along the"
+            " sign of a momentum; one state per weight",
+            paths=(TYPE, f"{PARAMS}.eps"),
+            effects=_ALL,
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"weight_decay": 0.1}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "Adagrad", "params": {"weight_decay": 0.1}}}',
+            "`Adagrad` (torch.optim.Adagrad) updates the weights in place of `AdamW` (FusedAdam): each weight's step"
+            " shrinks with the sum of its squared gradients; what is not written moves with it: `lr` 0.001 → 0.01,"
+            " `eps` 1e-08 → 1e-10",
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "betas": [0.9, 0.95]}}}',
+            "DeepSpeed builds the optimizer now: `AdamW` (FusedAdam) with `lr` 0.0001 and `betas` [0.9, 0.95]; without"
+            " it the script has to make it",
+            paths=(TYPE, f"{PARAMS}.lr", f"{PARAMS}.betas"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}',
+            '{"train_batch_size": 8}',
+            "DeepSpeed no longer builds the optimizer, before `AdamW` (FusedAdam) with the parameters from Transformers"
+            " Trainer; without it the Trainer makes it from TrainingArguments",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-4}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}',
+            "DeepSpeed builds the optimizer now: `AdamW` (FusedAdam) with `lr` 0.0001; `OneBitAdam` is none that"
+            " 0.19.8 can build",
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "adamw"}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW"}}',
+            "",
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield which optimizer there is now."""
+    change = pair.change(TYPE)
+    before, after = built(pair.old), built(pair.new)
+    if change is None or (before is None and after is None):
+        return
+    if before is not None and after is not None:
+        yield _same(pair, before, after) if _is_same(before, after) else _another(pair, before, after)
+        return
+    named, side = (after, pair.new) if after is not None else (before, pair.old)
+    assert named is not None  # noqa: S101 - one of the two is
+    begin = "DeepSpeed builds the optimizer now: " if after else "DeepSpeed no longer builds the optimizer, before "
+    yield pair.says(
+        TYPE,
+        *(inner.path for inner in pair.live(PARAMS)),
+        effects=_ALL,
+        severity=Severity.WARNING,
+        message=f"{begin}{named.name}{_with(side)}; {maker(pair.old if after else pair.new)}",
+        advice="An optimizer object that the script passes to `initialize` wins over the file"
+        if pair.new.context.consumer is Consumer.DEEPSPEED and after
+        else "",
+        brief=f"optimizer {named.facts.name} from the file" if after else "no optimizer in the file",
+    )
+
+
+def is_same(pair: Pair) -> bool:
+    """Return whether both sides build one and the same class, but perhaps for the form of its decay."""
+    before, after = built(pair.old), built(pair.new)
+    return before is not None and after is not None and _is_same(before, after)
+
+
+def _is_same(before: Built, after: Built) -> bool:
+    adams = {"Adam", "AdamW"}
+    names = {before.facts.name, after.facts.name}
+    return len(names) == 1 or names == adams
+
+
+def _same(pair: Pair, before: Built, after: Built) -> Explained:
+    apart = before.decay is not after.decay
+    decay = f" with {'decoupled decay' if apart is False else 'another form of decay'}"
+    message = f"The same optimizer: `{before.facts.name}` builds what `{after.facts.name}` builds"
+    if apart and after.decay is not None and before.decay is not None:
+        acts = decays(pair.old) or decays(pair.new)
+        return pair.says(
+            TYPE,
+            *(path for path in (f"{PARAMS}.adam_w_mode",) if pair.change(path) is not None),
+            effects=(Effect.NUMERICS,),
+            severity=Severity.WARNING if acts else Severity.INFO,
+            message=f"Weight decay is {after.decay.value}, before {before.decay.value}; `{after.facts.name}` and"
+            f" `{before.facts.name}` are the same otherwise" + ("" if acts else ", and nothing decays here"),
+            brief=f"weight decay {after.decay.value}",
+        )
+    named = f", {after.class_name}{decay}" if after.class_name else ""
+    return pair.says(TYPE, effects=(Effect.NONE,), severity=Severity.NONE, message=f"{message}{named}")
+
+
+def _another(pair: Pair, before: Built, after: Built) -> Explained:
+    mine = [
+        change.path
+        for change in pair.live(PARAMS)
+        if (_parameter_of(change.path) in before.facts.parameters)
+        is not (_parameter_of(change.path) in after.facts.parameters)
+    ]
+    summary = after.facts.summary.rstrip(".")
+    rule = summary.partition(": ")[2] or summary
+    moved = _moved(pair, before, after)
+    return pair.says(
+        TYPE,
+        *mine,
+        effects=_ALL,
+        severity=Severity.WARNING,
+        message=f"{after.name} updates the weights in place of {before.name}: {rule[:1].lower()}{rule[1:]}"
+        + (f"; what is not written moves with it: {moved}" if moved else ""),
+        advice=f"A checkpoint holds the states of {before.facts.name}: begin with fresh ones",
+        brief=f"optimizer {before.facts.name} → {after.facts.name}",
+    )
+
+
+def _moved(pair: Pair, before: Built, after: Built) -> str:
+    """Return the parameters that neither side writes and that have another default in the other class."""
+    words = []
+    for name, parameter in after.facts.parameters.items():
+        path = f"{PARAMS}.{name}"
+        if name not in before.facts.parameters or path in pair.old.given or path in pair.new.given:
+            continue
+        old, new = before.facts.parameters[name].default, parameter.default
+        if old != new and MISSING not in (old, new):
+            words.append(f"`{name}` {number(old)} → {number(new)}")
+    return ", ".join(words[:_MOST])
+
+
+def _parameter_of(path: str) -> str:
+    return path.removeprefix(f"{PARAMS}.").partition(".")[0]
+
+
+def _with(side: Side) -> str:
+    """Return the parameters that a side writes, in words."""
+    paths = [path for path in side.given if path.startswith(f"{PARAMS}.")]
+    stated = [path for path in paths if side.value(path) is not UNKNOWN]
+    words = [f"`{_parameter_of(path)}` {_plain(side.value(path))}" for path in stated[:_MOST]]
+    more = len(stated) - _MOST
+    words += [f"{more} more"] if more > 0 else []
+    if len(stated) < len(paths):
+        words.append(f"{'the rest' if words else 'the parameters'} from {side.context.consumer.title}")
+    return f" with {listed(words)}" if words else " with its defaults"
+
+
+def _plain(value: object) -> str:
+    return number(value) if isinstance(value, (int, float, list)) and not isinstance(value, bool) else shown(value)

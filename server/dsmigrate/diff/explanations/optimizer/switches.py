@@ -1,0 +1,152 @@
+"""Switches around the optimizer: what ZeRO accepts, and a key that stops the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.optimizer._built import PARAMS, built
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.knowledge import MISSING
+
+_UNTESTED = "zero_allow_untested_optimizer"
+_FORCED = "zero_force_ds_cpu_optimizer"
+_NORM = f"{PARAMS}.max_grad_norm"
+
+
+@explanation(
+    "DF608",
+    "untested-optimizer",
+    summary="ZeRO begins or ceases to accept optimizer classes that are not on its list, or without a fast CPU kernel.",
+    why=(
+        "Both keys only decide whether the engine starts. `zero_allow_untested_optimizer` lets ZeRO wrap any class:"
+        " one that treats each weight alone computes the same, one that looks at whole tensors (LAMB, Adafactor, Muon"
+        " of others) sees flat slices. `zero_force_ds_cpu_optimizer` refuses an optimizer object of the script that"
+        " has no kernel for the host while optimizer offload is on."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._do_optimizer_sanity_check",
+        "deepspeed/runtime/zero/utils.py:is_zero_supported_optimizer",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_optimizer",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}',
+            "ZeRO accepts optimizer classes that are not on its list now",
+            paths=(_UNTESTED,),
+            effects=(Effect.VALIDITY,),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "optimizer": {"type": "AdamW"},'
+            ' "zero_allow_untested_optimizer": true}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "optimizer": {"type": "AdamW"}}',
+            "Does nothing: ZeRO knows the class of `AdamW`",
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},'
+            ' "zero_force_ds_cpu_optimizer": false}',
+            "An optimizer of the script without a kernel for the host is accepted now, and steps at its own speed",
+            paths=(_FORCED,),
+            effects=(Effect.VALIDITY,),
+        ),
+        Example('{"train_batch_size": 8}', '{"train_batch_size": 8, "zero_allow_untested_optimizer": true}', ""),
+    ),
+)
+def explain_untested(pair: Pair) -> Iterator[Explained]:
+    """Yield what ZeRO accepts now."""
+    if _turned(pair, _UNTESTED):
+        yield _says(
+            pair,
+            _UNTESTED,
+            "ZeRO accepts optimizer classes that are not on its list now"
+            if pair.new.is_on(_UNTESTED)
+            else "ZeRO refuses optimizer classes that are not on its list: SGD, 8-bit ones, any of the script",
+            idle=[_known(side) for side in (pair.old, pair.new)],
+        )
+    if _turned(pair, _FORCED):
+        yield _says(
+            pair,
+            _FORCED,
+            "An optimizer of the script without a kernel for the host is refused while the optimizer is offloaded"
+            if pair.new.is_on(_FORCED)
+            else "An optimizer of the script without a kernel for the host is accepted now, and steps at its own speed",
+            idle=[_named(side) for side in (pair.old, pair.new)],
+        )
+
+
+@explanation(
+    "DF609",
+    "max-grad-norm",
+    summary="`max_grad_norm` leaves the parameters of the optimizer, or has another value there.",
+    why=(
+        "It belongs to no optimizer of DeepSpeed: the engine refuses it, whatever it says, and points to"
+        " `gradient_clipping`. It never clipped anything."
+    ),
+    source=("deepspeed/runtime/engine.py:DeepSpeedEngine._configure_basic_optimizer",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "max_grad_norm": 1.0}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}',
+            "The engine no longer stops at `max_grad_norm`, which it refuses in the optimizer and which clipped"
+            " nothing",
+            paths=(_NORM,),
+            effects=(Effect.VALIDITY,),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"max_grad_norm": 1.0}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"max_grad_norm": 0.5}}}',
+            "The engine refuses `max_grad_norm` in the optimizer with any value",
+            effects=(Effect.NONE,),
+        ),
+        Example(
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}',
+            '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "gradient_clipping": 0.5}',
+            "",
+        ),
+    ),
+)
+def explain_norm(pair: Pair) -> Iterator[Explained]:
+    """Yield that the engine no longer stops; that it does now is for the rules to say."""
+    change = pair.change(_NORM)
+    if change is None or built(pair.old) is None or built(pair.new) is None or change.old is MISSING:
+        return
+    goes = change.new is MISSING
+    yield pair.says(
+        _NORM,
+        effects=(Effect.VALIDITY,) if goes else (Effect.NONE,),
+        severity=Severity.INFO if goes else Severity.NONE,
+        message=(
+            "The engine no longer stops at `max_grad_norm`, which it refuses in the optimizer and which clipped nothing"
+        )
+        if goes
+        else "The engine refuses `max_grad_norm` in the optimizer with any value",
+    )
+
+
+def _turned(pair: Pair, path: str) -> bool:
+    before, after = pair.old.is_on(path), pair.new.is_on(path)
+    return pair.change(path) is not None and before is not after and None not in (before, after)
+
+
+def _known(side: Side) -> str:
+    found = built(side)
+    return "" if found is None or found.facts.untested else f"ZeRO knows the class of `{found.facts.name}`"
+
+
+def _named(side: Side) -> str:
+    found = built(side)
+    return "" if found is None else "it concerns optimizers that the script makes, and the file names one"
+
+
+def _says(pair: Pair, path: str, message: str, *, idle: list[str]) -> Explained:
+    if all(idle):
+        return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"Does nothing: {idle[1]}")
+    return pair.says(path, effects=(Effect.VALIDITY,), severity=Severity.INFO, message=message)

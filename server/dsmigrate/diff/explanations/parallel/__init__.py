@@ -1,0 +1,1 @@
+"""How ranks share a model, and how it is compiled."""

@@ -1,0 +1,98 @@
+"""The pipeline engine: recomputation inside a stage, and what travels between stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import number
+from dsmigrate.diff.registry import Example, explanation
+
+_INTERVAL = "pipeline.activation_checkpoint_interval"
+_REENTRANT = "pipeline.use_reentrant"
+_SLICES = {"pipeline.pipe_partitioned": "Activations", "pipeline.grad_partitioned": "Gradients"}
+
+
+@explanation(
+    "DF803",
+    "pipeline",
+    summary="A pipeline stage recomputes other activations, or sends whole tensors in place of slices.",
+    why=(
+        "The pipeline engine runs when the model is a `PipelineModule`; with any other model nobody reads the section."
+        " Stages and partitioning are arguments of the module. Slices exist only beside tensor parallelism."
+    ),
+    source=("deepspeed/runtime/pipe/engine.py:PipelineEngine",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "pipeline": {"activation_checkpoint_interval": 2}}',
+            "A pipeline stage keeps activations every 2 layers and computes the others again in the backward pass",
+            paths=(_INTERVAL,),
+            effects=(Effect.MEMORY, Effect.SPEED),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "pipeline": {"pipe_partitioned": false}}',
+            "Activations travel whole between pipeline stages, before as one slice for each tensor-parallel rank",
+            effects=(Effect.MEMORY, Effect.COMMUNICATION),
+        ),
+        Example(
+            '{"train_batch_size": 8, "pipeline": {"use_reentrant": null}}',
+            '{"train_batch_size": 8, "pipeline": {"use_reentrant": true}}',
+            "Checkpointing in a pipeline stays reentrant: only `false` changes it",
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example('{"train_batch_size": 8}', '{"train_batch_size": 8, "pipeline": {"pipe_partitioned": true}}', ""),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield what a stage does now."""
+    before, after = pair.numbers(_INTERVAL)
+    if pair.change(_INTERVAL) is not None and before is not None and after is not None:
+        yield pair.says(
+            _INTERVAL,
+            effects=(Effect.MEMORY, Effect.SPEED),
+            severity=Severity.INFO,
+            message=f"A pipeline stage keeps activations every {number(after)} layers and computes the others again in"
+            " the backward pass"
+            if after > 0
+            else "A pipeline stage recomputes activations only as its `PipelineModule` says",
+            brief="other activations recomputed in the pipeline",
+        )
+    if pair.change(_REENTRANT) is not None:
+        yield _reentrant(pair)
+    for path, what in _SLICES.items():
+        sliced = pair.new.is_on(path)
+        if pair.change(path) is not None and sliced is not None and sliced is not pair.old.is_on(path):
+            whole, pieces = "whole", "as one slice for each tensor-parallel rank"
+            now, then = (pieces, whole) if sliced else (whole, pieces)
+            effects = (Effect.MEMORY, Effect.COMMUNICATION) if what == "Activations" else (Effect.COMMUNICATION,)
+            yield pair.says(
+                path,
+                effects=effects,
+                severity=Severity.INFO,
+                message=f"{what} travel {now} between pipeline stages, before {then}",
+                brief=f"{what.lower()} of the pipeline sent {'in slices' if sliced else 'whole'}",
+            )
+
+
+def _reentrant(pair: Pair) -> Explained:
+    before, after = (side.value(_REENTRANT) is not False for side in (pair.old, pair.new))
+    if before is after:
+        return pair.says(
+            _REENTRANT,
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+            message="Checkpointing in a pipeline stays reentrant: only `false` changes it",
+        )
+    return pair.says(
+        _REENTRANT,
+        effects=(Effect.MEMORY, Effect.SPEED),
+        severity=Severity.INFO,
+        message=f"Checkpointing in a pipeline is {'' if after else 'no longer '}reentrant: other layers may be"
+        f" recomputed, and inputs without a gradient are {'marked as having one' if after else 'left as they are'}",
+        brief="another form of activation checkpointing",
+    )

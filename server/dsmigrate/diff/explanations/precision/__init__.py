@@ -1,0 +1,1 @@
+"""Number formats, loss scale, and how gradients are reduced."""

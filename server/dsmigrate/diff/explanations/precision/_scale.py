@@ -1,0 +1,26 @@
+"""The loss scale of one side, in words."""
+
+from __future__ import annotations
+
+from dsmigrate.diff.phrases import number
+from dsmigrate.diff.side import Side
+from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.rules.precision._shared import DYNAMIC
+
+POWER = "fp16.initial_scale_power"
+_LARGEST = 64
+
+
+def is_dynamic(side: Side) -> bool | None:
+    """Return whether the loss scale adapts; None when that is open."""
+    scale = side.number(DYNAMIC)
+    return None if scale is None else scale == 0
+
+
+def first_scale(side: Side) -> str:
+    """Return how the loss scale starts: "that starts at 65536", "fixed at 128"; "" words for what is open."""
+    scale = side.number(DYNAMIC)
+    if scale:
+        return f"fixed at {number(scale)}"
+    power = whole(side.value(POWER))
+    return "that adapts" if scale is None or power is None or power > _LARGEST else f"that starts at {2**power}"

@@ -1,0 +1,160 @@
+"""The format in which gradients travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.editing.derived.precision import WIDTHS, buckets_by_parameter, precision
+from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, scatters
+from dsmigrate.rules.precision._shared import AUTOCAST, dtype, mode
+
+_KEY = "communication_data_type"
+_SEQUENCE = "seq_parallel_communication_data_type"
+
+
+@explanation(
+    "DF307",
+    "communication-format",
+    summary="Gradients travel between ranks in another number format.",
+    why=(
+        "Gradients are cast before the reduction and back afterwards. Unset, they travel in the format of the training"
+        " mode. The sum over ranks has the precision of what is sent; fp32 is twice as much as 16 bit. Under sequence"
+        " parallelism `seq_parallel_communication_data_type` takes the place of `communication_data_type`, and with"
+        " `torch_autocast` ZeRO chooses for each parameter."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine.communication_data_type",
+        "deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer.allreduce_bucket",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "bf16": {"enabled": true}}',
+            '{"train_batch_size": 8, "bf16": {"enabled": true}, "communication_data_type": "fp32"}',
+            "Gradients travel in fp32 in place of bf16: twice the bytes",
+            paths=(_KEY,),
+            effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8, "communication_data_type": "fp32"}',
+            '{"train_batch_size": 8, "communication_data_type": "fp16"}',
+            "Gradients travel in fp16 in place of fp32: half the bytes, and sums that are rounded to 11 significant"
+            " bits",
+        ),
+        Example(
+            '{"train_batch_size": 8, "fp16": {"enabled": true}}',
+            '{"train_batch_size": 8, "fp16": {"enabled": true}, "communication_data_type": "fp16"}',
+            "Gradients travel in fp16 either way, as the training mode has it",
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "torch_autocast": {"enabled": true, "dtype":'
+            ' "bf16"}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "torch_autocast": {"enabled": true, "dtype":'
+            ' "bf16"}, "communication_data_type": "fp16"}',
+            "Does nothing: with `torch_autocast` ZeRO sends each gradient in a format of its own",
+            effects=(Effect.NONE,),
+        ),
+        Example(
+            '{"train_batch_size": 8, "seq_parallel_communication_data_type": "bf16"}',
+            '{"train_batch_size": 8}',
+            "With the sequence parallelism of an `mpu` gradients travel in fp32 in place of bf16; without it nothing"
+            " changes",
+            paths=(_SEQUENCE,),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8, "seq_parallel_communication_data_type": "bf16", "zero_optimization": {"stage":'
+            " 2}}",
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
+            "Does nothing: under sequence parallelism the reduce-scatter of ZeRO 2 sends fp32",
+            effects=(Effect.NONE,),
+        ),
+        Example(
+            '{"train_batch_size": 8, "communication_data_type": "fp16"}',
+            '{"train_batch_size": 8, "communication_data_type": "FP16"}',
+            "",
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield in what format gradients travel now."""
+    for path in (_KEY, _SEQUENCE):
+        if pair.change(path) is not None:
+            reason = _idle(pair, path)
+            if reason:
+                yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=reason)
+            else:
+                yield from (_of_ranks(pair) if path == _KEY else _of_sequences(pair))
+
+
+def _of_ranks(pair: Pair) -> Iterator[Explained]:
+    before, after = (precision(side.context).communication for side in (pair.old, pair.new))
+    if before is None or after is None:
+        return
+    if before == after:
+        message = f"Gradients travel in {after} either way, as the training mode has it"
+        yield pair.says(_KEY, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
+        return
+    share = WIDTHS[after] / WIDTHS[before]
+    cost = {2: ": twice the bytes", 0.5: ": half the bytes, and sums that are rounded to"}.get(share, ", with sums of")
+    bits = f" {_BITS[after]} significant bits" if share <= 1 else ""
+    yield pair.says(
+        _KEY,
+        effects=_ALL,
+        severity=Severity.WARNING,
+        message=f"Gradients travel in {after} in place of {before}{cost}{bits}",
+        brief=f"gradients sent in {after}",
+    )
+
+
+def _of_sequences(pair: Pair) -> Iterator[Explained]:
+    before, after = (_sequence_format(side) for side in (pair.old, pair.new))
+    if before is None or after is None or before == after:
+        return
+    meshed = all(_has_mesh(side) for side in (pair.old, pair.new))
+    travel = f"ravel in {after} in place of {before}"
+    yield pair.says(
+        _SEQUENCE,
+        effects=_ALL,
+        severity=Severity.WARNING,
+        message=f"Gradients t{travel}"
+        if meshed
+        else f"With the sequence parallelism of an `mpu` gradients t{travel}; without it nothing changes",
+        brief=f"gradients of sequences sent in {after}",
+    )
+
+
+def _idle(pair: Pair, path: str) -> str:
+    """Return why a key does nothing on either side; "" where it does."""
+    sides = (pair.old, pair.new)
+    if path == _KEY and all(_has_mesh(side) for side in sides):
+        return f"Does nothing: with the mesh for sequence parallelism `{_SEQUENCE}` takes its place"
+    if all(buckets_by_parameter(side.context) is not False and side.context.stage in _ZERO for side in sides) and all(
+        side.is_on(AUTOCAST) for side in sides
+    ):
+        return "Does nothing: with `torch_autocast` ZeRO sends each gradient in a format of its own"
+    stage = pair.new.context.stage
+    if path == _SEQUENCE and all(side.context.stage in {1, 2} and scatters(side.context) for side in sides):
+        return f"Does nothing: under sequence parallelism the reduce-scatter of ZeRO {stage} sends fp32"
+    return ""
+
+
+def _has_mesh(side: Side) -> bool:
+    sequence = degree(side.context, SEQUENCE)
+    return sequence is not None and sequence > 1 and degree(side.context, DATA) is not None
+
+
+def _sequence_format(side: Side) -> str | None:
+    value = side.value(_SEQUENCE)
+    return dtype(value) if value is not None else mode(side.context)
+
+
+_ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
+_ZERO = frozenset({1, 2, 3})
+_BITS = {"fp16": 11, "bf16": 8, "fp32": 24}

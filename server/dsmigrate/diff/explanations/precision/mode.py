@@ -1,0 +1,131 @@
+"""The training mode: fp32, fp16 or bf16 weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.precision._scale import first_scale
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import capital
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.rules.precision._shared import BF16, FP16, mode
+
+_SCALING = (
+    "loss_scale",
+    "initial_scale_power",
+    "loss_scale_window",
+    "hysteresis",
+    "consecutive_hysteresis",
+    "min_loss_scale",
+)
+
+
+@explanation(
+    "DF302",
+    "training-mode",
+    summary="Weights, activations and gradients get another number format: fp32, fp16 or bf16.",
+    why=(
+        "fp16 has 11 significant bits and a small range, so that the loss is scaled and steps with overflow are"
+        " skipped; bf16 has the range of fp32 and 8 bits. Both keep fp32 master weights in the optimizer. Gradients"
+        " are summed and sent in the format of the weights unless the config says otherwise. A checkpoint of another"
+        " mode loads, but it brings its own loss scaler along: one of bf16 or fp32 leaves fp16 with a fixed scale of"
+        " 1."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_distributed_model",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine.get_data_types",
+        "deepspeed/runtime/fp16/loss_scaler.py:CreateLossScaler",
+        "deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer._load_global_state",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "bf16": {"enabled": true}}',
+            "Weights, activations and gradients are bf16 in place of fp32, with fp32 master weights in the optimizer:"
+            " half the bytes to hold and to send, 8 significant bits in place of 24",
+            paths=(BF16,),
+            effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8, "fp16": {"enabled": true, "initial_scale_power": 12}, "zero_optimization":'
+            ' {"stage": 2}}',
+            '{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}',
+            "Weights, activations and gradients are bf16 in place of fp16: the range of fp32, so no loss scale and no"
+            " steps skipped for it, but 8 significant bits in place of 11",
+            paths=(BF16, FP16, "fp16.initial_scale_power"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
+            '{"train_batch_size": 8, "fp16": {"enabled": true, "initial_scale_power": 12}, "zero_optimization":'
+            ' {"stage": 2}}',
+            "Weights, activations and gradients are fp16 in place of fp32, with fp32 master weights in the optimizer:"
+            " half the bytes to hold and to send, 11 significant bits in place of 24, and a loss scale that starts at"
+            " 4096",
+            paths=(FP16, "fp16.initial_scale_power"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "bf16": {"enabled": true}}',
+            '{"train_batch_size": 8}',
+            "Weights, activations and gradients are fp32 in place of bf16: twice the bytes to hold and to send",
+        ),
+        Example(
+            '{"train_batch_size": 8, "communication_data_type": "fp32"}',
+            '{"train_batch_size": 8, "communication_data_type": "fp32", "bf16": {"enabled": true}}',
+            "Weights, activations and gradients are bf16 in place of fp32, with fp32 master weights in the optimizer:"
+            " half the bytes to hold, 8 significant bits",
+        ),
+        Example(
+            '{"train_batch_size": 8, "bfloat16": {"enabled": true}}',
+            '{"train_batch_size": 8, "bf16": {"enabled": true}}',
+            "",
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield what becomes of the weights where the mode is another one."""
+    paths = [path for path in (BF16, FP16) if pair.change(path) is not None]
+    before, after = mode(pair.old.context), mode(pair.new.context)
+    if not paths or before is None or after is None or before == after:
+        return
+    scaling = [f"fp16.{name}" for name in _SCALING if "fp16" in (before, after)]
+    yield pair.says(
+        *paths,
+        *(path for path in scaling if pair.change(path) is not None),
+        effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
+        severity=Severity.WARNING,
+        message=f"Weights, activations and gradients are {after} in place of {before}{_what(pair, before, after)}",
+        advice=_advice(pair, before, after),
+        brief=f"{before} → {after}",
+    )
+
+
+_BITS = {"fp16": 11, "bf16": 8, "fp32": 24}
+_RANGE = "the range of fp32, so no loss scale and no steps skipped for it"
+
+
+def _what(pair: Pair, before: str, after: str) -> str:
+    bits = f"{_BITS[after]} significant bits in place of {_BITS[before]}"
+    sent = [precision(side.context).communication for side in (pair.old, pair.new)]
+    hold = "hold and to send" if sent == [before, after] else "hold"
+    if after == "fp32":
+        return f": twice the bytes to {hold}, {bits}" + (", and no loss scale" if before == "fp16" else "")
+    scale = f"a loss scale {first_scale(pair.new)}" if after == "fp16" else ""
+    if WIDTHS[before] == WIDTHS[after]:
+        return f": {scale}, {bits}" if scale else f": {_RANGE}, but {bits}"
+    kept = f", with fp32 master weights in the optimizer: half the bytes to {hold}, "
+    return f"{kept}{bits}" + (f", and {scale}" if scale else "")
+
+
+def _advice(pair: Pair, before: str, after: str) -> str:
+    if after == "fp16" and pair.new.context.stage in {1, 2, 3}:
+        return (
+            f"A {before} checkpoint brings its scaler along, a fixed scale of 1: begin the loss scale anew when"
+            f" resuming"
+            " at ZeRO 1 to 3"
+        )
+    if before == "fp32":
+        return capital(f"inputs are not converted: pass {after} tensors, or let the model cast")
+    return ""

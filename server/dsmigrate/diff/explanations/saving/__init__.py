@@ -1,0 +1,1 @@
+"""What checkpoints are written, and which can be read."""

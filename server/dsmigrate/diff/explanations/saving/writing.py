@@ -1,0 +1,130 @@
+"""How checkpoints are written: by whom, in which format, with which checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.features import Feature, told
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+
+_TAGS = "checkpoint.tag_validation"
+_ZIP = "checkpoint.checkpoint_serialization"
+_LOCAL = "checkpoint.use_node_local_storage"
+_SHARED = "checkpoint.parallel_write.pipeline_stage"
+_WRITER = Feature(
+    section="checkpoint.writer",
+    switch="",
+    begins=(
+        "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`; below ZeRO 3 its default, FAST,"
+        " gives files names that `load_checkpoint` does not find"
+    ),
+    ends="Checkpoints are written by `torch.save` again, in place of DeepSpeed's own writer",
+    runs="The writer of checkpoints works otherwise",
+    brief="DeepSpeed's checkpoint writer",
+    advice="Try to load one of its checkpoints before the run depends on them",
+)
+_STATES = Feature(
+    section="datastates_ckpt",
+    switch="",
+    begins="Checkpoints are written in the background by the package DataStates-LLM, through pinned host memory",
+    ends="Checkpoints are written by `torch.save` again, in place of the package DataStates-LLM",
+    runs="DataStates-LLM writes checkpoints otherwise",
+    brief="DataStates-LLM checkpoints",
+)
+
+
+@explanation(
+    "DF812",
+    "checkpoint-writing",
+    summary="Checkpoints are written by another writer, on other ranks, in another file format, or checked otherwise.",
+    why=(
+        "By default every rank writes its files through `torch.save`, data-parallel rank 0 the weights, and the tag is"
+        " compared over all ranks. None of it touches training; what matters is whether the files are found, and load."
+    ),
+    source=(
+        "deepspeed/runtime/engine.py:DeepSpeedEngine.save_checkpoint",
+        "deepspeed/runtime/model_checkpointing/config.py",
+        "deepspeed/runtime/checkpoint_engine/fast_checkpoint_engine.py",
+    ),
+    examples=(
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "checkpoint": {"tag_validation": "Fail"}}',
+            "Ranks that save under different tags stop the run now, before a warning was logged",
+            paths=(_TAGS,),
+            effects=(Effect.CHECKPOINT,),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "checkpoint": {"use_node_local_storage": true}}',
+            "Every node writes the weights and the files of its own ranks now, for storage that nodes do not share",
+            paths=(_LOCAL,),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "checkpoint": {"checkpoint_serialization": false}}',
+            "Checkpoint files get the older pickle format of torch, before zip: both load",
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "checkpoint": {"writer": {"type": "PYTHON", "data_parallel": "replica"}}}',
+            "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`",
+            effects=(Effect.SPEED, Effect.CHECKPOINT),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8}',
+            '{"train_batch_size": 8, "checkpoint": {"tag_validation": "Warn"}}',
+            "",
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield how checkpoints are written now."""
+    change = pair.change(_TAGS)
+    if change is not None:
+        new, old = _ENDS.get(str(change.new_meant).upper()), _ENDS.get(str(change.old_meant).upper())
+        if new and old and new is not old:
+            yield pair.says(
+                _TAGS,
+                effects=(Effect.CHECKPOINT,),
+                severity=Severity.INFO,
+                message=f"Ranks that save under different tags {new[0]} now, before {old[1]}",
+            )
+    for path, on, off, severity in _SWITCHES:
+        before, after = pair.old.is_on(path), pair.new.is_on(path)
+        if pair.change(path) is not None and before is not after and None not in (before, after):
+            yield pair.says(path, effects=(Effect.CHECKPOINT,), severity=severity, message=on if after else off)
+    yield from told(pair, _WRITER, effects=(Effect.SPEED, Effect.CHECKPOINT))
+    yield from told(pair, _STATES, effects=(Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT))
+
+
+_ENDS = {
+    "FAIL": ("stop the run", "they stopped the run"),
+    "WARN": ("get a warning in the log", "a warning was logged"),
+    "IGNORE": ("go unnoticed", "nobody noticed"),
+}
+_SWITCHES = (
+    (
+        _ZIP,
+        "Checkpoint files get the zip format of torch, before its older pickle format: both load",
+        "Checkpoint files get the older pickle format of torch, before zip: both load, but only zip can be mapped",
+        Severity.INFO,
+    ),
+    (
+        _LOCAL,
+        "Every node writes the weights and the files of its own ranks now, for storage that nodes do not share",
+        "One rank writes the weights for all nodes now, which have to share storage; before every node wrote its own",
+        Severity.WARNING,
+    ),
+    (
+        _SHARED,
+        "The data-parallel ranks of a pipeline stage share the writing of its layers now: the same files, sooner",
+        "Data-parallel rank 0 of a pipeline stage writes all its layers again: the same files, later",
+        Severity.INFO,
+    ),
+)

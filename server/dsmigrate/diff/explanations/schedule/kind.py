@@ -1,0 +1,110 @@
+"""Which schedule moves the learning rate, and who brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.schedule._owner import PARAMS, RATES, TYPE, built, described, is_another, replaces
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import number
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.knowledge import Consumer
+
+_LR = "optimizer.params.lr"
+_ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}'
+_DECAY = (
+    '{"type": "WarmupDecayLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_steps": 100, "total_num_steps": 1000}}'
+)
+_WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_steps": 100}}'
+
+
+@explanation(
+    "DF701",
+    "schedule",
+    summary="The learning rate follows another schedule, or the config begins or ends to name one.",
+    why=(
+        "A schedule in the file sets the rate of every optimizer step, for all parameter groups. WarmupDecayLR,"
+        " OneCycle, LRRangeTest and WarmupLR with `warmup_max_lr` put rates of their own in the place of the"
+        " optimizer's. With a schedule in the file one that the script passes to `initialize` is ignored silently."
+    ),
+    source=(
+        "deepspeed/runtime/lr_schedules.py",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_lr_scheduler",
+    ),
+    examples=(
+        Example(
+            _ADAM + "}",
+            _ADAM + ', "scheduler": ' + _DECAY + "}",
+            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            " step 1000; without it the rate stays at 0.0001 unless the script moves it",
+            paths=(TYPE, f"{PARAMS}.total_num_steps"),
+            effects=(Effect.NUMERICS,),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            _ADAM + ', "scheduler": ' + _WARMUP + "}",
+            _ADAM + ', "scheduler": ' + _DECAY + "}",
+            "The learning rate follows WarmupDecayLR now: 0 → 0.0001 over 100 steps (log), then linearly down until"
+            " step 1000; before WarmupLR: 0 → 0.0001 over 100 steps (log), then constant",
+            paths=(TYPE,),
+        ),
+        Example(
+            '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto",'
+            ' "warmup_num_steps": "auto"}}}',
+            '{"train_batch_size": 8}',
+            "The file names no schedule any more, before WarmupLR: raises the learning rate from `warmup_min_lr` to"
+            " its peak, then keeps the peak, with numbers from Transformers Trainer; without it the Trainer makes one",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
+            _ADAM + "}",
+            _ADAM + ', "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, "cycle_max_lr": 1e-3}}}',
+            "The learning rate follows OneCycle now: one rise and fall of the learning rate, with beta1 moving the"
+            " other way",
+        ),
+        Example(_ADAM + ', "scheduler": ' + _DECAY + "}", _ADAM + ', "scheduler": ' + _DECAY + "}", ""),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield which course the learning rate takes now."""
+    if pair.change(TYPE) is None or not is_another(pair):
+        return
+    before, after = built(pair.old), built(pair.new)
+    paths = [TYPE, *(change.path for change in pair.live(PARAMS))]
+    if not (replaces(pair.old) and replaces(pair.new)):
+        paths += [path for name in RATES if pair.change(path := f"optimizer.params.{name}") is not None]
+    if after is not None:
+        begin = f"The learning rate follows {_course(pair.new)[0]} now: {_course(pair.new)[1]}"
+        rest = f"before {': '.join(_course(pair.old))}" if before is not None else f"without it {_alone(pair.old)}"
+        brief = f"schedule {before.name} → {after.name}" if before is not None else f"schedule {after.name}"
+    else:
+        begin = f"The file names no schedule any more, before {': '.join(_course(pair.old))}"
+        rest = f"without it {_alone(pair.new)}"
+        brief = "no schedule in the file"
+    yield pair.says(
+        *paths, effects=(Effect.NUMERICS,), severity=Severity.WARNING, message=f"{begin}; {rest}", brief=brief
+    )
+
+
+def _course(side: Side) -> tuple[str, str]:
+    """Return the name of a schedule and what it does."""
+    facts = built(side)
+    assert facts is not None  # noqa: S101 - asked of a side that has one
+    course = described(side)
+    if course and course.count("auto") <= 1:
+        return facts.name, course
+    summary = facts.summary.rstrip(".")
+    who = f", with numbers from {side.context.consumer.title}" if course else ""
+    return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
+
+
+def _alone(side: Side) -> str:
+    """Return who moves the rate where the file does not."""
+    if side.context.consumer is Consumer.TRANSFORMERS:
+        return "the Trainer makes one by `lr_scheduler_type`"
+    rate = side.number(_LR)
+    return (
+        f"the rate stays at {number(rate) if rate is not None else 'that of the optimizer'} unless the script moves it"
+    )

@@ -1,0 +1,83 @@
+"""Keys that stay as they are and begin, or cease, to do something, because a switch, a stage or a device changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.effects import effects_of
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.editing.derived.inert import unmet
+
+_MOST = 6
+
+
+@explanation(
+    "DF140",
+    "goes-live-or-inert",
+    summary="Keys that stay as they are begin to act, or cease to, because another key changed.",
+    why=(
+        "DeepSpeed accepts keys that do nothing in the config they stand in. When the stage, a switch or a device"
+        " changes, such keys come to life with whatever value they have, and others fall silent."
+    ),
+    source=("schemas/deepspeed/keys",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e8}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1e8}}',
+            "With `zero_optimization.stage` `zero_optimization.stage3_max_live_parameters` begins to act",
+            paths=("zero_optimization.stage3_max_live_parameters",),
+            effects=(Effect.MEMORY, Effect.SPEED, Effect.COMMUNICATION),
+            severity=Severity.INFO,
+        ),
+        Example(
+            '{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale_window": 50, "min_loss_scale": 2}}',
+            '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale_window": 50, "min_loss_scale": 2}}',
+            "With `fp16.enabled` 2 keys cease to act: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "overlap_comm": true}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "overlap_comm": true}}',
+            "",
+        ),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield what begins and what ceases to act, by the key it hangs on; at its default a key is not worth naming."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for path in pair.new.given:
+        if path in pair.changes or path not in pair.old.given or not pair.new.reads(path):
+            continue
+        before, after = pair.lives(path)
+        if before is after or pair.new.value(path) == pair.new.known.default(path):
+            continue
+        cause = _cause(pair, path, begins=after)
+        if cause:
+            groups.setdefault((cause, after), []).append(path)
+    for (cause, begins), paths in groups.items():
+        touched = {effect for path in paths for effect in effects_of(pair, path)}
+        yield pair.says(
+            *paths,
+            effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
+            severity=Severity.INFO if begins else Severity.NONE,
+            message=f"With `{cause}` {_named(paths, 'begin' if begins else 'cease')}",
+        )
+
+
+def _cause(pair: Pair, path: str, *, begins: bool) -> str:
+    """Return the key on which it hangs: the condition that fails on the silent side."""
+    side = pair.old if begins else pair.new
+    key = side.known.key(path)
+    found = unmet(side.context, key, side.place(path)) if key is not None else None
+    return "" if found is None else found.path
+
+
+def _named(paths: list[str], verb: str) -> str:
+    if len(paths) == 1:
+        return f"`{paths[0]}` {verb}s to act"
+    listed = [f"`{path}`" for path in paths[:_MOST]]
+    last = f"{len(paths) - _MOST} more" if len(paths) > _MOST else listed.pop()
+    return f"{len(paths)} keys {verb} to act: {', '.join(listed)} and {last}"

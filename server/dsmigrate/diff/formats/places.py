@@ -1,0 +1,45 @@
+"""Where a change is on both sides, and where its explanation is documented."""
+
+from __future__ import annotations
+
+from dsmigrate.checking.formats.places import Span, span
+from dsmigrate.diff.job import Compared
+from dsmigrate.diff.model import Change, Explained, Spot
+from dsmigrate.document import Encoding
+from dsmigrate.editing.view import View
+
+DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/changes"
+
+
+def url(code: str) -> str:
+    """Return the page of an explanation."""
+    return f"{DOCS}/{code}.md"
+
+
+def spans(
+    compared: Compared, change: Change | None, encoding: Encoding = Encoding.UTF16
+) -> tuple[Span | None, Span | None]:
+    """Return the range of a change on both sides, None where a side does not have the key."""
+    if change is None:
+        return None, None
+    sides = (compared.old, change.old_spot), (compared.new, change.new_spot)
+    old, new = (None if spot is None else span(view.document, spot.start, spot.end, encoding) for view, spot in sides)
+    return old, new
+
+
+def place(compared: Compared, said: Explained) -> tuple[Spot | None, Spot | None]:
+    """Return where both files have what an explanation is about, changed or not."""
+    path = said.paths[0]
+    change = compared.result.changes.get(path)
+    if change is not None:
+        return change.old_spot, change.new_spot
+    found = []
+    for view in (compared.old, compared.new):
+        entry = view.context.entry(path)
+        found.append(None if entry is None else Spot(entry.path, entry.member.start, entry.member.end))
+    return found[0], found[1]
+
+
+def line(view: View, spot: Spot) -> int:
+    """Return the one-based line of a place."""
+    return view.document.position(spot.start, Encoding.UTF32).line + 1

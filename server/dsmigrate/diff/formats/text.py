@@ -1,0 +1,107 @@
+"""For people: the verdict, then each change with its values side by side and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from dsmigrate.diff.formats.places import place
+from dsmigrate.diff.job import Compared
+from dsmigrate.diff.model import Change, Effect, Explained, Kind, Severity, Spot
+from dsmigrate.document import Encoding, render_path
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import MISSING
+from dsmigrate.knowledge.wording import json_text
+from dsmigrate.rules.context import UNKNOWN
+
+Line: TypeAlias = tuple[tuple[str, str], ...]
+"""Pieces of a line, each with its style in the words of rich; "" is none."""
+
+_STYLES = {
+    Severity.BREAKING: "bold red",
+    Severity.WARNING: "bold yellow",
+    Severity.INFO: "bold cyan",
+    Severity.NONE: "dim",
+}
+_LONGEST = 48
+_ABSENT = "–"
+
+
+def render(compared: Compared, *, show_all: bool = False) -> Iterator[Line]:
+    """Yield the lines of the report; what does nothing is counted, and listed with ``show_all``."""
+    result = compared.result
+    yield (compared.old_name, "bold"), (" → ", ""), (compared.new_name, "bold")
+    yield ((result.verdict, _STYLES[result.worst] if result.worst is not Severity.NONE else "bold green"),)
+    shown = [said for said in result.explained if show_all or said.severity is not Severity.NONE]
+    for said in shown:
+        yield ()
+        yield from _said(compared, said)
+    yield ()
+    yield from _hidden(compared, shown)
+    yield _read_as(compared)
+
+
+def _said(compared: Compared, said: Explained) -> Iterator[Line]:
+    """Yield the keys with both values, then the message."""
+    style = _STYLES[said.severity]
+    effects = "" if said.effects == (Effect.NONE,) else f" {', '.join(effect.value for effect in said.effects)}"
+    yield (said.severity.value, style), (f"[{said.code}]", "dim"), (effects, ""), (_where(compared, said), "dim")
+    for path in said.paths:
+        change = compared.result.changes.get(path)
+        if change is not None:
+            yield _values(path, change)
+    yield ((f"  {said.message}", ""),)
+    if said.advice:
+        yield ("  → ", "green"), (said.advice, "")
+
+
+def _values(path: str, change: Change) -> Line:
+    name = path
+    if change.kind is Kind.RENAMED and change.old_spot is not None and change.new_spot is not None:
+        name = f"{render_path(change.old_spot.path)} → {render_path(change.new_spot.path)}"
+    old = value_text(change.old, change.old_meant)
+    new = value_text(change.new, change.new_meant)
+    return (f"  {name}: ", "bold"), (old, "red"), (" → ", ""), (new, "green")
+
+
+def value_text(written: object, meant: object) -> str:
+    """Return a value as the file has it, and what counts where it leaves the key out."""
+    if written is MISSING:
+        if meant is MISSING or meant is None:
+            return _ABSENT
+        return f"{_ABSENT} ({'decided at the start' if meant is UNKNOWN else _short(meant)})"
+    return _short(written)
+
+
+def _short(value: object) -> str:
+    text = json_text(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _where(compared: Compared, said: Explained) -> str:
+    """Return the lines on both sides: "  old:3 new:5"."""
+    old, new = place(compared, said)
+    lines = [
+        f"{name}:{_line(view, spot)}"
+        for name, view, spot in ((compared.old_name, compared.old, old), (compared.new_name, compared.new, new))
+        if spot is not None
+    ]
+    return f"  {lines[-1]}" if lines else ""
+
+
+def _line(view: View, spot: Spot) -> int:
+    return view.document.position(spot.start, Encoding.UTF32).line + 1
+
+
+def _hidden(compared: Compared, shown: list[Explained]) -> Iterator[Line]:
+    hidden = len(compared.result.explained) - len(shown)
+    if hidden:
+        yield ((f"{hidden} {'change does' if hidden == 1 else 'changes do'} nothing; --all lists them", "dim"),)
+
+
+def _read_as(compared: Compared) -> Line:
+    old, new = compared.old.known.version, compared.new.known.version
+    release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
+    why = f", {compared.why_version}" if compared.why_version else ""
+    who = f"read by {compared.new.consumer.title}, {compared.why_consumer}"
+    return ((f"{release}{why}; {who}", "dim"),)

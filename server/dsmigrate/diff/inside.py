@@ -1,0 +1,40 @@
+"""What differs inside of two lists or objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsmigrate.diff.pair import shown
+
+_MOST = 4
+_WORDS = {
+    "iterable_item_added": "adds",
+    "dictionary_item_added": "adds",
+    "iterable_item_removed": "drops",
+    "dictionary_item_removed": "drops",
+}
+
+
+def inside(old: object, new: object) -> str:
+    """Return the differences of two lists, or two objects, in words: "adds `"c"`, drops `"a"`"; "" for anything else.
+
+    deepdiff finds them.
+    """
+    if not (isinstance(old, list) and isinstance(new, list)) and not (isinstance(old, dict) and isinstance(new, dict)):
+        return ""
+    from deepdiff import DeepDiff  # noqa: PLC0415 - takes as long to import as all the rest, and few pairs need it
+
+    found: Any = DeepDiff(old, new, view="tree", ignore_numeric_type_changes=True, threshold_to_diff_deeper=0)
+    said = [_said(kind, level) for kind, levels in found.items() for level in levels]
+    more = [f"{len(said) - _MOST} more"] if len(said) > _MOST else []
+    return ", ".join([*said[:_MOST], *more])
+
+
+def _said(kind: str, level: Any) -> str:  # noqa: ANN401 - deepdiff's own
+    word = _WORDS.get(kind)
+    place = ".".join(map(str, level.path(output_format="list")))
+    if word is None:
+        where = "" if place.isdecimal() else f"`{place}` "
+        return f"{where}{shown(level.t1)} → {shown(level.t2)}"
+    value = shown(level.t2 if word == "adds" else level.t1)
+    return f"{word} `{place}` {value}" if kind.startswith("dictionary") else f"{word} {value}"

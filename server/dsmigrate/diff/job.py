@@ -1,0 +1,101 @@
+"""Two texts, compared: for which releases, for whom, and what could not be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.job import facts
+from dsmigrate.diff.model import Result, Severity
+from dsmigrate.diff.run import compare_views
+from dsmigrate.document import Document, DocumentError, parse_bytes
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules import Settings
+from dsmigrate.settings.diff import DiffSettings
+
+
+class UnreadableError(Exception):
+    """A side that is no text, or one that is no config; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One side as it comes in: what reports call it, its bytes, and the folder where evidence is looked for."""
+
+    name: str
+    data: bytes
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The releases that are asked for; None leaves one to settings and evidence."""
+
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison with both sides; ``why_version`` and ``why_consumer`` say where release and consumer came from."""
+
+    old_name: str
+    new_name: str
+    old: View
+    new: View
+    result: Result
+    why_version: str = ""
+    why_consumer: str = ""
+
+    def fails(self, least: str) -> bool:
+        """Return whether something is at least as severe as ``least``: a severity, or "never"."""
+        order = list(Severity)
+        return least != "never" and order.index(self.result.worst) <= order.index(Severity(least))
+
+
+def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions | None = None) -> Compared:
+    """Compare two configs as one consumer reads them.
+
+    Both sides are of one release unless ``versions`` says otherwise: the one asked for, else the one that evidence
+    around the new side shows. Raises UnreadableError for a side that cannot be read as text, or holds no config.
+    """
+    versions = versions or Versions()
+    documents = _read(old), _read(new)
+    release, why_version = settings.check.version, "as asked for"
+    if release is None and (versions.old is None or versions.new is None):
+        guess = release_for(new.folder or Path())
+        release, why_version = guess.value, guess.why
+    consumer, why_consumer = _consumer(documents, (old.folder, new.folder), settings)
+    views = [
+        View(
+            document,
+            Settings(version=version or release, consumer=consumer, facts=facts(settings.check)),
+            folder=source.folder,
+        )
+        for document, version, source in zip(documents, (versions.old, versions.new), (old, new), strict=True)
+    ]
+    result = compare_views(views[0], views[1], names=(old.name, new.name), takes=settings.takes)
+    return Compared(old.name, new.name, views[0], views[1], result, why_version, why_consumer)
+
+
+def _read(source: Source) -> Document:
+    try:
+        document = parse_bytes(source.data)
+    except DocumentError as error:
+        raise UnreadableError(f"{source.name}: {error}") from None
+    if document.root is None and document.text.strip():
+        raise UnreadableError(f"{source.name}: no config can be read from it")
+    return document
+
+
+def _consumer(
+    documents: tuple[Document, Document], folders: tuple[Path | None, Path | None], settings: DiffSettings
+) -> tuple[Consumer, str]:
+    """Return who reads both sides: of two guesses the one that is not plain DeepSpeed, as it saw an "auto"."""
+    if settings.check.consumer is not None:
+        return settings.check.consumer, "as asked for"
+    guesses = [consumer_for(document, folder) for document, folder in zip(documents, folders, strict=True)]
+    guess = next((one for one in reversed(guesses) if one.value != Consumer.DEEPSPEED.value), guesses[1])
+    return Consumer(guess.value), guess.why

@@ -1,0 +1,39 @@
+"""Words that explanations share: numbers, ratios, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dsmigrate.knowledge.wording import json_text
+
+_WORDS = {Fraction(1): "as many", Fraction(2): "twice as many", Fraction(1, 2): "half as many"}
+
+
+def number(value: object) -> str:
+    """Return a value as a sentence shows it: whole floats without the ".0", texts and lists as JSON."""
+    if isinstance(value, float) and value == int(value) and abs(value) < 10**15:
+        return str(int(value))
+    return json_text(value)
+
+
+def as_many(ratio: Fraction) -> str:
+    """Return how many there are for each one before: "twice as many", "1/3 as many", "0.75 times as many"."""
+    return _WORDS.get(ratio) or f"{factor(ratio)} {'' if ratio.numerator == 1 else 'times '}as many"
+
+
+def factor(ratio: Fraction) -> str:
+    """Return a ratio in short: "3", "1/3", "0.75"."""
+    if ratio.denominator == 1:
+        return str(ratio.numerator)
+    return f"1/{ratio.denominator}" if ratio.numerator == 1 else f"{float(ratio):.3g}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
+def capital(text: str) -> str:
+    """Return a sentence with its first letter in upper case; code in backticks stays as it is."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,125 @@
+"""A comparison in one line: what a reviewer should know before reading on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+
+_MOST = 3
+"""How many things a sentence names; the rest is counted."""
+
+_COSTS = (Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT)
+_Said = Sequence[Explained]
+
+
+def verdict(pair: Pair, explained: _Said) -> str:
+    """Return the verdict, such as "Changes training: effective batch 64 → 128. 9 edits without effect".
+
+    ``explained`` is in the order of importance. Configs that DeepSpeed cannot tell apart are "No semantic change".
+    """
+    acting = [said for said in explained if said.severity is not Severity.NONE]
+    quiet = _quiet(pair, explained)
+    if not acting:
+        return _nothing(quiet, differs=pair.differs)
+    sentences: list[str] = []
+    left = acting
+    for takes, write in _SENTENCES:
+        taken = [said for said in left if takes(said)]
+        left = [said for said in left if not takes(said)]
+        sentences += write(taken) if taken else []
+    if quiet:
+        sentences.append(f"{_edits(quiet)} without effect")
+    return ". ".join(sentences)
+
+
+def _nothing(quiet: int, *, differs: bool) -> str:
+    if differs:
+        return f"Changes nothing that acts: {_edits(quiet)} without effect"
+    return f"No semantic change: {_edits(quiet)} without effect" if quiet else "No semantic change"
+
+
+def _quiet(pair: Pair, explained: _Said) -> int:
+    """Count the edits of the files about which only is said that they do nothing."""
+    told = {path for said in explained if said.severity is not Severity.NONE for path in said.paths}
+    quiet = {path for said in explained if said.severity is Severity.NONE for path in said.paths} - told
+    return sum(path in pair.changes and (path in pair.old.given or path in pair.new.given) for path in quiet)
+
+
+def _is_fatal(said: Explained) -> bool:
+    return Effect.VALIDITY in said.effects and said.severity is Severity.BREAKING
+
+
+def _is_tallied(said: Explained) -> bool:
+    return bool(said.tally)
+
+
+def _is_training(said: Explained) -> bool:
+    return Effect.NUMERICS in said.effects
+
+
+def _is_cost(said: Explained) -> bool:
+    return bool(set(_COSTS) & set(said.effects))
+
+
+def _breaks(found: _Said) -> list[str]:
+    return [f"Breaks the config: {_named(found, most=1)}"]
+
+
+def _training(found: _Said) -> list[str]:
+    matters = [said for said in found if said.severity is not Severity.INFO]
+    return [f"Changes training: {_named(matters)}" if matters else f"Changes numbers a little: {_named(found)}"]
+
+
+def _costs(found: _Said) -> list[str]:
+    """Return a sentence for each thing with a name of its own, and one for the rest."""
+    named = list(dict.fromkeys(_capital(said.brief) for said in found if said.brief))
+    unnamed = {effect for said in found if not said.brief for effect in said.effects}
+    touched = [effect.value for effect in _COSTS if effect in unnamed]
+    more = [f"{len(named) - _MOST} more of this kind"] if len(named) > _MOST else []
+    return [*named[:_MOST], *more, *([f"Touches {_listed(touched)}"] if touched else [])]
+
+
+def _tallies(found: _Said) -> list[str]:
+    return [text.format(count) for text, count in Counter(said.tally for said in found).items()]
+
+
+def _rest(found: _Said) -> list[str]:
+    named = list(dict.fromkeys(_capital(said.brief) for said in found if said.brief))[:_MOST]
+    logs = any(Effect.OBSERVABILITY in said.effects and not said.brief for said in found)
+    valid = any(Effect.VALIDITY in said.effects and not said.brief for said in found)
+    return [
+        *named,
+        *(["Touches what DeepSpeed accepts"] if valid else []),
+        *(["Changes what is logged"] if logs else []),
+    ]
+
+
+_SENTENCES: tuple[tuple[Callable[[Explained], bool], Callable[[_Said], list[str]]], ...] = (
+    (_is_fatal, _breaks),
+    (lambda said: _is_training(said) and not said.tally, _training),
+    (lambda said: _is_cost(said) and not said.tally, _costs),
+    (_is_tallied, _tallies),
+    (lambda _: True, _rest),
+)
+"""The sentences in their order: what each one takes of what is left, and how it says it."""
+
+
+def _named(said: _Said, *, most: int = _MOST) -> str:
+    names = list(dict.fromkeys(one.brief or f"`{one.paths[0]}`" for one in said))
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _edits(count: int) -> str:
+    return f"{count} edit" if count == 1 else f"{count} edits"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,173 @@
+"""Parts of memory: what they hold, where they lie, when they exist, and over how many ranks they are divided."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class What(enum.Enum):
+    """What a part of memory holds."""
+
+    PARAMETERS = "parameters"
+    """The weights that the model computes with, in their own format."""
+    GRADIENTS = "gradients"
+    MASTERS = "master weights"
+    """The copy of the weights that the optimizer updates."""
+    OPTIMIZER = "optimizer states"
+    BUCKETS = "buckets"
+    """Standing buffers that gradients are reduced in."""
+    GATHERED = "gathered parameters"
+    """Whole parameters at stage 3: in use, ahead of use, kept for their next use, and small ones that stay."""
+    STEP = "gradients in the step"
+    """Gradients in the format of the master weights, during the optimizer step."""
+    STAGING = "transfer buffers"
+    """Buffers on the way between GPU, host and NVMe."""
+    COPIES = "copies"
+    """Tensors that live for a reduction or a micro-batch."""
+
+
+STATES = frozenset({What.PARAMETERS, What.GRADIENTS, What.MASTERS, What.OPTIMIZER})
+"""What papers and estimators call model states."""
+
+
+class Place(enum.Enum):
+    """Where a part lies. HOST and NVME are those of one rank; the ranks of a node add up."""
+
+    GPU = "GPU"
+    HOST = "host"
+    NVME = "NVMe"
+
+
+class When(enum.Enum):
+    """When a part exists."""
+
+    ALWAYS = "always"
+    BACKWARD = "backward"
+    """From some moment of forward or backward on, gradients until the optimizer step."""
+    STEP = "step"
+    """During the optimizer step alone."""
+
+
+class Over(enum.Enum):
+    """What the elements of a part are a share of."""
+
+    MODEL = "Ψ"
+    """All parameters."""
+    SHARD = "Ψ/N"
+    """One part of N, where N GPUs share."""
+    GROUP = "Ψ/G"
+    """One part of G, where G GPUs of a hierarchical group share."""
+    COUNT = ""
+    """A number of elements that the config gives, or that the model does."""
+
+
+class Surety(enum.Enum):
+    """How far a figure can be relied upon."""
+
+    EXACT = "exact"
+    BOUND = "at most"
+    ESTIMATE = "about"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model as one rank of ZeRO sees it, before anything is sharded.
+
+    ``parameters`` counts trainable elements; with tensor or pipeline parallelism those of the rank's own part.
+    ``tensors`` are the sizes of the single tensors in the order of the model, where they are known: padding, the
+    largest tensor and the small ones that stay gathered follow from them.
+    """
+
+    parameters: int
+    tensors: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, tensors: Iterable[int]) -> Model:
+        """Return the model that consists of tensors of these sizes."""
+        sizes = tuple(tensors)
+        return cls(sum(sizes), sizes)
+
+    @property
+    def largest(self) -> int | None:
+        """The elements of the largest tensor; None where the tensors are not known."""
+        return max(self.tensors) if self.tensors else None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of memory of a rank.
+
+    ``width`` is bytes per element. ``count`` is the number of elements, None where it takes a number of parameters or
+    GPUs that is not known; ``over`` what it is a share of, and ``divisor`` the G of a group. ``pinned`` is whether host
+    memory is page-locked.
+    """
+
+    what: What
+    place: Place
+    when: When
+    width: float
+    over: Over
+    count: int | None
+    says: str
+    surety: Surety = Surety.EXACT
+    pinned: bool = False
+    divisor: int = 1
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes; None where the number of elements is not known."""
+        return None if self.count is None else round(self.count * self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The memory of one rank, part by part.
+
+    ``assumes`` holds what the config leaves open and the figures take for granted, as ends of a sentence: "16-bit
+    weights".
+    """
+
+    stage: int
+    parts: tuple[Part, ...]
+    assumes: tuple[str, ...] = ()
+
+    def select(
+        self, place: Place | None = None, what: Iterable[What] | None = None, when: Iterable[When] | None = None
+    ) -> tuple[Part, ...]:
+        """Return the parts at a place, of some kinds, at some times; None takes all."""
+        kinds, times = None if what is None else set(what), None if when is None else set(when)
+        return tuple(
+            part
+            for part in self.parts
+            if (place is None or part.place is place)
+            and (kinds is None or part.what in kinds)
+            and (times is None or part.when in times)
+        )
+
+    def bytes(
+        self, place: Place = Place.GPU, what: Iterable[What] | None = None, when: Iterable[When] | None = None
+    ) -> int | None:
+        """Return the bytes of selected parts together; None where one of them is not known."""
+        return total(self.select(place, what, when))
+
+    def peak(self, place: Place = Place.GPU) -> int | None:
+        """Return about the most bytes at one time, in backward or in the step; None where a part is not known.
+
+        Everything that backward ever holds is counted as if it were held at once, which is more than there is: gathered
+        parameters shrink while gradients grow.
+        """
+        always = self.bytes(place, when=(When.ALWAYS,))
+        backward = self.bytes(place, when=(When.BACKWARD,))
+        gradients = self.bytes(place, (What.GRADIENTS,), (When.BACKWARD,))
+        step = self.bytes(place, when=(When.STEP,))
+        if always is None or backward is None or gradients is None or step is None:
+            return None
+        return always + max(backward, gradients + step)
+
+
+def total(parts: Iterable[Part]) -> int | None:
+    """Return the bytes of parts together; None where one of them is not known."""
+    sizes = [part.bytes for part in parts]
+    return None if None in sizes else sum(size for size in sizes if size is not None)

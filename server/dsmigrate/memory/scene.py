@@ -1,0 +1,225 @@
+"""What memory and communication depend on, read from a config once: formats, optimizer, ranks, accumulation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from dsmigrate.editing.derived.batch import replaced_steps, triad
+from dsmigrate.editing.derived.force import CONTIGUOUS, OVERLAP, in_force
+from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.knowledge import MISSING, Status
+from dsmigrate.knowledge.versions import order
+from dsmigrate.memory.model import Model, Over
+from dsmigrate.rules.context import UNKNOWN, Context
+from dsmigrate.rules.precision._shared import BF16_STATES, low_masters, mode, uses_bf16_optimizer
+from dsmigrate.rules.typed import given
+
+ZERO = "zero_optimization"
+_FP32_SUMS_IN_SHARDS_SINCE = "0.19.8"
+_ADAM_STATES = 2
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A config with the model and the number of GPUs that share it; ``model`` and ``ranks`` may be None."""
+
+    context: Context
+    stage: int
+    model: Model | None
+    ranks: int | None
+
+    @cached_property
+    def assumes(self) -> tuple[str, ...]:
+        """What the config leaves open, as ends of a sentence."""
+        formats = ("16-bit weights",) if precision(self.context).weights is None else ()
+        return formats + (("an optimizer with two states per parameter, as Adam",) if self._states is None else ())
+
+    @cached_property
+    def weights(self) -> int:
+        """Bytes of a weight; 2 where the consumer decides."""
+        return WIDTHS[precision(self.context).weights or "bf16"]
+
+    @cached_property
+    def sums(self) -> int:
+        """Bytes of an element of the gradients that micro-batches are summed in."""
+        found = precision(self.context)
+        return self.weights if found.sums is None else WIDTHS[found.sums]
+
+    @cached_property
+    def communication(self) -> int:
+        """Bytes of an element of gradients on the wire.
+
+        With sequence parallelism the buckets of stage 1 and 2 travel in fp32
+        (deepspeed/runtime/zero/stage_1_and_2.py:allreduce_bucket).
+        """
+        found = precision(self.context).communication
+        if self.stage in {1, 2} and not uses_bf16_optimizer(self.context) and self._sequence > 1:
+            return 4
+        return self.weights if found is None else WIDTHS[found]
+
+    @cached_property
+    def masters(self) -> int:
+        """Bytes of a master weight, and of a gradient in the step."""
+        return WIDTHS[precision(self.context).masters or "fp32"]
+
+    @cached_property
+    def states(self) -> int:
+        """Bytes of optimizer state per parameter."""
+        count = _ADAM_STATES if self._states is None else self._states
+        return count * self._state_width
+
+    @cached_property
+    def _states(self) -> int | None:
+        """Elements of state per parameter; None where the script makes the optimizer, or the model decides."""
+        facts = self.context.type_of("optimizer")
+        if facts is None or facts.states is None:
+            return None
+        params = given(self.context, "optimizer")
+        return facts.states + sum(count for name, count in facts.switched_states.items() if params.get(name))
+
+    @cached_property
+    def _state_width(self) -> int:
+        """Bytes of one element of state: fp32 unless the masters are in 16 bit.
+
+        With 16-bit masters the CPU optimizers keep fp32 states unless told otherwise, the others those of the masters
+        (deepspeed/ops/adam/cpu_adam.py:DeepSpeedCPUAdam, deepspeed/ops/adam/fused_adam.py:FusedAdam).
+        """
+        params = given(self.context, "optimizer")
+        half = BF16_STATES in low_masters(self.context) or params.get("fp32_optimizer_states") is False
+        return self.masters if half or not self.is_offloaded else 4
+
+    @property
+    def optimizer_device(self) -> str:
+        """Where the optimizer works: "none", "cpu" or "nvme"; "none" where it is not known, and at stage 0."""
+        device = self.context.device("offload_optimizer") or "none"
+        if not self.stage or uses_bf16_optimizer(self.context):
+            return "none"
+        return "cpu" if device == "nvme" and self.stage < 3 else device
+
+    @property
+    def parameter_device(self) -> str:
+        """Where the shards of stage 3 lie between uses."""
+        return self.context.device("offload_param") or "none" if self.stage == 3 else "none"
+
+    @property
+    def is_offloaded(self) -> bool:
+        """Whether the optimizer works on the host."""
+        return self.optimizer_device != "none"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of the optimizer stays on the GPU (``offload_optimizer.ratio``)."""
+        ratio = self.context.number(f"{ZERO}.offload_optimizer.ratio")
+        return self.stage == 3 and self.optimizer_device == "cpu" and ratio is not None and ratio < 1
+
+    @property
+    def group(self) -> int:
+        """The GPUs that share a second shard of the weights at stage 3; 1 where there is none."""
+        return max(1, self.number("zero_hpz_partition_size")) if self.stage == 3 else 1
+
+    @property
+    def is_bf16_optimizer(self) -> bool:
+        """Whether ``BF16_Optimizer`` takes the place of stage 1."""
+        return uses_bf16_optimizer(self.context)
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether ``fp16`` or ``bf16`` is on, or the consumer decides: at stage 0 there are master weights then."""
+        return mode(self.context) != "fp32"
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Micro-batches in an optimizer step; None where nobody knows, and with ZeRO's own rhythm of ZenFlow."""
+        found = triad(self.context)
+        if replaced_steps(self.context) or found is None or found.steps is None:
+            return None
+        return whole(found.steps)
+
+    @property
+    def is_summed_in_shards(self) -> bool:
+        """Whether stage 1 and 2 sum fp32 gradients of 16-bit weights in a buffer of the shard's size."""
+        since = order(self.context.known.version) >= order(_FP32_SUMS_IN_SHARDS_SINCE)
+        return since and self.sums == 4 and self.weights == 2
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether gradients are copied into a standing bucket."""
+        return in_force(self.context, CONTIGUOUS) is not False
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether communication overlaps backward."""
+        return in_force(self.context, OVERLAP) is True
+
+    @property
+    def _sequence(self) -> int:
+        return whole(self.context.number("sequence_parallel_size")) or 1
+
+    def number(self, name: str) -> int:
+        """Return a size or count of ``zero_optimization``; its default, or 0, where it makes no sense."""
+        path = f"{ZERO}.{name}"
+        found = self.context.number(path)
+        size = whole(found)
+        if size is None and found is not None and found > 0:
+            return 10**18
+        return (whole(self.context.known.default(path)) or 0) if size is None else size
+
+    def is_on(self, name: str, *, otherwise: bool = False) -> bool:
+        """Return whether a switch of ``zero_optimization`` is on; ``otherwise`` where the release has no such key."""
+        path = f"{ZERO}.{name}"
+        key = self.context.known.key(path)
+        if key is None or key.status not in {Status.PRESENT, Status.DEPRECATED}:
+            return otherwise
+        return bool(self.context.is_on(path))
+
+    def has(self, name: str) -> bool:
+        """Return whether a section of ``zero_optimization`` is given and read."""
+        key = self.context.known.key(f"{ZERO}.{name}")
+        return (
+            key is not None
+            and key.status is Status.PRESENT
+            and self.context.raw(f"{ZERO}.{name}") not in (MISSING, None, UNKNOWN)
+        )
+
+    def count(self, over: Over, divisor: int = 1) -> int | None:
+        """Return the elements of a share with the padding of the stage; None where model or ranks are not known.
+
+        Stage 1 and 2 pad the flat buffer of a parameter group to a multiple of ``2 * ranks`` (one group is assumed),
+        stage 3 each tensor to a multiple of the ranks.
+        """
+        if self.model is None:
+            return None
+        if over is Over.MODEL and self.stage in {0, 3}:
+            return self.model.parameters
+        if over is Over.GROUP:
+            return _ceil(self.model, divisor)
+        if self.ranks is None:
+            return None
+        if self.stage == 3:
+            return _ceil(self.model, self.ranks)
+        padded = math.ceil(self.model.parameters / (2 * self.ranks)) * 2 * self.ranks
+        return padded if over is Over.MODEL else padded // self.ranks
+
+
+def ranks_of(context: Context) -> int | None:
+    """Return how many GPUs share the model states: the world size, less tensor parallelism; None where unknown.
+
+    Ranks of sequence parallelism share as well (deepspeed/runtime/engine.py:_configure_zero_optimizer takes
+    ``seq_data_parallel_group``).
+    """
+    world = context.facts.world_size
+    inner = whole(context.number("tensor_parallel.autotp_size")) or 1
+    return None if world is None or world % inner else world // inner
+
+
+def model_of(context: Context) -> Model | None:
+    """Return the model as far as the facts beside the file tell: its number of parameters."""
+    parameters = context.facts.parameters
+    return None if not parameters else Model(parameters)
+
+
+def _ceil(model: Model, ranks: int) -> int:
+    return sum(math.ceil(size / ranks) for size in model.tensors or (model.parameters,))

@@ -1,0 +1,121 @@
+"""The parts of memory at stage 3 (deepspeed/runtime/zero/stage3.py:DeepSpeedZeroOptimizer_Stage3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.memory.gathering import live, persistent
+from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
+from dsmigrate.memory.parts import fixed, share
+from dsmigrate.memory.scene import Scene
+from dsmigrate.memory.stages import bucket
+from dsmigrate.memory.subgroups import most_in_one, portion_on_gpu
+
+
+def sharded(scene: Scene) -> Iterator[Part]:
+    """Yield the parts of stage 3: shards of everything, the bucket, and what is gathered while it is used."""
+    yield from _parameters(scene)
+    yield from _optimizer(scene)
+    yield from bucket(scene, When.ALWAYS)
+    small = persistent(scene)
+    if small:
+        yield fixed(What.GATHERED, scene.weights, small, "small tensors that stay gathered")
+    says = "tensors in use, gathered ahead, and kept for backward"
+    yield fixed(What.GATHERED, scene.weights, live(scene), says, when=When.BACKWARD, surety=Surety.ESTIMATE)
+
+
+def _parameters(scene: Scene) -> Iterator[Part]:
+    """Yield the shards of the weights, and the second ones of hierarchical groups."""
+    says, width, device = "weights of the shard", scene.weights, scene.parameter_device
+    if device == "none":
+        yield share(scene, What.PARAMETERS, width, Over.SHARD, says)
+    elif device == "cpu":
+        yield share(scene, What.PARAMETERS, width, Over.SHARD, says, place=Place.HOST, pinned=True)
+    else:
+        yield from _on_nvme(scene)
+    if scene.group > 1:
+        yield share(
+            scene,
+            What.PARAMETERS,
+            width,
+            Over.GROUP,
+            "second shard of the weights, within a group",
+            place=Place.GPU if device == "none" else Place.HOST,
+            when=When.BACKWARD,
+            pinned=device != "none" and scene.is_on("offload_param.pin_memory"),
+            divisor=scene.group,
+        )
+
+
+def _on_nvme(scene: Scene) -> Iterator[Part]:
+    """Yield weights on NVMe, of which ``max_in_cpu`` elements stay in host memory, about: in whole sub-groups."""
+    width, count, most = scene.weights, scene.count(Over.SHARD), scene.number("offload_param.max_in_cpu")
+    stay = most if count is None else min(most, count)
+    says, bound = "weights of the shard that stay in host memory", Surety.BOUND
+    yield fixed(What.PARAMETERS, width, stay, says, place=Place.HOST, surety=bound, pinned=True)
+    says = "weights of the shard on NVMe"
+    if count is None:
+        yield share(scene, What.PARAMETERS, width, Over.SHARD, says, place=Place.NVME, surety=bound)
+    else:
+        yield fixed(What.PARAMETERS, width, count - stay, says, place=Place.NVME, surety=Surety.ESTIMATE)
+    direct = bool(scene.context.is_on("aio.use_gds"))
+    elements = scene.number("offload_param.buffer_count") * scene.number("offload_param.buffer_size")
+    says, place = "buffers for weights on their way from NVMe", Place.GPU if direct else Place.HOST
+    yield fixed(What.STAGING, width, elements, says, place=place, pinned=not direct)
+
+
+def _optimizer(scene: Scene) -> Iterator[Part]:
+    """Yield master weights, states and gradients of the shard where the optimizer works.
+
+    The master weights of an fp32 model are a copy too: the device is compared with a text, and never is the same
+    (deepspeed/runtime/zero/stage3.py:_create_fp32_partitions).
+    """
+    says = "gradients of the shard, summed over micro-batches"
+    if not scene.is_offloaded:
+        yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, says)
+        yield share(scene, What.MASTERS, scene.masters, Over.SHARD, "master weights of the shard")
+        yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
+        yield _step(scene)
+        return
+    pinned = scene.is_on("offload_optimizer.pin_memory")
+    yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, says, place=Place.HOST, pinned=pinned)
+    if scene.optimizer_device == "nvme":
+        yield from _update_from_nvme(scene)
+        return
+    on_gpu = portion_on_gpu(scene)
+    surety = Surety.ESTIMATE if scene.is_partial else Surety.EXACT
+    for place, portion in ((Place.HOST, 1 - on_gpu), (Place.GPU, on_gpu)):
+        for what, width, says in _updated(scene) if portion else ():
+            locked = pinned and place is Place.HOST and what is What.GRADIENTS
+            yield share(scene, what, width * portion, Over.SHARD, says, place=place, pinned=locked, surety=surety)
+
+
+def _updated(scene: Scene) -> tuple[tuple[What, int, str], ...]:
+    """Return what an update takes: what it is, bytes per element, and in words."""
+    return (
+        (What.GRADIENTS, scene.masters, "gradients of the shard as the optimizer takes them"),
+        (What.MASTERS, scene.masters, "master weights of the shard"),
+        (What.OPTIMIZER, scene.states, "optimizer states of the shard"),
+    )
+
+
+def _step(scene: Scene) -> Part:
+    """Return the gradients that the step holds in the format of the master weights: one sub-group at a time."""
+    shard, most = scene.count(Over.SHARD), scene.number("sub_group_size")
+    says = "gradients of one sub-group as the optimizer takes them"
+    if shard is None or most >= shard:
+        return share(scene, What.STEP, scene.masters, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
+    return fixed(What.STEP, scene.masters, most, says, when=When.STEP, surety=Surety.ESTIMATE)
+
+
+def _update_from_nvme(scene: Scene) -> Iterator[Part]:
+    """Yield what the swapper keeps on NVMe, and its page-locked buffers, each as large as the largest sub-group.
+
+    Sub-groups below ``max(1 MiB, aio.block_size)`` stay in host memory; they are counted as if they did not
+    (deepspeed/runtime/swap_tensor/optimizer_utils.py:OptimizerSwapper).
+    """
+    for what, width, says in _updated(scene):
+        yield share(scene, what, width, Over.SHARD, says, place=Place.NVME, surety=Surety.ESTIMATE)
+    elements = most_in_one(scene) * scene.number("offload_optimizer.buffer_count")
+    says = "buffers for sub-groups on their way from NVMe"
+    yield fixed(What.STAGING, scene.masters, elements, says, place=Place.HOST, surety=Surety.ESTIMATE, pinned=True)

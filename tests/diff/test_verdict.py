@@ -1,0 +1,75 @@
+"""The verdict in a line, and the order of what is said."""
+
+from __future__ import annotations
+
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.run import compare_views
+from dsmigrate.diff.side import Side
+from dsmigrate.diff.verdict import verdict
+
+from .examples import view
+
+NOTHING = Pair(Side(view("{}"), "old"), Side(view("{}"), "new"), {})
+
+
+def said(effect: Effect, severity: Severity, brief: str = "", *, tally: str = "", path: str = "a") -> Explained:
+    return Explained("DF999", (path,), (effect,), severity, "Message", brief=brief, tally=tally)
+
+
+def test_nothing_at_all_is_no_semantic_change() -> None:
+    assert verdict(NOTHING, []) == "No semantic change"
+
+
+def test_what_breaks_comes_before_training_before_costs_before_the_rest() -> None:
+    every = [
+        said(Effect.VALIDITY, Severity.BREAKING, "this"),
+        said(Effect.VALIDITY, Severity.BREAKING, "that"),
+        said(Effect.NUMERICS, Severity.WARNING, "effective batch 64 → 128"),
+        said(Effect.MEMORY, Severity.INFO, "memory −38 % per GPU"),
+        said(Effect.SPEED, Severity.INFO),
+        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {} values"),
+        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {} values"),
+        said(Effect.OBSERVABILITY, Severity.INFO),
+    ]
+    assert verdict(NOTHING, every) == (
+        "Breaks the config: this and 1 more. Changes training: effective batch 64 → 128. Memory −38 % per GPU."
+        " Touches speed. Left to Accelerate: 2 values. Changes what is logged"
+    )
+
+
+def test_more_than_three_things_are_counted_and_a_thing_without_a_name_goes_by_its_key() -> None:
+    every = [said(Effect.NUMERICS, Severity.WARNING, path=path) for path in "abcde"]
+    assert verdict(NOTHING, every) == "Changes training: `a`, `b`, `c` and 2 more"
+    assert verdict(NOTHING, [said(Effect.NUMERICS, Severity.INFO, "rounding")]) == "Changes numbers a little: rounding"
+
+
+def test_edits_without_effect_are_counted() -> None:
+    old = '{"train_batch_size": 8, "gradient_clipping": 1.0}'
+    new = '{"train_batch_size": 8, "gradient_clipping": 0.5, "_note": 1, "prescale_gradients": false}'
+    assert compare_views(view(old), view(new)).verdict == "Changes training: clipping 1 → 0.5. 2 edits without effect"
+    quiet = compare_views(view(old), view(old.replace("}", ', "_note": 1}')))
+    assert quiet.verdict == "No semantic change: 1 edit without effect"
+    assert quiet.is_same
+    inert = compare_views(view(old), view(old.replace("}", ', "fp16": {"loss_scale": 8}}')))
+    assert inert.verdict == "Changes nothing that acts: 1 edit without effect"
+    assert not inert.is_same
+
+
+def test_what_matters_most_comes_first() -> None:
+    result = compare_views(
+        view('{"train_batch_size": 8, "steps_per_print": 5}'),
+        view('{"train_batch_size": 8, "amp": {}, "gradient_clipping": 2, "dump_state": false, "steps_per_print": 7}'),
+    )
+    order = list(Severity)
+    severities = [order.index(one.severity) for one in result.explained]
+    assert severities == sorted(severities)
+    assert result.worst is Severity.BREAKING
+    assert {one.severity for one in result.explained} == set(Severity)
+
+
+def test_explanations_that_are_not_asked_for_are_not_in_the_verdict() -> None:
+    old, new = '{"train_batch_size": 8}', '{"train_batch_size": 8, "gradient_clipping": 2, "steps_per_print": 5}'
+    result = compare_views(view(old), view(new), takes=lambda code: code.startswith("DF9"))
+    assert {one.code[:3] for one in result.explained} == {"DF9"}
+    assert "clipping" not in result.verdict
