@@ -32,12 +32,13 @@ OTHERWISE: dict[str, Any] = {"fp16.enabled": True, "bf16.enabled": True, "zero_o
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Two texts, who reads them, and the number of processes."""
+    """Two texts, and who reads them; ``adds_batch`` says that a script adds a batch size where neither has one."""
 
     name: str
     old: str
     new: str
     consumer: Consumer = Consumer.DEEPSPEED
+    adds_batch: bool = False
 
     @property
     def world(self) -> int:
@@ -61,8 +62,8 @@ class Case:
         for own, other, text in ((*sides, self.old), (*sides[::-1], self.new)):
             fills = {path: _fill(path, _at(other, path)) for path in fillable() if strict and _at(own, path) == "auto"}
             puts = {path: _fill(path, _at(other, path)) for path in self._put(own)} if strict else {}
-            if not any(_at(side, key) for side in sides for key in BATCH):
-                puts[MICRO] = 1  # a batch size that a script adds to what it reads
+            if self.adds_batch and not any(_at(side, key) for side in sides for key in BATCH):
+                puts[MICRO] = 1
             if {"fp16.enabled": _at(own, "fp16.enabled") is True, **fills, **puts}["fp16.enabled"]:
                 fills["bf16.enabled"] = False
                 puts |= {"bf16.enabled": False} if "bf16.enabled" in puts else {}

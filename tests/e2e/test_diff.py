@@ -59,7 +59,7 @@ def test_examples_of_the_explanations() -> None:
 
 @pytest.mark.skipif(not pairs(), reason=NO_PAIRS)
 def test_real_pairs() -> None:
-    judged = judge([Case(pair.name, pair.old.text, pair.new.text, pair.consumer) for pair in pairs()])
+    judged = judge([Case(pair.name, pair.old.text, pair.new.text, pair.consumer, adds_batch=True) for pair in pairs()])
     print(rates(judged))
     assert [str(one) for one in judged if not one.agrees] == []
     plain = [one for one in judged if one.case.consumer is Consumer.DEEPSPEED]

@@ -98,9 +98,9 @@ def world(config: Config) -> int:
         return 1
     size, rest = divmod(total, micro * steps)
     ranks = _positive(config.get("sequence_parallel_size", 1))
-    return size * ranks if size and ranks and not rest else 1
+    return int(size * ranks) or 1 if size and ranks and not rest else 1
 
 
-def _positive(value: object) -> int:
-    """Return a positive integer, which true counts as, 0 for anything else."""
-    return int(value) if isinstance(value, int) and value > 0 else 0
+def _positive(value: object) -> float:
+    """Return a positive number, which true counts as, 0 for anything else."""
+    return value if isinstance(value, int | float) and 0 < value < 2**53 else 0

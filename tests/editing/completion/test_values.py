@@ -151,3 +151,11 @@ def test_the_filter_text_starts_as_the_typed_text_does(text: str, expected: str)
 
 def test_a_key_that_the_release_does_not_have_has_no_values() -> None:
     assert values('{"zero_optimization": {"stage": 2, "compute_grad_norm": |}}', Settings(version="0.12.6")) == []
+
+
+def test_auto_is_not_offered_under_a_name_that_the_consumer_does_not_know() -> None:
+    settings = Settings(consumer=Consumer.ACCELERATE)
+    offered = [item.new_text for item in values('{"bf16": |}', settings)]
+    assert any('"auto"' in text for text in offered)
+    assert not any('"auto"' in item.new_text for item in values('{"bfloat16": |}', settings))
+    assert '"auto"' not in labels('{"bfloat16": {"enabled": |}}', settings)

@@ -93,8 +93,8 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
         if not findings.matters(pair, path, finding):
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
-        lead = "No longer invalid: " if broken else "No longer so: "
         fixed = broken and not pair.new.is_rejected
+        lead = "No longer invalid: " if fixed else "Gone, with other errors left: " if broken else "No longer so: "
         yield pair.says(
             path,
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dsmigrate.document import Style
 from dsmigrate.document.spelling import spell_key, spell_string
@@ -44,21 +44,21 @@ class Spelling:
 
     style: Style = Style.DOUBLE
     colon: str = ": "
+    written: dict[str, str] = field(default_factory=dict)
+    """The keys that were asked for."""
 
     def key(self, name: str) -> str:
         """Return the text of a key."""
-        return _key(name, self.style)
+        found = self.written.get(name)
+        if found is None:
+            found = self.written[name] = spell_key(name, self.style)
+        return found
 
 
 @functools.lru_cache(maxsize=64)
 def spelling(style: Style, colon: str) -> Spelling:
     """Return the one spelling with these; texts are kept by it."""
     return Spelling(style, colon)
-
-
-@functools.lru_cache(maxsize=4096)
-def _key(name: str, style: Style) -> str:
-    return spell_key(name, style)
 
 
 PLAIN = spelling(Style.DOUBLE, ": ")

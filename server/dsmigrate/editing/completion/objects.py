@@ -43,9 +43,12 @@ def elements(path: str, scene: Scene) -> Iterator[Item]:
 
 
 def _starts(path: str, found: Iterable[Skeleton], scene: Scene) -> Iterator[Item]:
+    other_name = scene.known.key(scene.spot.path)
     for number, skeleton in enumerate(found):
         if refusals.is_start_refused(scene.situation, skeleton):
             continue
+        if other_name is not None and other_name.alias_of and "auto" in skeleton.leaves.values():
+            continue  # a consumer fills it under the one name alone
         label = f"{{{', '.join(skeleton.value)}}}"
         body = skeletons.body(skeleton, scene.page.spelling)
         detail = "" if skeleton.value else "empty"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.explanations.batch._effective import Effective, effective, ratio, same_on
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
-from dsmigrate.diff.phrases import as_many, factor
+from dsmigrate.diff.phrases import as_many, factor, listed, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.batch import KEYS, WORLD
 from dsmigrate.knowledge import Consumer
@@ -73,6 +73,11 @@ from dsmigrate.knowledge import Consumer
             "",
         ),
         Example(
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
+            '{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1}',
+            "An optimizer step takes 2 samples in place of 32, 1/16 as many, on 1 rank in place of 8; a pass holds",
+        ),
+        Example(
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}',
             '{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": "auto"}',
             "",
@@ -124,7 +129,7 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     brief = f"effective batch {old.text} → {new.text}"
     advice = ""
     if many is not None:
-        message += f", {as_many(many)}"
+        message += f", {as_many(many)}{_ranks(pair)}"
         advice = (
             f"An epoch has {as_many(1 / many)} optimizer steps: look at the learning rate, and at every count of steps"
             f" of"
@@ -136,6 +141,7 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
         ranks = same_on(old, new)
         message += f": the same on {ranks} {'rank' if ranks == 1 else 'ranks'} alone" if ranks else ""
         advice = "Give the number of GPUs to have both as numbers"
+    advice = "; ".join(filter(None, (advice, _match(pair, paths))))
     effects = [Effect.NUMERICS, Effect.SPEED]
     if old.micro != new.micro:
         effects.insert(1, Effect.MEMORY)
@@ -144,3 +150,26 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     return pair.says(
         *paths, effects=tuple(effects), severity=Severity.WARNING, message=message, advice=advice, brief=brief
     )
+
+
+def _ranks(pair: Pair) -> str:
+    """Return on how many ranks the batch fits, where three keys say so on both sides, and differently."""
+    before, after = (side.triad.needed if side.triad is not None else None for side in (pair.old, pair.new))
+    if before is None or after is None or before == after:
+        return ""
+    return f", on {after} {'rank' if after == 1 else 'ranks'} in place of {before}"
+
+
+def _match(pair: Pair, paths: tuple[str, ...]) -> str:
+    """Return what arguments of the Trainer have to say, "" for another consumer."""
+    side = pair.new
+    words = [
+        f"{auto.source} {number(value)}"
+        for path in paths
+        if (auto := side.known.auto(path, side.context.consumer)) is not None
+        and auto.must_match
+        and auto.source.startswith("TrainingArguments.")
+        and (value := side.number(path)) is not None
+        and path in side.given
+    ]
+    return f"{side.context.consumer.title} stops unless it has {listed(words)}" if words else ""

@@ -42,7 +42,7 @@ _SUMMED = '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 
             _SUMMED + ' "zero_optimization": {"stage": 1}, "data_types": {"grad_accum_dtype": "fp32"}}',
             "Gradients of 8 micro-batches are summed in fp32 in place of bf16, on every rank in full, and the"
             " optimizer of ZeRO 1 becomes `BF16_Optimizer`",
-            effects=(Effect.NUMERICS, Effect.MEMORY, Effect.CHECKPOINT),
+            effects=(Effect.NUMERICS, Effect.MEMORY),
         ),
         Example(
             _SUMMED + ' "zero_optimization": {"stage": 2}}',
@@ -84,11 +84,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message += {2: ": twice the bytes for the sums", 0.5: ": half the bytes for the sums"}.get(bytes_, "")
     yield pair.says(
         ACCUMULATION,
-        effects=(Effect.NUMERICS, Effect.MEMORY, *([Effect.CHECKPOINT] if old is not new else [])),
+        effects=(Effect.NUMERICS, Effect.MEMORY),
         severity=Severity.WARNING,
         message=message,
-        advice=""
-        if old is new
-        else "Checkpoints of the two optimizers differ: do not change it in the middle of a run",
         brief=f"gradients summed in {after}",
     )

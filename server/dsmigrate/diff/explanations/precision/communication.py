@@ -9,6 +9,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, buckets_by_parameter, precision
+from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, scatters
 from dsmigrate.rules.precision._shared import AUTOCAST, dtype, mode
 
@@ -76,6 +77,12 @@ _SEQUENCE = "seq_parallel_communication_data_type"
             effects=(Effect.NONE,),
         ),
         Example(
+            '{"train_batch_size": 8, "bf16": {"enabled": "auto"}}',
+            '{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "communication_data_type": "fp32"}',
+            "Gradients travel in fp32, whatever the training mode; before in the format of the training mode",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
             '{"train_batch_size": 8, "communication_data_type": "fp16"}',
             '{"train_batch_size": 8, "communication_data_type": "FP16"}',
             "",
@@ -96,6 +103,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
 def _of_ranks(pair: Pair) -> Iterator[Explained]:
     before, after = (precision(side.context).communication for side in (pair.old, pair.new))
     if before is None or after is None:
+        yield from _of_open_mode(pair, before, after)
         return
     if before == after:
         message = f"Gradients travel in {after} either way, as the training mode has it"
@@ -110,6 +118,24 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         severity=Severity.WARNING,
         message=f"Gradients travel in {after} in place of {before}{cost}{bits}",
         brief=f"gradients sent in {after}",
+    )
+
+
+def _of_open_mode(pair: Pair, before: str | None, after: str | None) -> Iterator[Explained]:
+    """Yield what a stated format does beside a training mode that the consumer decides."""
+    if (before is None) is (after is None) or not all(mode(side.context) is None for side in (pair.old, pair.new)):
+        return
+    stated = f"Gradients travel in {after or before}, whatever the training mode"
+    rest = "in the format of the training mode"
+    yield pair.says(
+        _KEY,
+        effects=_ALL,
+        severity=Severity.WARNING,
+        message=f"{stated}; before {rest}"
+        if after
+        else f"Gradients travel {rest}; before in {before}, whatever the mode",
+        advice="" if (after or before) != "fp32" else "fp32 is twice the bytes of fp16 and bf16",
+        brief=f"gradients sent in {after}" if after else "gradients sent in the format of the mode",
     )
 
 

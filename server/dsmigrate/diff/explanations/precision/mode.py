@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dsmigrate.diff.explanations.precision._scale import first_scale
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
-from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.rules.precision._shared import BF16, FP16, mode
@@ -29,15 +28,16 @@ _SCALING = (
     why=(
         "fp16 has 11 significant bits and a small range, so that the loss is scaled and steps with overflow are"
         " skipped; bf16 has the range of fp32 and 8 bits. Both keep fp32 master weights in the optimizer. Gradients"
-        " are summed and sent in the format of the weights unless the config says otherwise. A checkpoint of another"
-        " mode loads, but it brings its own loss scaler along: one of bf16 or fp32 leaves fp16 with a fixed scale of"
-        " 1."
+        " are summed and sent in the format of the weights unless the config says otherwise."
+        " ZeRO writes the optimizer files of bf16 under names of their own and finds no others, so that a checkpoint"
+        " loads between fp32 and fp16 alone; there it brings a loss scaler along, that of fp32 with a fixed scale of 1."
     ),
     source=(
         "deepspeed/runtime/engine.py:DeepSpeedEngine._configure_distributed_model",
         "deepspeed/runtime/engine.py:DeepSpeedEngine.get_data_types",
         "deepspeed/runtime/fp16/loss_scaler.py:CreateLossScaler",
         "deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer._load_global_state",
+        "deepspeed/runtime/engine.py:DeepSpeedEngine._get_all_zero_checkpoints",
     ),
     examples=(
         Example(
@@ -56,6 +56,7 @@ _SCALING = (
             "Weights, activations and gradients are bf16 in place of fp16: the range of fp32, so no loss scale and no"
             " steps skipped for it, but 8 significant bits in place of 11",
             paths=(BF16, FP16, "fp16.initial_scale_power"),
+            severity=Severity.BREAKING,
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
@@ -90,13 +91,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = mode(pair.old.context), mode(pair.new.context)
     if not paths or before is None or after is None or before == after:
         return
+    lost = _loads_nothing(pair, before, after)
     scaling = [f"fp16.{name}" for name in _SCALING if "fp16" in (before, after)]
     yield pair.says(
         *paths,
         *(path for path in scaling if pair.change(path) is not None),
         effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
-        severity=Severity.WARNING,
-        message=f"Weights, activations and gradients are {after} in place of {before}{_what(pair, before, after)}",
+        severity=Severity.BREAKING if lost else Severity.WARNING,
+        message=f"Weights, activations and gradients are {after} in place of {before}{_what(pair, before, after)}"
+        + (_LOST if lost else ""),
         advice=_advice(pair, before, after),
         brief=f"{before} → {after}",
     )
@@ -120,12 +123,20 @@ def _what(pair: Pair, before: str, after: str) -> str:
 
 
 def _advice(pair: Pair, before: str, after: str) -> str:
-    if after == "fp16" and pair.new.context.stage in {1, 2, 3}:
-        return (
-            f"A {before} checkpoint brings its scaler along, a fixed scale of 1: begin the loss scale anew when"
-            f" resuming"
-            " at ZeRO 1 to 3"
-        )
+    if _loads_nothing(pair, before, after):
+        return "Resume from the weights of an old checkpoint alone, with `load_optimizer_states=False`"
+    if after == "fp16" and pair.new.context.stage in _ZERO:
+        return "A checkpoint of fp32 brings its scaler along, a fixed scale of 1: load it without the optimizer states"
     if before == "fp32":
-        return capital(f"inputs are not converted: pass {after} tensors, or let the model cast")
+        return f"Inputs are not converted: pass {after} tensors, or let the model cast"
     return ""
+
+
+def _loads_nothing(pair: Pair, before: str, after: str) -> bool:
+    """Return whether ZeRO looks for optimizer files under names that the other mode does not give them."""
+    stages = {side.context.stage for side in (pair.old, pair.new)}
+    return stages <= _ZERO and "bf16" in (before, after)
+
+
+_ZERO = frozenset({1, 2, 3})
+_LOST = "; checkpoints of the one do not load in the other, since ZeRO names the files of bf16 otherwise"

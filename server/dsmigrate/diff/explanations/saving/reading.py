@@ -17,9 +17,9 @@ _ZERO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}'
     "universal-checkpoint",
     summary="`load_checkpoint` begins or ceases to read universal checkpoints, and reads no others meanwhile.",
     why=(
-        "A universal checkpoint is made of an ordinary one by `ds_to_universal.py` and fits any number of ranks, any"
-        " ZeRO stage and any parallel layout. While the switch is on, ordinary checkpoints cannot be loaded. Saving is"
-        " not affected."
+        "A universal checkpoint is made of an ordinary one by `ds_to_universal.py` and fits another number of ranks,"
+        " and stage 2 where it was written at stage 1; between stage 3 and the others it does not carry over. While"
+        " the switch is on, ordinary checkpoints cannot be loaded. Saving is not affected."
     ),
     source=(
         "deepspeed/runtime/engine.py:DeepSpeedEngine.load_checkpoint",

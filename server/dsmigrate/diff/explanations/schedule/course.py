@@ -9,7 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING
-from dsmigrate.rules.scheduler._shared import unmet
+from dsmigrate.rules.scheduler._shared import WHOLE, unmet
 
 _SEEN = ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps")
 """The parameters that a course tells in its one line."""
@@ -69,6 +69,12 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
             "Does nothing: OneCycle does not come to use it",
             effects=(Effect.NONE,),
         ),
+        Example(
+            _DECAY + ', "warmup_num_steps": 0.05, "total_num_steps": 1000}}}',
+            _DECAY + ', "warmup_num_steps": 0.08, "total_num_steps": 1000}}}',
+            "The schedule refuses `0.08` as it did `0.05`: it wants whole steps",
+            severity=Severity.NONE,
+        ),
         Example(_CYCLE + "1e-3}}}", _CYCLE + "0.001}}}", ""),
     ),
 )
@@ -110,6 +116,12 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         message = f"Does nothing: {facts.name} does not come to use it"
         yield pair.says(change.path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
+    if all(_is_broken(change.path, value) for value in (change.old_meant, change.new_meant)):
+        message = (
+            f"The schedule refuses {shown(change.new_meant)} as it did {shown(change.old_meant)}: it wants whole steps"
+        )
+        yield pair.says(change.path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
+        return
     yield pair.says(
         change.path,
         effects=(Effect.NUMERICS,),
@@ -118,6 +130,11 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         f" {_value(change.old, change.old_meant)}",
         brief=f"`{parameter.name}` {shown(change.old_meant).strip('`')} → {shown(change.new_meant).strip('`')}",
     )
+
+
+def _is_broken(path: str, value: object) -> bool:
+    """Return whether a count of steps is a fraction, which stops the schedule."""
+    return path.rpartition(".")[2] in WHOLE and isinstance(value, float) and value != int(value)
 
 
 def _value(written: object, meant: object) -> str:

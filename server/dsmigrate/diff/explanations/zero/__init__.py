@@ -1,0 +1,1 @@
+"""ZeRO: the stage, what it does to memory and communication, buckets, gathering, layout."""

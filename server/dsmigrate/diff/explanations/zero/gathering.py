@@ -1,0 +1,297 @@
+"""Stage 3: what is gathered ahead, how long it stays, and how it is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.zero._shared import (
+    Move,
+    ceased,
+    elements,
+    moved,
+    of_weights,
+    sends,
+    switched,
+    told,
+)
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.editing.derived.force import PREFETCH, in_force
+from dsmigrate.editing.derived.sizes import whole
+
+_BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
+_COSTS = (Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
+
+
+def _old(move: Move) -> str:
+    return f"{move.was} {elements(move.before)}"
+
+
+def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
+    """Yield the move of a number of elements that acts now, with the number; one that ceased to act is told by itself."""
+    move = moved(pair, name)
+    count = whole(move.after) if move is not None else None
+    if move is not None and not move.ends and count is not None and whole(move.before) is not None:
+        yield move, count
+
+
+def _ends(pair: Pair, name: str) -> Iterator[Explained]:
+    move = moved(pair, name)
+    if move is not None and move.ends:
+        yield ceased(pair, move)
+
+
+@explanation(
+    "DF410",
+    "prefetch",
+    summary="Stage 3 gathers more or fewer weights ahead of their use.",
+    why=(
+        "Gathering starts before a module runs, so that it need not wait. What is under way takes memory as whole"
+        " tensors. Prefetching begins with the second forward, when the order of modules is known; the last tensor may"
+        " exceed the number."
+    ),
+    source=("deepspeed/runtime/zero/partitioned_param_coordinator.py:PartitionedParameterCoordinator",),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_prefetch_bucket_size": 5e8}}}}',
+            "Up to 500 M elements of weights are gathered ahead of their use in place of 50 M: 0.93 GiB in bf16 on each"
+            " GPU",
+            paths=("zero_optimization.stage3_prefetch_bucket_size",),
+            effects=_COSTS,
+            severity=Severity.INFO,
+        ),
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_prefetch_bucket_size": 0}}}}',
+            "No weights are gathered ahead of their use any more (before: 50 M elements)",
+        ),
+        Example(
+            f'{{{_BF16}, "stage3_allgather_sequential": true}}}}',
+            f'{{{_BF16}, "stage3_allgather_sequential": true, "stage3_prefetch_bucket_size": 5e8}}}}',
+            "Does nothing: `stage3_allgather_sequential` makes it one element",
+            effects=(Effect.NONE,),
+            severity=Severity.NONE,
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "prefetch_bucket_size": 5e7}}}}', ""),
+    ),
+)
+def explain_prefetch(pair: Pair) -> Iterator[Explained]:
+    """Yield how much is gathered ahead."""
+    yield from _ends(pair, "stage3_prefetch_bucket_size")
+    for move, count in _sized(pair, "stage3_prefetch_bucket_size"):
+        if in_force(pair.new.context, PREFETCH) != count:
+            message = "Does nothing: `stage3_allgather_sequential` makes it one element"
+            yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
+        elif not count:
+            message = f"No weights are gathered ahead of their use any more (before: {elements(move.before)} elements)"
+            yield told(pair, move, message, brief="no prefetching")
+        else:
+            message = (
+                f"Up to {elements(count)} elements of weights are gathered ahead of their use{_old(move)}:"
+                f" {of_weights(pair.new, count)} on each GPU"
+            )
+            yield told(pair, move, message, brief=f"prefetching {elements(move.before)} → {elements(count)} elements")
+
+
+@explanation(
+    "DF411",
+    "live-parameters",
+    summary="Stage 3 stops prefetching at more or fewer gathered elements.",
+    why=(
+        "The number only throttles the prefetcher, which looks ahead by what is left of it. It is no limit on memory: the"
+        " running module is gathered whatever it says, and nothing is released because of it."
+    ),
+    source=("deepspeed/runtime/zero/partitioned_param_coordinator.py:PartitionedParameterCoordinator",),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
+            "Prefetching stops at 300 M gathered elements in place of 1 G, 0.56 GiB in bf16; nothing is released because"
+            " of it",
+            paths=("zero_optimization.stage3_max_live_parameters",),
+            effects=_COSTS,
+            severity=Severity.INFO,
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "stage3_max_live_parameters": 1e9}}}}', ""),
+    ),
+)
+def explain_live(pair: Pair) -> Iterator[Explained]:
+    """Yield where prefetching stops."""
+    yield from _ends(pair, "stage3_max_live_parameters")
+    for move, count in _sized(pair, "stage3_max_live_parameters"):
+        message = (
+            f"Prefetching stops at {elements(count)} gathered elements{_old(move)}, {of_weights(pair.new, count)}; nothing"
+            " is released because of it"
+        )
+        yield told(pair, move, message)
+
+
+@explanation(
+    "DF412",
+    "reuse-distance",
+    summary="Stage 3 keeps weights gathered over longer or shorter distances between two uses.",
+    why=(
+        "A tensor that is needed again within this many elements is not released. That bites at the turn from forward to"
+        " backward, where about half as many elements stay gathered; a model below that stays gathered as a whole, and"
+        " backward gathers nothing."
+    ),
+    source=("deepspeed/runtime/zero/partitioned_param_coordinator.py:release_sub_module",),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_max_reuse_distance": 1e8}}}}',
+            "About 50 M elements stay gathered from forward to backward in place of 500 M: 95.4 MiB in bf16 in place of"
+            " 0.93 GiB in bf16",
+            paths=("zero_optimization.stage3_max_reuse_distance",),
+            effects=_COSTS,
+            severity=Severity.INFO,
+        ),
+        Example(
+            f'{{{_BF16}}}, "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}}',
+            f'{{{_BF16}, "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}},'
+            ' "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}',
+            "Weights are released after each use; before about 500 M elements stayed gathered from forward to backward:"
+            " 0 B in bf16 in place of 0.56 GiB in bf16; each GPU sends about 3Ψ elements per step in place of 2Ψ",
+            parameters=300_000_000,
+            world_size=8,
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "max_reuse_distance": 1e9}}}}', ""),
+    ),
+)
+def explain_reuse(pair: Pair) -> Iterator[Explained]:
+    """Yield how much stays gathered at the turn, and what that spares to gather."""
+    yield from _ends(pair, "stage3_max_reuse_distance")
+    for move, count in _sized(pair, "stage3_max_reuse_distance"):
+        most = pair.new.context.facts.parameters or 10**30
+        before, after = (whole(move.before) or 0) // 2, count // 2
+        memory = f": {of_weights(pair.new, min(after, most))}{move.was} {of_weights(pair.new, min(before, most))}"
+        volume = sends(pair)
+        if count:
+            message = (
+                f"About {elements(after)} elements stay gathered from forward to backward{move.was} {elements(before)}"
+            )
+        else:
+            message = (
+                f"Weights are released after each use; before about {elements(before)} elements stayed gathered from"
+                " forward to backward"
+            )
+        yield told(
+            pair,
+            move,
+            f"{message}{memory}{f'; {volume}' if volume else ''}",
+            brief=f"{elements(before)} → {elements(after)} elements kept for backward",
+        )
+
+
+@explanation(
+    "DF413",
+    "persistent-parameters",
+    summary="More or fewer small tensors stay gathered on every GPU at stage 3.",
+    why=(
+        "Gathering a bias costs more time than its memory is worth. Tensors up to the threshold stay whole and are"
+        " gathered together after each step, as long as their sum stays within the bound for the model."
+    ),
+    source=("deepspeed/runtime/zero/parameter_offload.py:mark_persistent_parameters",),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_param_persistence_threshold": 1e6}}}}',
+            "Tensors of up to 1 M elements stay gathered on every GPU in place of 100 k, 1.91 MiB in bf16 each",
+            paths=("zero_optimization.stage3_param_persistence_threshold",),
+            effects=_COSTS,
+            severity=Severity.INFO,
+        ),
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_param_persistence_threshold": 0}}}}',
+            "No tensor stays gathered on every GPU any more (before: those of up to 100 k elements)",
+        ),
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_model_persistence_threshold": 1e8}}}}',
+            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 0.19 GiB in bf16; before any"
+            " number",
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "param_persistence_threshold": 100000}}}}', ""),
+    ),
+)
+def explain_persistence(pair: Pair) -> Iterator[Explained]:
+    """Yield which tensors stay, and how much they may be together."""
+    yield from _ends(pair, "stage3_param_persistence_threshold")
+    yield from _ends(pair, "stage3_model_persistence_threshold")
+    for move, count in _sized(pair, "stage3_param_persistence_threshold"):
+        if count:
+            message = (
+                f"Tensors of up to {elements(count)} elements stay gathered on every GPU{_old(move)},"
+                f" {of_weights(pair.new, count)} each"
+            )
+        else:
+            before = elements(move.before)
+            message = f"No tensor stays gathered on every GPU any more (before: those of up to {before} elements)"
+        yield told(pair, move, message, brief=f"tensors kept whole up to {elements(count)} elements")
+    move = moved(pair, "stage3_model_persistence_threshold")
+    if move is None or move.ends or not isinstance(move.after, (int, float)):
+        return
+    count = whole(move.after)
+    takes = (
+        f"up to {elements(count)} elements together, {of_weights(pair.new, count)}" if count is not None else "any sum"
+    )
+    was = elements(move.before).removesuffix(" of")
+    yield told(pair, move, f"Tensors that stay gathered on every GPU may have {takes}; before {was}")
+
+
+@explanation(
+    "DF414",
+    "fetching",
+    summary="Stage 3 fetches weights tensor by tensor, by all-reduce, or in coalesced gathers.",
+    why=(
+        "A coalesced gather takes a flat buffer for all its tensors and copies them out of it. Gathering one by one does"
+        " without, in more messages, and leaves one tensor under way. An all-reduce of zero-filled buffers needs no"
+        " copies and moves twice the bytes."
+    ),
+    source=(
+        "deepspeed/runtime/zero/partition_parameters.py:Init",
+        "deepspeed/runtime/engine.py:_configure_zero_optimizer",
+    ),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_allgather_sequential": true}}}}',
+            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of 50 M elements",
+            paths=("zero_optimization.stage3_allgather_sequential",),
+            effects=(Effect.COMMUNICATION, Effect.SPEED),
+            severity=Severity.INFO,
+        ),
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
+            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no copies",
+        ),
+        Example(
+            f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
+            f"{{{_BF16}}}}}",
+            "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and copies",
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "stage3_allgather_sequential": false}}}}', ""),
+    ),
+)
+def explain_fetching(pair: Pair) -> Iterator[Explained]:
+    """Yield how weights come to a GPU."""
+    for move, on in switched(pair, "stage3_allgather_sequential"):
+        side = pair.old if on else pair.new
+        ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else "fewer"
+        message = (
+            f"Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of {ahead} elements"
+            if on
+            else f"Tensors are gathered together through a flat buffer, {ahead} elements ahead of their use"
+        )
+        yield told(pair, move, message)
+    for move, on in switched(pair, "stage3_use_all_reduce_for_fetch_params"):
+        message = (
+            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no copies"
+            if on
+            else "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and copies"
+        )
+        yield told(pair, move, message)
