@@ -24,10 +24,10 @@ def main() -> None:
         made, first, last = soak.session(asked.edits // asked.sessions, asked.seed + number, encoding, requests=400)
         done += made
         growth.append(last - first)
-        print(f"session {number + 1}: {made} edits in {encoding}, memory {first:.1f} -> {last:.1f} MiB")
+        print(f"session {number + 1}: {made} edits in {encoding}, {first:.1f} -> {last:.1f} MiB")
     print(
-        f"{done} edits in {asked.sessions} sessions, texts equal; memory grew by {statistics.median(growth):.2f} MiB in "
-        f"the median session, {max(growth):.2f} MiB at most"
+        f"{done} edits in {asked.sessions} sessions, texts equal; memory grew by {statistics.median(growth):.2f} MiB "
+        f"in the median session, {max(growth):.2f} MiB at most"
     )
 
 

@@ -230,7 +230,7 @@ class Judge:
             engine.eval()
             engine(self.torch.ones(1, 4, dtype=next(engine.module.parameters()).dtype))
             return
-        least = ROUNDS_OF_ZENFLOW if getattr(engine, "zenflow", False) else 1 + engine.flops_profiler_enabled()
+        least = ROUNDS_OF_ZENFLOW if getattr(engine, "zenflow", False) else 1 + bool(engine.flops_profiler_enabled())
         for done in range(1, MOST_ROUNDS + 1):
             skipped = engine.skipped_steps
             for _ in range(MOST_MICRO_STEPS):

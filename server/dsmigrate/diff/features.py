@@ -72,13 +72,14 @@ def is_on(side: Side, feature: Feature) -> bool | None:
 
 
 def _retuned(pair: Pair, feature: Feature, found: list[Change]) -> Iterator[Explained]:
-    effects = tuple(dict.fromkeys(effect for change in found for effect in effects_of(pair, change.path)))
-    acting = tuple(effect for effect in Effect if effect in effects and effect is not Effect.NONE)
-    numbers = Effect.NUMERICS in acting or Effect.VALIDITY in acting
+    touched = {effect for change in found for effect in effects_of(pair, change.path)} - {Effect.NONE}
+    if touched == {Effect.VALIDITY}:
+        return  # what the engine accepts is for the rules to say
+    acting = tuple(effect for effect in Effect if effect in touched and effect is not Effect.VALIDITY)
     yield pair.says(
         *(change.path for change in found),
         effects=acting or (Effect.NONE,),
-        severity=Severity.NONE if not acting else Severity.WARNING if numbers else Severity.INFO,
+        severity=Severity.NONE if not acting else Severity.WARNING if Effect.NUMERICS in acting else Severity.INFO,
         message=f"{feature.runs}: {settings(pair, found)}",
         brief=f"{feature.brief} with other settings" if acting else "",
     )

@@ -10,7 +10,7 @@ from dsmigrate.memory.formula import text
 from dsmigrate.memory.model import STATES, Model, Over, Part, Place, Surety, Usage, What, When
 from dsmigrate.memory.scene import ranks_of
 from dsmigrate.memory.traffic import Collective, Traffic, Transfer, traffic
-from dsmigrate.memory.usage import usage
+from dsmigrate.memory.usage import sub_groups, usage
 
 __all__ = [
     "STATES",
@@ -26,6 +26,7 @@ __all__ = [
     "What",
     "When",
     "ranks_of",
+    "sub_groups",
     "text",
     "traffic",
     "usage",

@@ -7,9 +7,16 @@ from dsmigrate.memory.model import Model, Usage
 from dsmigrate.memory.scene import Scene, model_of, ranks_of
 from dsmigrate.memory.sharded import sharded
 from dsmigrate.memory.stages import bf16_optimizer, partitioned, unsharded
+from dsmigrate.memory.subgroups import count
 from dsmigrate.rules.context import Context
 
 _MOST_RANKS = 10**7
+
+
+def sub_groups(context: Context, model: Model | None = None, ranks: int | None = None) -> int | None:
+    """Return how many sub-groups a rank updates one by one at stage 3, about; None where that is not known."""
+    scene = scene_of(context, model, ranks)
+    return None if scene is None or scene.stage < 3 else count(scene)
 
 
 def usage(context: Context, model: Model | None = None, ranks: int | None = None) -> Usage | None:

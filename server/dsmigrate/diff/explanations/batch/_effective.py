@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.batch import WORLD, replaced_steps
 from dsmigrate.rules.batch._shared import MICRO, SEQUENCE, STEPS, data_ranks, degree, text
@@ -66,6 +67,14 @@ def same_on(old: Effective, new: Effective) -> int | None:
             ranks = number.factor / formula.factor
             return int(ranks) if ranks.denominator == 1 and ranks > 0 else None
     return None
+
+
+def other_ranks(pair: Pair) -> str:
+    """Return on how many ranks the batch fits where three keys say so on both sides and differ: ", on 1 rank …"."""
+    before, after = (side.triad.needed if side.triad is not None else None for side in (pair.old, pair.new))
+    if before is None or after is None or before == after:
+        return ""
+    return f", on {after} {'rank' if after == 1 else 'ranks'} in place of {before}"
 
 
 def _part(side: Side, path: str, value: object) -> str:

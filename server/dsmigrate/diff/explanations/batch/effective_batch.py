@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.batch._effective import Effective, effective, ratio, same_on
+from dsmigrate.diff.explanations.batch._effective import Effective, effective, other_ranks, ratio, same_on
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import as_many, factor, listed, number
@@ -129,7 +129,7 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     brief = f"effective batch {old.text} → {new.text}"
     advice = ""
     if many is not None:
-        message += f", {as_many(many)}{_ranks(pair)}"
+        message += f", {as_many(many)}{other_ranks(pair)}"
         advice = (
             f"An epoch has {as_many(1 / many)} optimizer steps: look at the learning rate, and at every count of steps"
             f" of"
@@ -150,14 +150,6 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     return pair.says(
         *paths, effects=tuple(effects), severity=Severity.WARNING, message=message, advice=advice, brief=brief
     )
-
-
-def _ranks(pair: Pair) -> str:
-    """Return on how many ranks the batch fits, where three keys say so on both sides, and differently."""
-    before, after = (side.triad.needed if side.triad is not None else None for side in (pair.old, pair.new))
-    if before is None or after is None or before == after:
-        return ""
-    return f", on {after} {'rank' if after == 1 else 'ranks'} in place of {before}"
 
 
 def _match(pair: Pair, paths: tuple[str, ...]) -> str:

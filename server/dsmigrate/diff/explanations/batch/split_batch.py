@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.batch._effective import Effective, effective, ratio
+from dsmigrate.diff.explanations.batch._effective import Effective, effective, other_ranks, ratio
 from dsmigrate.diff.explanations.batch.effective_batch import changed
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
@@ -42,6 +42,12 @@ from dsmigrate.diff.registry import Example, explanation
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
         ),
         Example('{"train_batch_size": 32}', '{"train_micro_batch_size_per_gpu": 8}', "", world_size=4),
+        Example(
+            '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}',
+            '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 1}',
+            "The same 16 samples per optimizer step in 1 pass of 16 per GPU, before in 1 pass of 1, on 1 rank in place"
+            " of 16",
+        ),
         Example('{"train_batch_size": 32}', '{"train_batch_size": 64}', ""),
     ),
 )
@@ -58,7 +64,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
         *paths,
         effects=tuple(effects),
         severity=Severity.INFO,
-        message=f"The same {new.text} samples per optimizer step in {_pieces(new)} per GPU, before in {_pieces(old)}"
+        message=(
+            f"The same {new.text} samples per optimizer step in {_pieces(new)} per GPU, before in"
+            f" {_pieces(old)}{other_ranks(pair)}"
+        )
         + (f"; ZeRO {reduces} reduces gradients in every pass" if reduces else ""),
         brief=f"same batch in {_pieces(new)}, before {_pieces(old)}",
     )

@@ -8,7 +8,9 @@ from dsmigrate.diff.explanations.precision._scale import first_scale
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.precision._shared import BF16, FP16, mode
 
 _SCALING = (
@@ -79,6 +81,12 @@ _SCALING = (
             " half the bytes to hold, 8 significant bits",
         ),
         Example(
+            '{"train_batch_size": 8, "fp16": {"enabled": true}, "bf16": {"enabled": "auto"}}',
+            '{"train_batch_size": 8, "fp16": {"enabled": false}, "bf16": {"enabled": true}}',
+            "Weights, activations and gradients are bf16 in place of fp16",
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
             '{"train_batch_size": 8, "bfloat16": {"enabled": true}}',
             '{"train_batch_size": 8, "bf16": {"enabled": true}}',
             "",
@@ -88,7 +96,7 @@ _SCALING = (
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield what becomes of the weights where the mode is another one."""
     paths = [path for path in (BF16, FP16) if pair.change(path) is not None]
-    before, after = mode(pair.old.context), mode(pair.new.context)
+    before, after = _mode(pair.old), _mode(pair.new)
     if not paths or before is None or after is None or before == after:
         return
     lost = _loads_nothing(pair, before, after)
@@ -109,6 +117,11 @@ _BITS = {"fp16": 11, "bf16": 8, "fp32": 24}
 _RANGE = "the range of fp32, so no loss scale and no steps skipped for it"
 
 
+def _mode(side: Side) -> str | None:
+    """Return the training mode; one that is on leaves nothing open, since both together are refused."""
+    return next((name for name, path in (("fp16", FP16), ("bf16", BF16)) if side.is_on(path)), mode(side.context))
+
+
 def _what(pair: Pair, before: str, after: str) -> str:
     bits = f"{_BITS[after]} significant bits in place of {_BITS[before]}"
     sent = [precision(side.context).communication for side in (pair.old, pair.new)]
@@ -118,7 +131,7 @@ def _what(pair: Pair, before: str, after: str) -> str:
     scale = f"a loss scale {first_scale(pair.new)}" if after == "fp16" else ""
     if WIDTHS[before] == WIDTHS[after]:
         return f": {scale}, {bits}" if scale else f": {_RANGE}, but {bits}"
-    kept = f", with fp32 master weights in the optimizer: half the bytes to {hold}, "
+    kept = f", with {precision(pair.new.context).masters} master weights in the optimizer: half the bytes to {hold}, "
     return f"{kept}{bits}" + (f", and {scale}" if scale else "")
 
 

@@ -118,11 +118,17 @@ def of_weights(side: Side, count: int) -> str:
 
 def sizes(pair: Pair, move: Move) -> str:
     """Return what a number of elements takes on both sides: ": 0.37 GiB in bf16 in place of 0.93 GiB in bf16"."""
-    before, after = in_bytes(pair.new if move.begins else pair.old, move.path, move.before), ""
+    before = in_bytes(pair.new if move.begins else pair.old, move.path, move.before)
     after = in_bytes(pair.new, move.path, move.after)
     if not before or not after:
         return f", {after}" if after else ""
-    return f": {after}{move.was} {before}"
+    return f": {shortened(after, before)}{move.was} {before}"
+
+
+def shortened(size: str, other: str) -> str:
+    """Return a size without its format where another one after it has the same: "381 MiB", with "0.93 GiB in bf16"."""
+    amount, within, kind = size.partition(" in ")
+    return amount if within and other.endswith(f" in {kind}") else size
 
 
 def volumes(pair: Pair) -> tuple[Traffic, Traffic] | None:

@@ -32,8 +32,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
         Example(
             f'{{{_BF16}: {{"stage": 2}}}}',
             f'{{{_BF16}: {{"stage": 2, "reduce_bucket_size": 2e8}}}}',
-            "Gradients are reduced in buckets of 200 M elements in place of 500 M: 0.37 GiB in bf16 in place of 0.93 GiB"
-            " in bf16 on each GPU",
+            "Gradients are reduced in buckets of 200 M elements in place of 500 M: 381 MiB in place of 0.93 GiB in bf16"
+            " on each GPU",
             paths=("zero_optimization.reduce_bucket_size",),
             effects=(Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.INFO,
@@ -41,8 +41,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
         Example(
             f'{{{_BF16}: {{"stage": 2, "overlap_comm": true}}}}',
             f'{{{_BF16}: {{"stage": 2, "overlap_comm": true, "reduce_bucket_size": 1e9}}}}',
-            "Gradients are reduced in buckets of 1 G elements in place of 500 M: 2 × 1.86 GiB in bf16 in place of 2 ×"
-            " 0.93 GiB in bf16 on each GPU, 7 messages per backward in place of 14",
+            "Gradients are reduced in buckets of 1 G elements in place of 500 M: 2 × 1.86 GiB in place of 2 × 0.93"
+            " GiB in bf16 on each GPU, 7 messages per backward in place of 14",
             parameters=7_000_000_000,
         ),
         Example(

@@ -11,6 +11,7 @@ from dsmigrate.diff.explanations.zero._shared import (
     moved,
     of_weights,
     sends,
+    shortened,
     switched,
     told,
 )
@@ -108,7 +109,7 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
-            "Prefetching stops at 300 M gathered elements in place of 1 G, 0.56 GiB in bf16; nothing is released because"
+            "Prefetching stops at 300 M gathered elements in place of 1 G, 572 MiB in bf16; nothing is released because"
             " of it",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=_COSTS,
@@ -142,8 +143,8 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_reuse_distance": 1e8}}}}',
-            "About 50 M elements stay gathered from forward to backward in place of 500 M: 95.4 MiB in bf16 in place of"
-            " 0.93 GiB in bf16",
+            "About 50 M elements stay gathered from forward to backward in place of 500 M: 95.4 MiB in place of 0.93"
+            " GiB in bf16",
             paths=("zero_optimization.stage3_max_reuse_distance",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -152,8 +153,8 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
             f'{{{_BF16}}}, "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}}',
             f'{{{_BF16}, "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}},'
             ' "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}',
-            "Weights are released after each use; before about 500 M elements stayed gathered from forward to backward:"
-            " 0 B in bf16 in place of 0.56 GiB in bf16; each GPU sends about 3Ψ elements per step in place of 2Ψ",
+            "Weights are released after each use; before about 500 M elements stayed gathered from forward to backward,"
+            " 572 MiB in bf16; each GPU sends about 3Ψ elements per step in place of 2Ψ",
             parameters=300_000_000,
             world_size=8,
         ),
@@ -166,7 +167,8 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
     for move, count in _sized(pair, "stage3_max_reuse_distance"):
         most = pair.new.context.facts.parameters or 10**30
         before, after = (whole(move.before) or 0) // 2, count // 2
-        memory = f": {of_weights(pair.new, min(after, most))}{move.was} {of_weights(pair.new, min(before, most))}"
+        was, now = of_weights(pair.new, min(before, most)), of_weights(pair.new, min(after, most))
+        memory = f": {shortened(now, was)}{move.was} {was}" if count else f", {was}"
         volume = sends(pair)
         if count:
             message = (
@@ -211,7 +213,7 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_model_persistence_threshold": 1e8}}}}',
-            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 0.19 GiB in bf16; before any"
+            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 191 MiB in bf16; before any"
             " number",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "param_persistence_threshold": 100000}}}}', ""),
@@ -231,15 +233,17 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
             before = elements(move.before)
             message = f"No tensor stays gathered on every GPU any more (before: those of up to {before} elements)"
         yield told(pair, move, message, brief=f"tensors kept whole up to {elements(count)} elements")
-    move = moved(pair, "stage3_model_persistence_threshold")
-    if move is None or move.ends or not isinstance(move.after, (int, float)):
+    whole_move = moved(pair, "stage3_model_persistence_threshold")
+    if whole_move is None or whole_move.ends or not isinstance(whole_move.after, (int, float)):
         return
-    count = whole(move.after)
+    sum_of = whole(whole_move.after)
     takes = (
-        f"up to {elements(count)} elements together, {of_weights(pair.new, count)}" if count is not None else "any sum"
+        f"up to {elements(sum_of)} elements together, {of_weights(pair.new, sum_of)}"
+        if sum_of is not None
+        else "any sum"
     )
-    was = elements(move.before).removesuffix(" of")
-    yield told(pair, move, f"Tensors that stay gathered on every GPU may have {takes}; before {was}")
+    was = elements(whole_move.before).removesuffix(" of")
+    yield told(pair, whole_move, f"Tensors that stay gathered on every GPU may have {takes}; before {was}")
 
 
 @explanation(

@@ -46,7 +46,7 @@ _STAGE = ', "zero_optimization": {"stage": %d}}'
             _ONE + _STAGE % 1,
             "Without the step on zero gradients that 16-bit training starts with at stage 0, Adam's bias correction"
             " begins with the first real step",
-            severity=Severity.INFO,
+            severity=Severity.WARNING,
         ),
         Example(
             _FOUR + _STAGE % 3,
@@ -68,15 +68,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
     formats = {mode(side.context) for side in (pair.old, pair.new)}
     if pair.change(STAGE) is None or before is None or after is None or not formats <= {"fp16", "bf16"}:
         return
-    clauses = [*_start(pair, before, after), *_sums(pair, before, after)]
+    first = list(_start(pair, before, after))
+    clauses = [*first, *_sums(pair, before, after)]
     if clauses:
         said = "; ".join(clauses)
         yield pair.says(
             STAGE,
             effects=(Effect.NUMERICS,),
-            severity=Severity.INFO,
+            severity=Severity.WARNING if first else Severity.INFO,
             message=said[:1].upper() + said[1:],
-            brief="first steps of Adam" if _start(pair, before, after) else "rounding of gradient sums",
+            brief="first steps of Adam" if first else "rounding of gradient sums",
         )
 
 

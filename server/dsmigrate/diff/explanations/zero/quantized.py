@@ -1,0 +1,88 @@
+"""ZeRO++: weights and gradients that travel, or lie, in few bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.zero._shared import switched, told
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.editing.derived.precision import precision
+
+_BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
+
+
+@explanation(
+    "DF420",
+    "quantized-communication",
+    summary="Weights are gathered in int8, gradients reduced in 4 bits, or frozen weights kept in int8, or not.",
+    why=(
+        "ZeRO++ quantizes in groups of a few thousand elements before it sends and converts back afterwards. Forward and"
+        " backward then compute with rounded weights, and gradients are rounded twice, inside a node and between nodes."
+        " Gradients are quantized on several nodes alone, for tensors with two dimensions or more whose size divides."
+    ),
+    source=(
+        "deepspeed/runtime/zero/partition_parameters.py:CUDAQuantizer",
+        "deepspeed/runtime/comm/coalesced_collectives.py:all_to_all_quant_reduce",
+    ),
+    examples=(
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "zero_quantized_weights": true}}}}',
+            "Weights are gathered in int8 in place of bf16, half the bytes, and forward and backward compute with what is"
+            " left of them",
+            paths=("zero_optimization.zero_quantized_weights",),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            f'{{{_BF16}, "zero_quantized_weights": true}}}}',
+            f"{{{_BF16}}}}}",
+            "Weights are gathered in bf16 in place of int8, twice the bytes, without rounding",
+        ),
+        Example(
+            f"{{{_BF16}}}}}",
+            f'{{{_BF16}, "zero_quantized_gradients": true}}}}',
+            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one node"
+            " nothing changes",
+        ),
+        Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "zero_quantized_weights": false}}}}', ""),
+    ),
+)
+def explain(pair: Pair) -> Iterator[Explained]:
+    """Yield what is quantized now, and what no longer."""
+    weights = precision(pair.new.context).weights
+    for move, on in switched(pair, "zero_quantized_weights"):
+        whole, share = (
+            weights or "16 bit",
+            {"fp32": ("a quarter of", "four times")}.get(weights or "", ("half", "twice")),
+        )
+        message = (
+            f"Weights are gathered in int8 in place of {whole}, {share[0]} the bytes, and forward and backward compute with"
+            " what is left of them"
+            if on
+            else f"Weights are gathered in {whole} in place of int8, {share[1]} the bytes, without rounding"
+        )
+        brief = f"weights gathered in {'int8' if on else whole}"
+        yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)
+    for move, on in switched(pair, "zero_quantized_gradients"):
+        message = (
+            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one node"
+            " nothing changes"
+            if on
+            else "Gradients are reduce-scattered in their own format on several nodes too, in place of 4 bits"
+        )
+        brief = f"gradients {'in 4 bits' if on else 'no longer in 4 bits'} between nodes"
+        yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)
+    for move, on in switched(pair, "zero_quantized_nontrainable_weights"):
+        message = (
+            "Shards of frozen weights are kept and gathered in int8, half the memory and bytes of 16 bit, and rounded"
+            if on
+            else "Shards of frozen weights are kept and gathered in their own format, no longer in int8"
+        )
+        effects = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION)
+        brief = f"frozen weights {'in int8' if on else 'no longer in int8'}"
+        yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=effects)
+
+
+_ALL = (Effect.NUMERICS, Effect.COMMUNICATION, Effect.SPEED)
