@@ -20,8 +20,8 @@ from tests.rules.agreement.judging import judge
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
 
 COUNT = 2000
-FOUND = 0.98
-FALSE_ALARMS = 0.005
+KNOWN: dict[str, str] = {}
+"""Cases on which the rules and DeepSpeed are left to differ, by name, and why; of 2 × 20 000 there was none."""
 
 
 def show(rows: list[compare.Row]) -> str:
@@ -41,6 +41,27 @@ def test_the_judge_tells_how_far_deepspeed_comes() -> None:
     }
     answers = judge([Case(verdict, config, 8) for verdict, config in told.items()])
     assert [answer.verdict for answer in answers] == list(told)
+
+
+def test_what_is_up_to_the_script_is_tried() -> None:
+    base: dict[str, object] = {"train_batch_size": 8}
+
+    def rates(**params: object) -> dict[str, object]:
+        return base | {"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 0.2} | params}}
+
+    half = {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+    asked = [
+        (rates(cycle_min_lr=[0.1, 0.01]), "accepted"),  # two parameter groups
+        (rates(cycle_min_lr=[0.1, 0.01], cycle_max_lr=[1, 2, 3]), "engine"),
+        (rates(cycle_min_lr=[]), "engine"),
+        (rates(cycle_min_mom=[]), "accepted"),  # an optimizer without betas
+        (rates(cycle_min_mom=[]) | {"optimizer": {"type": "AdamW", "params": {}}}, "engine"),
+        (rates(cycle_second_stair_count="x"), "step"),  # the second half of the cycle
+        (base | {"bf16": half, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}, "accepted"),
+        (base | {"optimizer": {"type": "AdamW", "params": {"lr": None}}}, "step"),
+    ]
+    answers = judge([Case(str(index), config, 1) for index, (config, _) in enumerate(asked)])
+    assert [answer.verdict for answer in answers] == [verdict for _, verdict in asked]
 
 
 def test_a_judge_that_ends_is_started_again() -> None:
@@ -72,9 +93,10 @@ def test_rules_and_deepspeed_agree_on_generated_configs() -> None:
     assert rates.rejected > COUNT / 3
     assert rates.accepted > COUNT / 8
     assert rates.unjudged < COUNT / 8
-    assert not [row for row in rows if row.outcome == compare.CRASHED], show(rows)
-    assert rates.found_share >= FOUND, show(rows)
-    assert rates.false_alarms <= FALSE_ALARMS * rates.accepted, show(rows)
+    left = [row for row in compare.disagreements(rows) if row.case.name not in KNOWN]
+    assert not left, show(rows)
+    if not KNOWN:
+        assert (rates.found_share, rates.false_alarms) == (1, 0)
 
 
 def test_rules_and_deepspeed_agree_on_real_configs() -> None:

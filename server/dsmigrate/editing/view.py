@@ -72,9 +72,9 @@ class View:
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all rules that the settings take, without those that the file asks to leave out."""
         from dsmigrate.checking.suppression import visible  # noqa: PLC0415 - off the path of hover and completion
-        from dsmigrate.rules import check  # noqa: PLC0415 - imports every rule
+        from dsmigrate.rules.run import check_in  # noqa: PLC0415 - imports every rule
 
-        found = check(self.document, self.settings, unknown=self._hidden)
+        found = check_in(self.context, self.settings)
         if self.unknown or not self.whole:
             found = [finding for finding in found if self._is_certain(finding)]
         return tuple(visible(self.document, found))

@@ -45,15 +45,19 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a document in the order of the text; for ``unknown`` see Context."""
     settings = settings or Settings()
-    rules = _taken(settings.version, settings.consumer, settings.select, settings.ignore)
-    return _found(document, settings, rules, unknown)
+    return check_in(_context(document, settings, unknown), settings)
+
+
+def check_in(context: Context, settings: Settings) -> list[Finding]:
+    """Return the findings of a context that was made with ``settings``, and that others may have asked already."""
+    return _found(context, _taken(settings.version, settings.consumer, settings.select, settings.ignore))
 
 
 def check_with(
     document: Document, settings: Settings, rules: Iterable[Rule], *, unknown: frozenset[int] = frozenset()
 ) -> list[Finding]:
     """Return the findings of ``rules`` alone, as far as the settings take them."""
-    return _found(document, settings, [rule for rule in rules if settings.takes(rule)], unknown)
+    return _found(_context(document, settings, unknown), [rule for rule in rules if settings.takes(rule)])
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,9 +68,12 @@ def _taken(
     return tuple(rule for rule in every_rule() if settings.takes(rule))
 
 
-def _found(document: Document, settings: Settings, rules: Iterable[Rule], unknown: frozenset[int]) -> list[Finding]:
+def _context(document: Document, settings: Settings, unknown: frozenset[int]) -> Context:
     known = knowledge(settings.version)
-    context = Context(document, known, consumer=settings.consumer, facts=settings.facts, unknown=unknown)
+    return Context(document, known, consumer=settings.consumer, facts=settings.facts, unknown=unknown)
+
+
+def _found(context: Context, rules: Iterable[Rule]) -> list[Finding]:
     found: list[Finding] = []
     for rule in rules:
         context.rule = rule

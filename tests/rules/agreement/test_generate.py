@@ -6,11 +6,27 @@ import json
 import random
 
 from dsmigrate.knowledge import knowledge
+from dsmigrate.rules import Settings, every_rule
 
 from . import compare, faults, report, silent, slips
 from .case import Case, Planted
 from .generate import cases
 from .judging import Answer, judged, worlds
+from .plantings import plantings
+
+NOT_PLANTED = {
+    "DS001": "a fault of the text",
+    "DS002": "a fault of the text",
+    "DS003": "a fault of the text",
+    "DS105": "the newest release knows every key",
+    "DS116": "the newest release requires no key by its name",
+    "DS304": "the hardware is not in the file",
+    "DS487": "the number of processes is not in the file",
+    "DS950": "the release before is not in the file",
+    "DS960": "the memory is not in the file",
+    "DS962": "the memory is not in the file",
+}
+"""Rules without an example that plain DeepSpeed of the newest release could be given, and why."""
 
 
 def test_the_same_seed_gives_the_same_configs() -> None:
@@ -36,6 +52,40 @@ def test_every_fault_can_be_planted() -> None:
             continue  # the newest release has none
         tried = [fault(faults.Bench(rng, knowledge(), {"optimizer": {"params": {"lr": 1}}})) for _ in range(20)]
         assert any(tried), fault
+
+
+def test_every_key_can_be_planted() -> None:
+    known = knowledge()
+    for path in known.every_path():
+        bench = faults.Bench(random.Random(0), known, {})  # noqa: S311
+        placed = bench.put(path, 1)
+        assert placed is not None
+        assert bench.get(placed) == bench.get(path) == 1
+        names = [int(name) if name.isdigit() else name for name in placed.split(".")]
+        assert known.key(names) is known.key(path) or known.canonical(names) == known.canonical(path)
+
+
+def test_every_rule_can_be_planted() -> None:
+    known = knowledge()
+    planted = {planting.code for planting in plantings(known.version)}
+    asked = {rule.code for rule in every_rule() if Settings(version=known.version).takes(rule)}
+    assert asked - planted == NOT_PLANTED.keys()
+
+
+def test_an_example_is_laid_over_a_config() -> None:
+    assert faults.laid_over({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}) == {"a": 1, "b": {"c": 2, "d": 3}}
+    assert faults.laid_over({"b": {"c": 2}}, {"b": []}) == {"b": []}
+
+
+def test_a_crash_that_takes_more_than_one_step_on_a_cpu_is_told_apart() -> None:
+    offload = {"train_batch_size": 8, "zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}}
+    beyond = compare.row(Case("x", offload), Answer("accepted"))
+    assert (beyond.outcome, beyond.what) == (compare.BEYOND, "weights on a GPU")
+    within = compare.row(Case("x", {"train_batch_size": 8, "steps_per_print": 0}), Answer("accepted"))
+    assert within.outcome == compare.STEP_PASSES
+    both = compare.row(Case("x", offload | {"steps_per_print": 0}), Answer("accepted"))
+    assert both.outcome == compare.STEP_PASSES
+    assert list(report.beyond([beyond, within])) == ["    1  weights on a GPU: DS510"]
 
 
 def test_a_fault_that_nobody_reports_is_missed() -> None:

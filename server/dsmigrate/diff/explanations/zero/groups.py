@@ -35,7 +35,7 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
             "After the first gather of a step weights are gathered within groups of 8 GPUs, from a second shard of 2Ψ/8"
             " bytes",
             paths=("zero_optimization.zero_hpz_partition_size",),
-            effects=(Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
+            effects=(Effect.MEMORY, Effect.COMMUNICATION),
             severity=Severity.INFO,
         ),
         Example(

@@ -51,7 +51,7 @@ _STAGE = ', "zero_optimization": {"stage": %d}}'
         Example(
             _FOUR + _STAGE % 3,
             _FOUR + _STAGE % 0,
-            "training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias correction"
+            "Training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias correction"
             " is one step ahead; gradients are summed on each GPU in bf16 and reduced once, so that sums round otherwise",
         ),
         Example(_ONE + _STAGE % 2, _ONE + _STAGE % 3, ""),

@@ -1,0 +1,241 @@
+"""NVMe: buffers on the host, paths, what is read ahead and written behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.diff.explanations.zero._shared import Move, elements, moved, of_weights, switched, told
+from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
+from dsmigrate.editing.derived.sizes import bytes_text, whole
+from dsmigrate.knowledge import MISSING
+from dsmigrate.memory import Place, What, usage
+
+_NVME = '"device": "nvme", "nvme_path": "/local"'
+_THREE = '{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
+_STATES = _THREE + f', "offload_optimizer": {{{_NVME}'
+_WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
+
+
+@explanation(
+    "DF505",
+    "swap-buffers",
+    summary="NVMe offload has more or larger host buffers, or keeps more weights in host memory.",
+    why=(
+        "What comes from or goes to disk passes through page-locked buffers that are allocated at the start: as many and"
+        " as large as said for weights, `buffer_count` times the largest sub-group in fp32 for optimizer states. Too few"
+        " of them stop the step. `max_in_cpu` elements of a rank's shards never go to disk."
+    ),
+    source=(
+        "deepspeed/runtime/swap_tensor/utils.py:SwapBufferManager",
+        "deepspeed/runtime/swap_tensor/partitioned_param_swapper.py:AsyncPartitionedParameterSwapper",
+        "deepspeed/runtime/zero/stage3.py:_create_param_groups_fp16_flat_cpu_memory",
+    ),
+    examples=(
+        Example(
+            _STATES + "}}}",
+            _STATES + ', "buffer_count": 8}}}',
+            "Optimizer states pass through 8 host buffers in place of 4, each as large as the largest sub-group: at most"
+            " 29.8 GiB page-locked on each rank in place of 14.9 GiB",
+            paths=("zero_optimization.offload_optimizer.buffer_count",),
+            effects=(Effect.MEMORY, Effect.SPEED),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            _WEIGHTS + "}}}",
+            _WEIGHTS + ', "buffer_count": 8, "buffer_size": 2e8}}}',
+            "Weights pass through 8 host buffers of 200 M elements in place of 5 of 100 M: 2.98 GiB page-locked on each"
+            " rank in place of 0.93 GiB",
+            paths=("zero_optimization.offload_param.buffer_count", "zero_optimization.offload_param.buffer_size"),
+        ),
+        Example(
+            _WEIGHTS + "}}}",
+            _WEIGHTS + ', "max_in_cpu": 0}}}',
+            "Up to 0 elements of the weights of a rank stay in host memory in place of 1 G, 0 B in bf16 in place of 1.86"
+            " GiB",
+        ),
+        Example(_STATES + "}}}", _STATES + ', "buffer_count": 4}}}', ""),
+    ),
+)
+def explain_buffers(pair: Pair) -> Iterator[Explained]:
+    """Yield what buffers take on the host."""
+    move = _number(pair, "offload_optimizer.buffer_count")
+    if move is not None:
+        was, now = (_staging(side, "sub-groups") for side in (pair.old, pair.new))
+        most = "at most " if pair.new.context.facts.parameters is None else "about "
+        memory = f": {most}{now} page-locked on each rank" if now else ""
+        memory += f" in place of {was}" if memory and was and not move.begins else ""
+        message = (
+            f"Optimizer states pass through {move.after} host buffers{move.was} {move.before}, each as large as the largest"
+            f" sub-group{memory}"
+        )
+        yield told(pair, move, message, severity=_more(move), brief=f"{move.after} swap buffers")
+    moves = [_number(pair, f"offload_param.{name}") for name in ("buffer_count", "buffer_size")]
+    first = next((one for one in moves if one is not None), None)
+    if first is not None:
+        more = tuple(one.path for one in moves if one is not None and one is not first)
+        severity = Severity.WARNING if any(one and _more(one) is Severity.WARNING for one in moves) else Severity.INFO
+        yield told(pair, first, _pool(pair, first), severity=severity, more=more, brief="another pool of swap buffers")
+    move = _number(pair, "offload_param.max_in_cpu")
+    if move is not None:
+        was, now = (of_weights(pair.new, whole(one) or 0) for one in (move.before, move.after))
+        message = (
+            f"Up to {elements(move.after)} elements of the weights of a rank stay in host memory{move.was}"
+            f" {elements(move.before)}, {now}{move.was} {was.partition(' in ')[0]}"
+        )
+        yield told(pair, move, message, severity=_more(move))
+
+
+def _number(pair: Pair, name: str) -> Move | None:
+    move = moved(pair, name)
+    if move is None or move.ends or whole(move.before) is None or whole(move.after) is None:
+        return None
+    return move
+
+
+def _more(move: Move) -> Severity:
+    return Severity.WARNING if (whole(move.after) or 0) > (whole(move.before) or 0) else Severity.INFO
+
+
+def _staging(side: Side, what: str) -> str:
+    found = usage(side.context)
+    parts = found.select(Place.HOST, (What.STAGING,)) if found is not None else ()
+    sizes = [part.bytes or 0 for part in parts if what in part.says]
+    return bytes_text(sum(sizes)) if sizes else ""
+
+
+def _pool(pair: Pair, first: Move) -> str:
+    """Return what the pool of buffers for weights was and is."""
+
+    def pool(side: Side) -> tuple[int, int]:
+        count = whole(side.value("zero_optimization.offload_param.buffer_count")) or 0
+        return count, whole(side.value("zero_optimization.offload_param.buffer_size")) or 0
+
+    (before, size), (after, wide) = pool(pair.old), pool(pair.new)
+    now, was = of_weights(pair.new, after * wide).partition(" in ")[0], of_weights(pair.new, before * size)
+    message = f"Weights pass through {after} host buffers of {elements(wide)} elements"
+    old = f" in place of {before} of {elements(size)}" if not first.begins else ""
+    memory = f": {now} page-locked on each rank"
+    return f"{message}{old}{memory}" + (f" in place of {was.partition(' in ')[0]}" if old else "")
+
+
+@explanation(
+    "DF506",
+    "nvme-path",
+    summary="Swapped states or weights go to another directory.",
+    why=(
+        "Files are named by rank alone. Two jobs with one path overwrite each other's optimizer states, and the second"
+        " deletes the weights of the first. The directory of optimizer states is never cleaned up."
+    ),
+    source=(
+        "deepspeed/runtime/zero/stage3.py:_configure_tensor_swapping",
+        "deepspeed/runtime/swap_tensor/partitioned_param_swapper.py:AsyncPartitionedParameterSwapper",
+    ),
+    examples=(
+        Example(
+            _STATES + "}}}",
+            _STATES.replace("/local", "/scratch") + "}}}",
+            "Optimizer states are swapped to `/scratch` in place of `/local`; no other job may use that path",
+            paths=("zero_optimization.offload_optimizer.nvme_path",),
+            severity=Severity.INFO,
+        ),
+        Example(
+            _THREE + "}}",
+            _WEIGHTS + "}}}",
+            "Weights are swapped to `/local`; no other job may use that path",
+            paths=("zero_optimization.offload_param.nvme_path",),
+        ),
+        Example(_STATES + "}}}", _STATES.replace("/local", "/local/") + "}}}", ""),
+    ),
+)
+def explain_path(pair: Pair) -> Iterator[Explained]:
+    """Yield where files go."""
+    for name, what in (("offload_optimizer.nvme_path", "Optimizer states"), ("offload_param.nvme_path", "Weights")):
+        move = moved(pair, name)
+        if move is None or move.ends:
+            continue
+        if not isinstance(move.after, str):
+            message = f"{what} have no path on NVMe any more, and the engine does not start"
+            yield told(pair, move, message, effects=(Effect.VALIDITY,), severity=Severity.WARNING)
+            continue
+        was = f" in place of `{move.before}`" if isinstance(move.before, str) and not move.begins else ""
+        yield told(pair, move, f"{what} are swapped to `{move.after}`{was}; no other job may use that path")
+
+
+@explanation(
+    "DF507",
+    "swap-pipeline",
+    summary="NVMe optimizer states are read ahead, written behind, or written at the start in bulk.",
+    why=(
+        "Reading the next sub-group and writing the last one while the CPU updates another hides the disk, and keeps four"
+        " more buffers in use for each with Adam. With too few of them the step stops."
+    ),
+    source=("deepspeed/runtime/swap_tensor/pipelined_optimizer_swapper.py:PipelinedOptimizerSwapper",),
+    examples=(
+        Example(
+            _STATES + ', "buffer_count": 8}}}',
+            _STATES + ', "buffer_count": 8, "pipeline_read": true}}}',
+            "The states of the next sub-group are read while the CPU updates one",
+            paths=("zero_optimization.offload_optimizer.pipeline_read",),
+            effects=(Effect.MEMORY, Effect.SPEED),
+            severity=Severity.INFO,
+        ),
+        Example(_STATES + "}}}", _STATES + ', "pipeline_write": false}}}', ""),
+    ),
+)
+def explain_pipeline(pair: Pair) -> Iterator[Explained]:
+    """Yield what runs beside the update."""
+    for name, (begins, ends) in _PIPELINE.items():
+        for move, on in switched(pair, f"offload_optimizer.{name}"):
+            yield told(pair, move, begins if on else ends)
+
+
+_PIPELINE = {
+    "pipeline_read": (
+        "The states of the next sub-group are read while the CPU updates one",
+        "A sub-group is read before the CPU updates it, no longer beside the update of another",
+    ),
+    "pipeline_write": (
+        "The states of a sub-group are written while the CPU updates the next one",
+        "A sub-group is written before the CPU goes on, no longer beside the update of another",
+    ),
+    "fast_init": (
+        "Master weights are written to NVMe at the start in bulk, which takes weight buffers as large as a sub-group",
+        "Master weights are written to NVMe at the start one sub-group after the other",
+    ),
+}
+
+
+@explanation(
+    "DF513",
+    "muon-momentum",
+    summary="Muon's momentum stays in memory with NVMe offload, or is swapped.",
+    why="Kept in memory it takes one element per owned parameter and spares a read and a write of each sub-group.",
+    source=("deepspeed/runtime/zero/stage3.py:_create_momentum_buffer",),
+    examples=(
+        Example(
+            _STATES + "}}}",
+            _STATES + '}, "save_muon_momentum_buffer_in_memory": true}}',
+            "Muon's momentum stays in memory, one element per parameter of the shard, and is not swapped to NVMe",
+            paths=("zero_optimization.save_muon_momentum_buffer_in_memory",),
+            severity=Severity.INFO,
+        ),
+        Example(_STATES + "}}}", _STATES + '}, "save_muon_momentum_buffer_in_memory": false}}', ""),
+    ),
+)
+def explain_momentum(pair: Pair) -> Iterator[Explained]:
+    """Yield where the momentum lies; without Muon there is none."""
+    for move, on in switched(pair, "save_muon_momentum_buffer_in_memory"):
+        facts = pair.new.context.type_of("optimizer")
+        if facts is not None and facts.name != "Muon" and pair.new.value("optimizer.type") is not MISSING:
+            message = "Does nothing: the optimizer is not Muon"
+            yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
+            continue
+        message = (
+            "Muon's momentum stays in memory, one element per parameter of the shard, and is not swapped to NVMe"
+            if on
+            else "Muon's momentum is swapped to NVMe with the other states"
+        )
+        yield told(pair, move, message)
