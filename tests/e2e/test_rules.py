@@ -95,8 +95,6 @@ def test_rules_and_deepspeed_agree_on_generated_configs() -> None:
     assert rates.unjudged < COUNT / 8
     left = [row for row in compare.disagreements(rows) if row.case.name not in KNOWN]
     assert not left, show(rows)
-    if not KNOWN:
-        assert (rates.found_share, rates.false_alarms) == (1, 0)
 
 
 def test_rules_and_deepspeed_agree_on_real_configs() -> None:

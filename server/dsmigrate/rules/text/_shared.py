@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from dsmigrate.document import Scalar, Style
-from dsmigrate.knowledge import Status
+from dsmigrate.knowledge import Key, Status
 from dsmigrate.rules.context import Context, Entry
 
 
@@ -58,6 +58,14 @@ def _meant(value: str, *, bare: bool) -> Meant | None:
     if word.lower() in LITERALS and word not in {"true", "false", "null"}:
         return Meant.LITERAL
     return Meant.NUMBER if _NUMBER.fullmatch(word) or _PRODUCT.fullmatch(word) else None
+
+
+def is_explained(key: Key | None, node: Scalar) -> bool:
+    """Return whether a rule about texts says what a string stands for; a bare word is a text where one belongs."""
+    what = meant(node)
+    if what in {Meant.LITERAL, Meant.NUMBER}:
+        return key is None or "string" not in key.type
+    return what is not None
 
 
 def is_template(word: str) -> bool:

@@ -11,7 +11,7 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.text._shared import LITERALS, Meant, strings
+from dsmigrate.rules.text._shared import LITERALS, Meant, is_explained, strings
 from dsmigrate.rules.types._shared import judge
 from dsmigrate.rules.types._values import shown_value
 
@@ -56,7 +56,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each such string."""
     for wanted in (Meant.LITERAL, Meant.NUMBER):
         for entry, node in strings(context, wanted):
-            if entry.key is not None and "string" in entry.key.type:
+            if not is_explained(entry.key, node):
                 continue
             verdict = judge(context, entry)
             what = "number" if wanted is Meant.NUMBER else "literal"

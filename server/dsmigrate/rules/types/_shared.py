@@ -8,7 +8,7 @@ from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.knowledge import Consumer, Key, Status
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect
-from dsmigrate.rules.text._shared import meant
+from dsmigrate.rules.text._shared import is_explained
 from dsmigrate.rules.types._checked import checked, is_pydantic_1
 from dsmigrate.rules.types._read import plain, strict
 from dsmigrate.rules.types._values import kinds_of
@@ -29,7 +29,7 @@ def verdicts(context: Context, *kinds: Kind) -> Iterator[tuple[Entry, Key, Node,
 def _verdicts(context: Context) -> Iterator[tuple[Entry, Key, Node, Verdict]]:
     for entry in context.entries:
         node, key = entry.node, entry.key
-        if node is None or key is None or (isinstance(node, Scalar) and meant(node) is not None):
+        if node is None or key is None or (isinstance(node, Scalar) and is_explained(key, node)):
             continue
         verdict = judge(context, entry)
         if verdict is not None:

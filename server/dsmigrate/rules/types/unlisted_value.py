@@ -36,6 +36,28 @@ _AFTER = {
     keys=("zero_optimization.stage", "zero_optimization.offload_optimizer.device", "communication_data_type"),
     examples=(
         Example(
+            """{
+  train_batch_size: 8
+  zero_optimization: {
+    stage: 2
+    offload_optimizer: {
+      device: «None»
+    }
+  }
+}
+""",
+            fixed="""{
+  train_batch_size: 8
+  zero_optimization: {
+    stage: 2
+    offload_optimizer: {
+      device: "none"
+    }
+  }
+}
+""",
+        ),
+        Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_param": {"device": «"CPU"»}}}',
             fixed='{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}}',
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import moved, switched, told
+from dsmigrate.diff.explanations.zero._shared import moved, switched, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -43,8 +43,8 @@ _SWITCHES = {
         Example(
             _AIO + "{}}",
             _AIO + '{"block_size": 8388608, "queue_depth": 16}}',
-            "Each thread has up to 16 disk requests of 8 MiB under way, 128 MiB, in place of 8 of 1 MiB; shards below 8"
-            " MiB stay in host memory, before those below 1 MiB",
+            "Each thread has up to 16 disk requests of 8 MiB under way in place of 8 of 1 MiB; shards below 8 MiB"
+            " stay in host memory, before those below 1 MiB",
             paths=("aio.block_size", "aio.queue_depth"),
             effects=(Effect.SPEED,),
             severity=Severity.INFO,
@@ -69,7 +69,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     move = moved(pair, "intra_op_parallelism", "aio")
     if move is not None and not move.ends and whole(move.after) is not None and whole(move.before) is not None:
         threads = f"{move.after} thread{'' if move.after == 1 else 's'}"
-        message = f"Each transfer to and from the disk is shared by {threads}{move.was} {move.before}"
+        message = f"Each transfer to and from the disk is shared by {threads}{tail(move, str(move.before))}"
         yield told(pair, move, message)
     for name, (begins, ends) in _SWITCHES.items():
         for switch, on in switched(pair, name, "aio"):
@@ -96,10 +96,8 @@ def _requests(pair: Pair) -> Iterator[Explained]:
     if None in before or None in after:
         return
     (old_block, old_depth), (block, depth) = [[one or 0 for one in pieces] for pieces in (before, after)]
-    message = (
-        f"Each thread has up to {depth} disk requests of {bytes_text(block)} under way,"
-        f" {bytes_text(block * depth)}{',' if not first.begins else ''}{first.was} {old_depth} of {bytes_text(old_block)}"
-    )
+    end = tail(first, f"{old_depth} of {bytes_text(old_block)}")
+    message = f"Each thread has up to {depth} disk requests of {bytes_text(block)} under way{end}"
     if max(block, _SWAPPED_FROM) != max(old_block, _SWAPPED_FROM):
         stays, stayed = (bytes_text(max(one, _SWAPPED_FROM)) for one in (block, old_block))
         message += f"; shards below {stays} stay in host memory, before those below {stayed}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import moved, switched, told
+from dsmigrate.diff.explanations.zero._shared import moved, switched, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -70,5 +70,5 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     after, before = cores.after, cores.before
     if isinstance(after, (int, float)) and isinstance(before, (int, float)):
-        share = f"{100 * float(after):g} % of the cores of a rank{cores.was} {100 * float(before):g} %"
+        share = f"{100 * float(after):g} % of the cores of a rank{tail(cores, f'{100 * float(before):g} %')}"
         yield told(pair, cores, f"SuperOffload's Adam gets {share}")

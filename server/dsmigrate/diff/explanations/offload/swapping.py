@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import Move, elements, moved, of_weights, switched, told
+from dsmigrate.diff.explanations.zero._shared import Move, elements, moved, of_weights, switched, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -37,8 +37,8 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _STATES + "}}}",
             _STATES + ', "buffer_count": 8}}}',
-            "Optimizer states pass through 8 host buffers in place of 4, each as large as the largest sub-group: at most"
-            " 29.8 GiB page-locked on each rank in place of 14.9 GiB",
+            "Optimizer states pass through 8 host buffers, each as large as the largest sub-group, in place of 4: at most"
+            " 29.8 GiB in place of 14.9 GiB page-locked on each rank",
             paths=("zero_optimization.offload_optimizer.buffer_count",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -53,8 +53,8 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _WEIGHTS + "}}}",
             _WEIGHTS + ', "max_in_cpu": 0}}}',
-            "Up to 0 elements of the weights of a rank stay in host memory in place of 1 G, 0 B in bf16 in place of 1.86"
-            " GiB",
+            "Up to 0 elements of the weights of a rank stay in host memory in place of 1 G: 0 B in place of 1.86 GiB in"
+            " bf16",
         ),
         Example(_STATES + "}}}", _STATES + ', "buffer_count": 4}}}', ""),
     ),
@@ -65,11 +65,9 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
     if move is not None:
         was, now = (_staging(side, "sub-groups") for side in (pair.old, pair.new))
         most = "at most " if pair.new.context.facts.parameters is None else "about "
-        memory = f": {most}{now} page-locked on each rank" if now else ""
-        memory += f" in place of {was}" if memory and was and not move.begins else ""
+        end = tail(move, str(move.before), f"{most}{now}" if now else "", was, " page-locked on each rank")
         message = (
-            f"Optimizer states pass through {move.after} host buffers{move.was} {move.before}, each as large as the largest"
-            f" sub-group{memory}"
+            f"Optimizer states pass through {move.after} host buffers, each as large as the largest sub-group,{end}"
         )
         yield told(pair, move, message, severity=_more(move), brief=f"{move.after} swap buffers")
     moves = [_number(pair, f"offload_param.{name}") for name in ("buffer_count", "buffer_size")]
@@ -80,11 +78,9 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
         yield told(pair, first, _pool(pair, first), severity=severity, more=more, brief="another pool of swap buffers")
     move = _number(pair, "offload_param.max_in_cpu")
     if move is not None:
-        was, now = (of_weights(pair.new, whole(one) or 0) for one in (move.before, move.after))
-        message = (
-            f"Up to {elements(move.after)} elements of the weights of a rank stay in host memory{move.was}"
-            f" {elements(move.before)}, {now}{move.was} {was.partition(' in ')[0]}"
-        )
+        now, was = (of_weights(pair.new, whole(one) or 0) for one in (move.after, move.before))
+        end = tail(move, elements(move.before), now, was)
+        message = f"Up to {elements(move.after)} elements of the weights of a rank stay in host memory{end}"
         yield told(pair, move, message, severity=_more(move))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
 from dsmigrate.memory import Traffic, traffic
 from dsmigrate.rules.context import UNKNOWN
+from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 ZERO = "zero_optimization"
 STAGE = f"{ZERO}.stage"
@@ -33,16 +35,11 @@ class Move:
     begins: bool
     ends: bool
 
-    @property
-    def was(self) -> str:
-        """How a sentence calls the value of before: "in place of" where it counted, "where … is the default"."""
-        return "; the default is" if self.begins else " in place of"
-
 
 def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
     """Return how a key moves that acts on a side and means something else now; None where a side is not known."""
-    path = f"{section}.{name}" if section else name
-    if pair.change(path) is None:
+    path = f"{section}.{name}"
+    if pair.change(path) is None or stands_in(pair, path):
         return None
     before, after = pair.values(path)
     if before is UNKNOWN or after is UNKNOWN:
@@ -51,6 +48,26 @@ def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
     return Move(
         path, pair.new.known.default(path) if now and not was else before, after, now and not was, was and not now
     )
+
+
+def stands_in(pair: Pair, path: str) -> bool:
+    """Return whether ``BF16_Optimizer`` stands in for stage 1 on the new side and does not read a key."""
+    return path in _OF_STAGE_1 and uses_bf16_optimizer(pair.new.context)
+
+
+_OF_STAGE_1 = frozenset(
+    f"{ZERO}.{name}"
+    for name in (
+        "contiguous_gradients",
+        "overlap_comm",
+        "parameter_alignment",
+        "reduce_bucket_size",
+        "reduce_scatter",
+        "round_robin_gradients",
+        "use_multi_rank_bucket_allreduce",
+    )
+)
+"""The keys that the engine hands to stage 1 and not to what stands in for it."""
 
 
 def ceased(pair: Pair, move: Move) -> Explained:
@@ -116,13 +133,22 @@ def of_weights(side: Side, count: int) -> str:
     return f"{bytes_text(count * WIDTHS[weights or 'bf16'])} in {weights or '16 bit'}"
 
 
-def sizes(pair: Pair, move: Move) -> str:
-    """Return what a number of elements takes on both sides: ": 0.37 GiB in bf16 in place of 0.93 GiB in bf16"."""
-    before = in_bytes(pair.new if move.begins else pair.old, move.path, move.before)
-    after = in_bytes(pair.new, move.path, move.after)
-    if not before or not after:
-        return f", {after}" if after else ""
-    return f": {shortened(after, before)}{move.was} {before}"
+def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "") -> str:
+    """Return how a sentence about an amount ends: what it was, and what both take.
+
+    " in place of 500 M: 381 MiB in place of 0.93 GiB in bf16 on each GPU", or where the key begins to act
+    ", 381 MiB in bf16 on each GPU; the default is 500 M".
+    """
+    if move.begins:
+        return f"{f', {takes}{where}' if takes else ''}; the default is {was}"
+    if not takes:
+        return f" in place of {was}"
+    return f" in place of {was}: {f'{shortened(takes, took)} in place of {took}' if took else takes}{where}"
+
+
+def both_sizes(pair: Pair, move: Move) -> tuple[str, str]:
+    """Return what a number of elements takes now and before, in bytes; "" where that is nothing or open."""
+    return in_bytes(pair.new, move.path, move.after), in_bytes(pair.old, move.path, move.before)
 
 
 def shortened(size: str, other: str) -> str:
@@ -145,7 +171,9 @@ def sends(pair: Pair) -> str:
     found = volumes(pair)
     if found is None:
         return ""
-    before, after = (one.formula() for one in found)
+    old, new = found
+    steps = old.steps if old.steps == new.steps else None
+    before, after = (dataclasses.replace(one, steps=steps).formula() for one in (old, new))
     if before == after:
         return ""
     g = " (g micro-batches per step)" if "g" in before + after else ""

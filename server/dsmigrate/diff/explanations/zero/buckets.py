@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import ZERO, ceased, elements, in_bytes, moved, sizes, switched, told
+from dsmigrate.diff.explanations.zero._shared import (
+    ZERO,
+    both_sizes,
+    ceased,
+    elements,
+    in_bytes,
+    moved,
+    switched,
+    tail,
+    told,
+)
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -48,7 +58,7 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
         Example(
             f'{{{_BF16}: {{"stage": 0}}}}',
             f'{{{_BF16}: {{"stage": 2, "reduce_bucket_size": 2e8}}}}',
-            "Gradients are reduced in buckets of 200 M elements; the default is 500 M",
+            "Gradients are reduced in buckets of 200 M elements, 381 MiB in bf16 on each GPU; the default is 500 M",
         ),
         Example(f'{{{_BF16}: {{"stage": 2}}}}', f'{{{_BF16}: {{"stage": 2, "reduce_bucket_size": 5e8}}}}', ""),
     ),
@@ -64,22 +74,15 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
     before, after = whole(move.before), whole(move.after)
     if before is None or after is None:
         return
-    memory = sizes(pair, move)
-    where = " on each GPU" if memory else ""
+    takes, took = both_sizes(pair, move)
     parameters = pair.new.context.facts.parameters
     messages = ""
-    if parameters and before and after:
-        messages = f", {-(-parameters // after)} messages per backward{move.was} {-(-parameters // before)}"
-    small = in_bytes(pair.new, move.path, after)
-    yield told(
-        pair,
-        move,
-        f"Gradients are reduced in buckets of {elements(after)} elements{move.was} {elements(before)}"
-        f"{memory}{where}{messages}",
-        brief=f"gradient buckets {elements(before)} → {elements(after)} elements"
-        if not small
-        else f"gradient buckets of {small}",
-    )
+    if parameters and before and after and not move.begins:
+        messages = f", {-(-parameters // after)} messages per backward in place of {-(-parameters // before)}"
+    end = tail(move, elements(before), takes, took, " on each GPU")
+    brief = f"of {takes}" if takes else f"of {elements(after)} elements"
+    message = f"Gradients are reduced in buckets of {elements(after)} elements{end}{messages}"
+    yield told(pair, move, message, brief=f"gradient buckets {brief}")
 
 
 @explanation(

@@ -11,8 +11,8 @@ from dsmigrate.diff.explanations.zero._shared import (
     moved,
     of_weights,
     sends,
-    shortened,
     switched,
+    tail,
     told,
 )
 from dsmigrate.diff.model import Effect, Explained, Severity
@@ -23,10 +23,6 @@ from dsmigrate.editing.derived.sizes import whole
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
 _COSTS = (Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
-
-
-def _old(move: Move) -> str:
-    return f"{move.was} {elements(move.before)}"
 
 
 def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
@@ -89,10 +85,8 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
             message = f"No weights are gathered ahead of their use any more (before: {elements(move.before)} elements)"
             yield told(pair, move, message, brief="no prefetching")
         else:
-            message = (
-                f"Up to {elements(count)} elements of weights are gathered ahead of their use{_old(move)}:"
-                f" {of_weights(pair.new, count)} on each GPU"
-            )
+            end = tail(move, elements(move.before), of_weights(pair.new, count), where=" on each GPU")
+            message = f"Up to {elements(count)} elements of weights are gathered ahead of their use{end}"
             yield told(pair, move, message, brief=f"prefetching {elements(move.before)} → {elements(count)} elements")
 
 
@@ -109,8 +103,8 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
-            "Prefetching stops at 300 M gathered elements in place of 1 G, 572 MiB in bf16; nothing is released because"
-            " of it",
+            "Prefetching, and nothing else, stops at 300 M gathered elements in place of 1 G: 572 MiB in place of 1.86 GiB"
+            " in bf16",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -122,10 +116,9 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
     """Yield where prefetching stops."""
     yield from _ends(pair, "stage3_max_live_parameters")
     for move, count in _sized(pair, "stage3_max_live_parameters"):
-        message = (
-            f"Prefetching stops at {elements(count)} gathered elements{_old(move)}, {of_weights(pair.new, count)}; nothing"
-            " is released because of it"
-        )
+        takes, took = of_weights(pair.new, count), of_weights(pair.new, whole(move.before) or 0)
+        end = tail(move, elements(move.before), takes, took)
+        message = f"Prefetching, and nothing else, stops at {elements(count)} gathered elements{end}"
         yield told(pair, move, message)
 
 
@@ -168,21 +161,19 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         most = pair.new.context.facts.parameters or 10**30
         before, after = (whole(move.before) or 0) // 2, count // 2
         was, now = of_weights(pair.new, min(before, most)), of_weights(pair.new, min(after, most))
-        memory = f": {shortened(now, was)}{move.was} {was}" if count else f", {was}"
-        volume = sends(pair)
+        volume = sends(pair) if pair.new.context.facts.parameters else ""
         if count:
-            message = (
-                f"About {elements(after)} elements stay gathered from forward to backward{move.was} {elements(before)}"
-            )
+            end = tail(move, elements(before), now, was)
+            message = f"About {elements(after)} elements stay gathered from forward to backward{end}"
         else:
             message = (
                 f"Weights are released after each use; before about {elements(before)} elements stayed gathered from"
-                " forward to backward"
+                f" forward to backward, {was}"
             )
         yield told(
             pair,
             move,
-            f"{message}{memory}{f'; {volume}' if volume else ''}",
+            f"{message}{f'; {volume}' if volume else ''}",
             brief=f"{elements(before)} → {elements(after)} elements kept for backward",
         )
 
@@ -200,7 +191,7 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_param_persistence_threshold": 1e6}}}}',
-            "Tensors of up to 1 M elements stay gathered on every GPU in place of 100 k, 1.91 MiB in bf16 each",
+            "Tensors of up to 1 M elements stay gathered on every GPU in place of 100 k: 1.91 MiB in bf16 each",
             paths=("zero_optimization.stage3_param_persistence_threshold",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -225,10 +216,8 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
     yield from _ends(pair, "stage3_model_persistence_threshold")
     for move, count in _sized(pair, "stage3_param_persistence_threshold"):
         if count:
-            message = (
-                f"Tensors of up to {elements(count)} elements stay gathered on every GPU{_old(move)},"
-                f" {of_weights(pair.new, count)} each"
-            )
+            end = tail(move, elements(move.before), f"{of_weights(pair.new, count)} each")
+            message = f"Tensors of up to {elements(count)} elements stay gathered on every GPU{end}"
         else:
             before = elements(move.before)
             message = f"No tensor stays gathered on every GPU any more (before: those of up to {before} elements)"

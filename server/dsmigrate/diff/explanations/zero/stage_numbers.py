@@ -44,15 +44,22 @@ _STAGE = ', "zero_optimization": {"stage": %d}}'
         Example(
             _ONE + _STAGE % 0,
             _ONE + _STAGE % 1,
-            "Without the step on zero gradients that 16-bit training starts with at stage 0, Adam's bias correction"
-            " begins with the first real step",
+            "Without the step on zero gradients that 16-bit training starts with at stage 0 Adam's bias correction begins"
+            " with the first real step and weights decay once less",
             severity=Severity.WARNING,
         ),
         Example(
             _FOUR + _STAGE % 3,
             _FOUR + _STAGE % 0,
             "Training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias correction"
-            " is one step ahead; gradients are summed on each GPU in bf16 and reduced once, so that sums round otherwise",
+            " is one step ahead and weights decay once more; gradients are summed on each GPU in bf16 and reduced once, so that sums round otherwise",
+        ),
+        Example(
+            _ONE + ', "optimizer": {"type": "SGD", "params": {"lr": 0.1, "weight_decay": 0.01}}' + _STAGE % 1,
+            _ONE + ', "optimizer": {"type": "SGD", "params": {"lr": 0.1, "weight_decay": 0.01}}' + _STAGE % 0,
+            "Training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that weights decay once"
+            " more",
+            severity=Severity.WARNING,
         ),
         Example(_ONE + _STAGE % 2, _ONE + _STAGE % 3, ""),
         Example(
@@ -77,23 +84,26 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if first else Severity.INFO,
             message=said[:1].upper() + said[1:],
-            brief="first steps of Adam" if first else "rounding of gradient sums",
+            brief="first steps of the optimizer" if first else "rounding of gradient sums",
         )
 
 
 def _start(pair: Pair, before: int, after: int) -> Iterator[str]:
+    """Yield what the empty step at the start of stage 0 does, or no longer does: it counts for Adam, and decays."""
     facts = pair.new.context.type_of("optimizer")
-    if bool(before) is bool(after) or (facts is not None and "betas" not in facts.parameters):
+    counts = facts is None or "betas" in facts.parameters
+    decays = facts is None or bool(pair.new.number("optimizer.params.weight_decay"))
+    if bool(before) is bool(after) or not (counts or decays):
         return
     if after:
-        yield (
-            "without the step on zero gradients that 16-bit training starts with at stage 0, Adam's bias correction"
-            " begins with the first real step"
-        )
+        does = ["Adam's bias correction begins with the first real step"] if counts else []
+        does += ["weights decay once less"] if decays else []
+        yield f"without the step on zero gradients that 16-bit training starts with at stage 0 {' and '.join(does)}"
     else:
+        does = ["Adam's bias correction is one step ahead"] if counts else []
+        does += ["weights decay once more"] if decays else []
         yield (
-            "training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias correction"
-            " is one step ahead"
+            f"training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that {' and '.join(does)}"
         )
 
 

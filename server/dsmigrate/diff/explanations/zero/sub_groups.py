@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import ceased, elements, moved, sizes, told
+from dsmigrate.diff.explanations.zero._shared import both_sizes, ceased, elements, moved, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -12,6 +12,9 @@ from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.memory import sub_groups
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
+
+_NO_LIMIT = 10**11
+"""Elements that no shard has."""
 
 
 @explanation(
@@ -41,8 +44,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "sub_group_size": 1e8}}}}',
-            "The optimizer updates 100 M elements of the shard at a time in place of 1 G, about 9 sub-groups in place of"
-            " 1: 381 MiB in place of 3.73 GiB in fp32; optimizer states in checkpoints no longer load",
+            "The optimizer updates 100 M elements of the shard at a time in place of 1 G: 381 MiB in place of 3.73 GiB"
+            " in fp32, about 9 sub-groups in place of 1; optimizer states in checkpoints no longer load",
             severity=Severity.BREAKING,
             world_size=8,
             parameters=7_000_000_000,
@@ -82,12 +85,13 @@ def explain(pair: Pair) -> Iterator[Explained]:
     elif not move.begins:
         severity = Severity.WARNING
         end = "; optimizer states in checkpoints load only where the number of sub-groups stays"
+    takes, took = both_sizes(pair, move) if after < _NO_LIMIT else ("", "")
+    size = f"{elements(after)} elements of the shard at a time" if after < _NO_LIMIT else "the whole shard at once"
     groups = f", about {new} sub-groups in place of {old}" if known else ""
     yield told(
         pair,
         move,
-        f"The optimizer updates {elements(after)} elements of the shard at a time{move.was} {elements(before)}{groups}"
-        f"{sizes(pair, move)}{end}",
+        f"The optimizer updates {size}{tail(move, elements(before), takes, took)}{groups}{end}",
         severity=severity,
         advice="Resume with the old number, or from the weights alone" if known else "",
         brief="another number of sub-groups" if known else f"sub-groups of {elements(after)} elements",
