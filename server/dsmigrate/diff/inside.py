@@ -25,9 +25,17 @@ def inside(old: object, new: object) -> str:
     from deepdiff import DeepDiff  # noqa: PLC0415 - takes as long to import as all the rest, and few pairs need it
 
     found: Any = DeepDiff(old, new, view="tree", ignore_numeric_type_changes=True, threshold_to_diff_deeper=0)
-    said = [_said(kind, level) for kind, levels in found.items() for level in levels]
+    # deepdiff keeps what it finds of a kind in sets, whose order is another one in each process.
+    levels = [(kind, level) for kind, those in found.items() for level in those]
+    said = [_said(kind, level) for kind, level in sorted(levels, key=lambda one: _order(*one))]
     more = [f"{len(said) - _MOST} more"] if len(said) > _MOST else []
     return ", ".join([*said[:_MOST], *more])
+
+
+def _order(kind: str, level: Any) -> tuple[list[tuple[bool, int, str]], str]:  # noqa: ANN401 - deepdiff's own
+    """Order by place, numbers before names."""
+    parts = level.path(output_format="list")
+    return [(isinstance(one, str), one if isinstance(one, int) else 0, str(one)) for one in parts], kind
 
 
 def _said(kind: str, level: Any) -> str:  # noqa: ANN401 - deepdiff's own

@@ -22,7 +22,7 @@ def remove(document: Document, path: Path, *, member: Member | None = None) -> t
     check_editable(document)
     if not path:
         raise EditError("the root cannot be removed")
-    container = document.node_at(path[:-1])
+    container = document.node_at(path[:-1]) if member is None else _holder(document, member)
     index = _index(container, path[-1]) if member is None else member.index
     if not isinstance(container, Object | Array) or index is None:
         raise EditError(f"there is no {render_path(path)} to remove")
@@ -41,6 +41,14 @@ def remove(document: Document, path: Path, *, member: Member | None = None) -> t
     return checked(
         document, remove_child(document.text, container, index), with_value(document.content, path[:-1], left)
     )
+
+
+def _holder(document: Document, member: Member) -> Object | None:
+    """Return the object a member lies in, which a path does not tell where keys around it are doubled."""
+    for _, _, node in document.walk():
+        if isinstance(node, Object) and member.index < len(node) and node.member(member.index).start == member.start:
+            return node
+    return None
 
 
 def _index(container: Node | None, part: str | int) -> int | None:

@@ -59,10 +59,10 @@ def test_conditions_that_hold_or_make_no_sense_are_none(members: str, path: str)
 def test_one_of_several_conditions_is_enough() -> None:
     found = condition('"aio": {"queue_depth": 8}', "aio.queue_depth")
     assert found is not None
-    assert found.path == f"{ZERO}.offload_optimizer.device"
+    assert found.path == STAGE
     assert found.alternatives == (
-        '`zero_optimization.offload_optimizer.device` is `"nvme"` or when '
-        '`zero_optimization.offload_param.device` is `"nvme"` or when '
+        '`zero_optimization.stage` is `3` and `zero_optimization.offload_optimizer.device` is `"nvme"` or when '
+        '`zero_optimization.stage` is `3` and `zero_optimization.offload_param.device` is `"nvme"` or when '
         '`checkpoint.writer` is there and `checkpoint.writer.type` is `"FAST"`, `"Fast"` or `"fast"`'
     )
     for members in (

@@ -42,7 +42,7 @@ NOT_HERE = (
     ("passes on a GPU, whose kernels take true for 1", r"Boolean alpha only supported"),
     ("overflows on weights that no kernel wrote", r"loss scale already at minimum"),
     ("ends with its schedule", r"Tried to step \d+ times"),
-    ("needs more memory", r"can't allocate|[Oo]ut of memory"),
+    ("needs more memory", r"can't allocate|[Oo]ut of memory|MemoryError|Cannot allocate memory"),
     ("needs a file", r"No such file or directory|FileNotFoundError|Permission denied"),
     ("ends the process on purpose", r"^SystemExit"),
     ("the judge hung or ended", r"^judge:"),

@@ -21,6 +21,7 @@ NOT_PLANTED = {
     "DS105": "the newest release knows every key",
     "DS116": "the newest release requires no key by its name",
     "DS304": "the hardware is not in the file",
+    "DS425": "neither the memory nor the model is in the file",
     "DS487": "the number of processes is not in the file",
     "DS950": "the release before is not in the file",
     "DS960": "the memory is not in the file",

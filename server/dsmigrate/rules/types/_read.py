@@ -28,6 +28,8 @@ _ENGINE = frozenset(
 _STEP = frozenset({"gradient_clipping", "steps_per_print"})
 """Plain reads of numbers that every training uses at its first step."""
 _INDEXES = frozenset({"flops_profiler.module_depth", "flops_profiler.top_modules"})
+_ALIGNS = "aio.intra_op_parallelism"
+"""What sizes are divided by; the other numbers for the handle of I/O only have to be C integers."""
 _LOOSE_ITEMS = frozenset({"comms_logger.prof_ops", "tensor_parallel.injection_policy_tuple"})
 _NAMES = {
     "data_types.keep_in_fp32_modules": 'a list of strings, or "auto"',
@@ -90,7 +92,7 @@ def plain(context: Context, key: Key, value: object) -> Verdict | None:
         stops = (
             (key.path == "steps_per_print" and value is False)
             or _stops_profiler(context, key, value)
-            or (key.path.startswith("aio.") and isinstance(value, float))
+            or (key.path.startswith("aio.") and (isinstance(value, float) or (value is False and key.path == _ALIGNS)))
         )
         if isinstance(value, bool | float) and not stops:
             return Verdict(Kind.NUMBER, Effect.MISREAD, wanted)

@@ -12,10 +12,9 @@ from dsmigrate.rules.registry import rule
 from dsmigrate.rules.types._shared import is_shadowed, judge
 from dsmigrate.rules.types._values import shown_value
 
+_IO = ("aio.block_size", "aio.queue_depth", "aio.intra_op_parallelism")
 _ONE = (
-    "aio.block_size",
-    "aio.queue_depth",
-    "aio.intra_op_parallelism",
+    *_IO,
     "comet.samples_log_interval",
     "checkpoint.writer.io_buffer_size",
     "checkpoint.writer.io_multiplier",
@@ -35,6 +34,7 @@ _ZERO = (
 )
 _DIVIDES = "aio.intra_op_parallelism"
 """What the alignment of swapped tensors is multiplied with, and their sizes then divided by."""
+_MOST = 2**31 - 1
 _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
 """The least number that does something; batch sizes, clipping, printing and loss scaling have rules of their own."""
 
@@ -42,9 +42,10 @@ _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
 @rule(
     "DS130",
     "unchecked-range",
-    summary="A count or a size that is zero or negative, where DeepSpeed does not check it.",
+    summary="A count or a size that is zero, negative or no C integer, where DeepSpeed does not check it.",
     why="These keys have no range in DeepSpeed: the number is accepted, and the feature fails later or does nothing. "
-    "With NVMe offload an `aio.intra_op_parallelism` of 0 is a `ZeroDivisionError` when the engine is built.",
+    "With NVMe offload an `aio.intra_op_parallelism` of 0 is a `ZeroDivisionError` when the engine is built, and a "
+    "number of the section above 2147483647 a `TypeError` of the compiled code.",
     severity=Severity.WARNING,
     effect=Effect.RISKY,
     source=("deepspeed/runtime/swap_tensor/aio_config.py", "deepspeed/runtime/config.py:get_pipeline_config"),
@@ -58,33 +59,38 @@ _LEAST = dict.fromkeys(_ONE, 1) | dict.fromkeys(_ZERO, 0)
             accepted=False,
         ),
         Example(
+            '{"train_batch_size": 8, "aio": {"block_size": «4294967296»}, '
+            '"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}}}',
+            accepted=False,
+        ),
+        Example('{"train_batch_size": 8, "aio": {"block_size": 4294967296}, "zero_optimization": {"stage": 2}}'),
+        Example(
             '{"train_batch_size": 8, "aio": {"queue_depth": 1}, "comet": {"enabled": false, "samples_log_interval": 0}}'
         ),
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Yield a finding for each number below the least that does something."""
+    """Yield a finding for each number below the least that does something, or above the most that can be handed on."""
     for entry in context.entries:
         key, node = entry.key, entry.node
         least = None if key is None else _LEAST.get(key.path)
         if key is None or node is None or least is None or key.status not in HERE or is_shadowed(context, entry.path):
             continue
         value = node.value()
-        if (
-            judge(context, entry) is not None
-            or isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or value >= least
-        ):
+        if judge(context, entry) is not None or isinstance(value, bool) or not isinstance(value, int | float):
             continue
+        handed_on = key.path in _IO and bool(is_effective(context, key, entry.path))
+        large = handed_on and value > _MOST
         switch = f"{key.parent}.enabled"
-        if context.known.key(switch) is not None and context.is_on(switch) is False:
+        if not (large or value < least) or (context.known.key(switch) is not None and context.is_on(switch) is False):
             continue
-        divides = key.path == _DIVIDES and value == 0 and bool(is_effective(context, key, entry.path))
+        divides = handed_on and key.path == _DIVIDES and value == 0
+        limit = f"{_MOST} or less" if large else f"{least} or more"
+        does = "divides by it" if divides else f"takes {shown_value(value)} without a check"
         yield context.finding(
             entry,
-            f"{shown(entry.path)} has to be {least} or more; DeepSpeed "
-            + ("divides by it" if divides else f"takes {shown_value(value)} without a check"),
-            severity=Severity.ERROR if divides else None,
-            effect=Effect.REJECTED if divides else None,
+            f"{shown(entry.path)} has to be {limit}; DeepSpeed "
+            + ("hands it on as a C integer, which it is not" if large else does),
+            severity=Severity.ERROR if divides or large else None,
+            effect=Effect.REJECTED if divides or large else None,
         )

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.knowledge.wording import json_text
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
-from dsmigrate.rules.zero._shared import STAGE, ZERO, gigabytes, given, offloads_optimizer, place
+from dsmigrate.rules.zero._shared import STAGE, ZERO, gigabytes, given, place
 
 _KEY = f"{ZERO}.reduce_bucket_size"
 _SHARE = 0.1
 """The part of a GPU's memory above which buckets are worth a word."""
-_IMPOSSIBLE = 2**44
-"""Elements that take more than any GPU has."""
 _PART = 4
 """A model is suggested to be reduced in about this many buckets."""
 
@@ -52,10 +49,6 @@ _PART = 4
             "true}}\n",
             facts=Facts(gpu_memory=16 * 2**30, parameters=7_000_000_000),
         ),
-        Example(
-            '{"train_batch_size": 1, "zero_optimization": {"stage": 3, "reduce_bucket_size": «50000000000000»}}\n',
-            fixed='{"train_batch_size": 1, "zero_optimization": {"stage": 3}}\n',
-        ),
         Example('{"train_batch_size": 1, "zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}}\n'),
     ),
 )
@@ -65,15 +58,6 @@ def check(context: Context) -> Iterator[Finding]:
     if not context.stage or size is None or context.value(_KEY) is UNKNOWN:
         return
     where = place(context, _KEY, STAGE if context.has(STAGE) else ZERO)
-    if size > _IMPOSSIBLE and (context.is_on(f"{ZERO}.contiguous_gradients") or offloads_optimizer(context)):
-        yield context.finding(
-            where,
-            f"no memory holds a bucket of {json_text(size)} elements",
-            severity=Severity.ERROR,
-            effect=Effect.REJECTED if context.stage == 3 else Effect.CRASH,
-            fixes=[context.remove(_KEY, f"Remove `{_KEY}` and take its default", safe=False)],
-        )
-        return
     model, memory = context.facts.parameters, context.facts.gpu_memory
     if model is not None and size > model:
         fitting = max(model // _PART, 1)

@@ -67,7 +67,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield how the disk is used now."""
     yield from _requests(pair)
     move = moved(pair, "intra_op_parallelism", "aio")
-    if move is not None and not move.ends and whole(move.after) is not None and whole(move.before) is not None:
+    if move is not None and whole(move.after) is not None and whole(move.before) is not None:
         threads = f"{move.after} thread{'' if move.after == 1 else 's'}"
         message = f"Each transfer to and from the disk is shared by {threads}{tail(move, str(move.before))}"
         yield told(pair, move, message)
@@ -85,7 +85,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
 
 def _requests(pair: Pair) -> Iterator[Explained]:
     moves = [moved(pair, name, "aio") for name in ("block_size", "queue_depth")]
-    first = next((one for one in moves if one is not None and not one.ends), None)
+    first = next((one for one in moves if one is not None), None)
     if first is None:
         return
     known = pair.new.known
@@ -101,5 +101,5 @@ def _requests(pair: Pair) -> Iterator[Explained]:
     if max(block, _SWAPPED_FROM) != max(old_block, _SWAPPED_FROM):
         stays, stayed = (bytes_text(max(one, _SWAPPED_FROM)) for one in (block, old_block))
         message += f"; shards below {stays} stay in host memory, before those below {stayed}"
-    more = tuple(one.path for one in moves if one is not None and one is not first and not one.ends)
+    more = tuple(one.path for one in moves if one is not None and one is not first)
     yield told(pair, first, message, more=more, effects=(Effect.SPEED,))

@@ -70,7 +70,7 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield where states lie now."""
     move = moved(pair, "offload_optimizer.device")
-    if move is None or move.ends:
+    if move is None:
         return
     before, after = _place(move, pair.old.context.stage, new=False), _place(move, pair.new.context.stage, new=True)
     if before is None or after is None:

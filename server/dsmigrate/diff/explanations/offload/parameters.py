@@ -53,7 +53,7 @@ _BRIEFS = {"none": "weights on the GPU", "cpu": "weights in host memory", "nvme"
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield where shards lie now."""
     move = moved(pair, "offload_param.device")
-    if move is None or move.ends or move.after not in _PLACES or move.before not in _PLACES:
+    if move is None or move.after not in _PLACES or move.before not in _PLACES:
         return
     after, before = str(move.after), "none" if move.begins else str(move.before)
     was = {"none": "; before they stayed there", "cpu": "; before they lay in host memory"}.get(before, "")

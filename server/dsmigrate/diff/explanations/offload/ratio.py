@@ -30,7 +30,7 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_si
         Example(
             _HOST + "}}}",
             _HOST + ', "ratio": 0.5}}}',
-            "Of the sub-groups about 50% are updated on the GPU in place of none, with the learning rate that the first"
+            "Of the sub-groups about 50 % are updated on the GPU in place of none, with the learning rate that the first"
             " parameter group has at the start, whatever a scheduler does",
             paths=("zero_optimization.offload_optimizer.ratio",),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
@@ -59,7 +59,7 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_si
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield how much of the update runs where."""
     move = moved(pair, "offload_optimizer.ratio")
-    if move is None or move.ends or not all(_is_share(one) for one in (move.before, move.after)):
+    if move is None or not all(_is_share(one) for one in (move.before, move.after)):
         return
     groups = sub_groups(pair.new.context)
     before, after = (_stay(one, groups) for one in (move.before, move.after))
@@ -72,10 +72,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if not after:
         message = "All sub-groups are updated on the CPU, none on the GPU any more"
     else:
-        share, was = (_said(one, groups) for one in (move.after, move.before))
+        of = "the sub-groups about" if groups is None else f"{groups} sub-groups"
+        now, was = (_said(one, groups) for one in (move.after, move.before))
         message = (
-            f"{share} are updated on the GPU in place of {was.rpartition(' ')[2] if before else 'none'}, with the learning"
-            " rate that the first parameter group has at the start, whatever a scheduler does"
+            f"Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first parameter group"
+            " has at the start, whatever a scheduler does"
         )
     effects = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED)
     brief = "optimizer partly on the GPU" if after else "optimizer wholly on the CPU"
@@ -91,9 +92,9 @@ def _number(value: object) -> float:
 
 
 def _said(ratio: object, groups: int | None) -> str:
-    """Return how many sub-groups stay on the GPU, the number last: "Of 9 sub-groups 4"."""
+    """Return how many sub-groups stay on the GPU: "4", "50 %", "none"."""
     stay = _stay(ratio, groups)
-    return f"Of the sub-groups about {round(100 * stay)}%" if groups is None else f"Of {groups} sub-groups {int(stay)}"
+    return "none" if not stay else f"{round(100 * stay)} %" if groups is None else str(int(stay))
 
 
 def _stay(ratio: object, groups: int | None) -> float:

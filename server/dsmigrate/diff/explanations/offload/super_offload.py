@@ -66,7 +66,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         brief = f"Adam {'in a process of its own' if on else 'in the training process'}"
         yield told(pair, move, message, effects=effects, severity=Severity.WARNING, brief=brief)
     cores = moved(pair, "offload_optimizer.cpuadam_cores_perc")
-    if cores is None or cores.ends:
+    if cores is None:
         return
     after, before = cores.after, cores.before
     if isinstance(after, (int, float)) and isinstance(before, (int, float)):

@@ -86,7 +86,7 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
 
 def _number(pair: Pair, name: str) -> Move | None:
     move = moved(pair, name)
-    if move is None or move.ends or whole(move.before) is None or whole(move.after) is None:
+    if move is None or whole(move.before) is None or whole(move.after) is None:
         return None
     return move
 
@@ -150,7 +150,7 @@ def explain_path(pair: Pair) -> Iterator[Explained]:
     """Yield where files go."""
     for name, what in (("offload_optimizer.nvme_path", "Optimizer states"), ("offload_param.nvme_path", "Weights")):
         move = moved(pair, name)
-        if move is None or move.ends:
+        if move is None:
             continue
         if not isinstance(move.after, str):
             message = f"{what} have no path on NVMe any more, and the engine does not start"

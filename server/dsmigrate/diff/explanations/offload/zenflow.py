@@ -105,7 +105,7 @@ def explain_settings(pair: Pair) -> Iterator[Explained]:
         return
     for name in _TEXTS:
         move = moved(pair, f"zenflow.{name}")
-        if move is None or move.ends:
+        if move is None:
             continue
         message = _message(name, move.before, move.after)
         numbers = name not in {"offload", "pt_reserved_cores_perc"}

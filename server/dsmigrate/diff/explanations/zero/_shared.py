@@ -10,7 +10,6 @@ from dsmigrate.diff.effects import effects_of
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.side import Side
-from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
@@ -24,7 +23,7 @@ STAGE = f"{ZERO}.stage"
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What DeepSpeed takes for a key before and after; ``begins`` and ``ends`` are whether only one side reads it.
+    """What DeepSpeed takes for a key before and after; ``begins`` is whether only the new side reads it.
 
     Where it begins, ``before`` is the default: what would hold if the new file left the key out.
     """
@@ -33,11 +32,13 @@ class Move:
     before: object
     after: object
     begins: bool
-    ends: bool
 
 
 def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
-    """Return how a key moves that acts on a side and means something else now; None where a side is not known."""
+    """Return how a key moves that acts on the new side and means something else now; None where a side is not known.
+
+    What acts on the old side alone is told by itself (``ceasing``).
+    """
     path = f"{section}.{name}"
     if pair.change(path) is None or stands_in(pair, path):
         return None
@@ -45,9 +46,9 @@ def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
     if before is UNKNOWN or after is UNKNOWN:
         return None
     was, now = pair.lives(path)
-    return Move(
-        path, pair.new.known.default(path) if now and not was else before, after, now and not was, was and not now
-    )
+    if not now:
+        return None
+    return Move(path, before if was else pair.new.known.default(path), after, begins=not was)
 
 
 def stands_in(pair: Pair, path: str) -> bool:
@@ -68,18 +69,6 @@ _OF_STAGE_1 = frozenset(
     )
 )
 """The keys that the engine hands to stage 1 and not to what stands in for it."""
-
-
-def ceased(pair: Pair, move: Move) -> Explained:
-    """Return that a key no longer matters, since another one changed: what that does, it does itself."""
-    key = pair.new.known.key(move.path)
-    found = unmet(pair.new.context, key, pair.new.place(move.path)) if key is not None else None
-    cause = (
-        f": `{found.path}` decides that, and changes too" if found is not None and found.path in pair.changes else ""
-    )
-    return pair.says(
-        move.path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"It no longer does anything{cause}"
-    )
 
 
 def told(
@@ -108,7 +97,7 @@ def told(
 def switched(pair: Pair, name: str, section: str = ZERO) -> Iterator[tuple[Move, bool]]:
     """Yield a switch that goes on or off, with whether it is on now."""
     move = moved(pair, name, section)
-    if move is not None and not move.ends and bool(move.before) is not bool(move.after):
+    if move is not None and bool(move.before) is not bool(move.after):
         yield move, bool(move.after)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dsmigrate.diff.explanations.zero._shared import (
     ZERO,
     both_sizes,
-    ceased,
     elements,
     in_bytes,
     moved,
@@ -68,9 +67,6 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
     move = moved(pair, _SIZE)
     if move is None:
         return
-    if move.ends:
-        yield ceased(pair, move)
-        return
     before, after = whole(move.before), whole(move.after)
     if before is None or after is None:
         return
@@ -127,9 +123,6 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
     move = moved(pair, "overlap_comm")
     stage = pair.new.context.stage
     if move is None or not isinstance(move.after, bool) or move.after is (move.before if not move.begins else None):
-        return
-    if move.ends:
-        yield ceased(pair, move)
         return
     size = in_bytes(pair.new, f"{ZERO}.{_SIZE}", pair.new.value(f"{ZERO}.{_SIZE}"))
     takes = f": {size} on each GPU" if size else ""

@@ -30,6 +30,8 @@ _TEXTS = {
     ),
 }
 _MAY_STOP = frozenset({"ignore_unused_parameters"})
+_EFFECTS = {"enable_sanity_checks": (Effect.SPEED,)}
+"""What a check touches in a run that passes it, where the facts of the key say more."""
 
 
 @explanation(
@@ -69,4 +71,5 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for name, (begins, ends) in _TEXTS.items():
         for move, on in switched(pair, name):
             stops = name in _MAY_STOP and not on
-            yield told(pair, move, begins if on else ends, severity=Severity.WARNING if stops else Severity.INFO)
+            severity = Severity.WARNING if stops else Severity.INFO
+            yield told(pair, move, begins if on else ends, severity=severity, effects=_EFFECTS.get(name, ()))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from dsmigrate.diff.explanations.zero._shared import (
     Move,
-    ceased,
     elements,
     moved,
     of_weights,
@@ -29,14 +28,8 @@ def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
     """Yield the move of a number of elements that acts now, with the number; one that ceased to act is told by itself."""
     move = moved(pair, name)
     count = whole(move.after) if move is not None else None
-    if move is not None and not move.ends and count is not None and whole(move.before) is not None:
+    if move is not None and count is not None and whole(move.before) is not None:
         yield move, count
-
-
-def _ends(pair: Pair, name: str) -> Iterator[Explained]:
-    move = moved(pair, name)
-    if move is not None and move.ends:
-        yield ceased(pair, move)
 
 
 @explanation(
@@ -76,7 +69,6 @@ def _ends(pair: Pair, name: str) -> Iterator[Explained]:
 )
 def explain_prefetch(pair: Pair) -> Iterator[Explained]:
     """Yield how much is gathered ahead."""
-    yield from _ends(pair, "stage3_prefetch_bucket_size")
     for move, count in _sized(pair, "stage3_prefetch_bucket_size"):
         if in_force(pair.new.context, PREFETCH) != count:
             message = "Does nothing: `stage3_allgather_sequential` makes it one element"
@@ -114,7 +106,6 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
 )
 def explain_live(pair: Pair) -> Iterator[Explained]:
     """Yield where prefetching stops."""
-    yield from _ends(pair, "stage3_max_live_parameters")
     for move, count in _sized(pair, "stage3_max_live_parameters"):
         takes, took = of_weights(pair.new, count), of_weights(pair.new, whole(move.before) or 0)
         end = tail(move, elements(move.before), takes, took)
@@ -156,7 +147,6 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
 )
 def explain_reuse(pair: Pair) -> Iterator[Explained]:
     """Yield how much stays gathered at the turn, and what that spares to gather."""
-    yield from _ends(pair, "stage3_max_reuse_distance")
     for move, count in _sized(pair, "stage3_max_reuse_distance"):
         most = pair.new.context.facts.parameters or 10**30
         before, after = (whole(move.before) or 0) // 2, count // 2
@@ -212,8 +202,6 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
 )
 def explain_persistence(pair: Pair) -> Iterator[Explained]:
     """Yield which tensors stay, and how much they may be together."""
-    yield from _ends(pair, "stage3_param_persistence_threshold")
-    yield from _ends(pair, "stage3_model_persistence_threshold")
     for move, count in _sized(pair, "stage3_param_persistence_threshold"):
         if count:
             end = tail(move, elements(move.before), f"{of_weights(pair.new, count)} each")
@@ -223,7 +211,7 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
             message = f"No tensor stays gathered on every GPU any more (before: those of up to {before} elements)"
         yield told(pair, move, message, brief=f"tensors kept whole up to {elements(count)} elements")
     whole_move = moved(pair, "stage3_model_persistence_threshold")
-    if whole_move is None or whole_move.ends or not isinstance(whole_move.after, (int, float)):
+    if whole_move is None or not isinstance(whole_move.after, (int, float)):
         return
     sum_of = whole(whole_move.after)
     takes = (

@@ -50,7 +50,7 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
     """Yield who gathers from whom, and what the second shard takes."""
     move = moved(pair, "zero_hpz_partition_size")
     before, after = (whole(move.before), whole(move.after)) if move is not None else (None, None)
-    if move is None or move.ends or before is None or after is None or max(before, 1) == max(after, 1):
+    if move is None or before is None or after is None or max(before, 1) == max(after, 1):
         return
     width = number(WIDTHS[precision(pair.new.context).weights or "bf16"])
     total = pair.new.context.facts.parameters
@@ -101,7 +101,7 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
 def explain_mics(pair: Pair) -> Iterator[Explained]:
     """Yield what the group shares."""
     move = moved(pair, "mics_shard_size")
-    if move is None or move.ends or not all(isinstance(one, (int, float)) for one in (move.before, move.after)):
+    if move is None or not all(isinstance(one, (int, float)) for one in (move.before, move.after)):
         return
     if not pair.new.reads(move.path) or not pair.old.reads(move.path):
         return

@@ -60,7 +60,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield which modules become units, and which no longer are."""
     for name, kind in _KINDS.items():
         move = moved(pair, name)
-        if move is None or move.ends:
+        if move is None:
             continue
         before, after = _texts(move.before), _texts(move.after)
         if before is None or after is None:
@@ -74,7 +74,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             yield told(pair, move, said[:1].upper() + said[1:], severity=severity, brief="other leaf modules")
     move = moved(pair, "stage3_module_granularity_threshold")
     count = whole(move.after) if move is not None else None
-    if move is None or move.ends or count is None or whole(move.before) is None:
+    if move is None or count is None or whole(move.before) is None:
         return
     if count:
         was = f" in place of {elements(move.before)}" if move.before and not move.begins else ""

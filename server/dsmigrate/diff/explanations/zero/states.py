@@ -9,6 +9,7 @@ from dsmigrate.diff.explanations.zero._shared import STAGE, ZERO
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
 from dsmigrate.memory import Place
 
 _DECIDE = (
@@ -81,6 +82,8 @@ _ADAMW = f'{{{_BF16}, "optimizer": {{"type": "AdamW", "params": {{}}}}, "zero_op
 )
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield the memory of both sides where a key of ZeRO changes it."""
+    if any(_in_groups(side) for side in (pair.old, pair.new)):
+        return
     about = tuple(path for path in _DECIDE if pair.change(path) is not None)
     found = {place: figures(pair, place) for place in Place} if about else {}
     if not any(found.values()):
@@ -94,6 +97,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message=f"{_capital('; '.join(clauses))} ({taken_for_granted(pair)})",
         brief=_brief(found),
     )
+
+
+def _in_groups(side: Side) -> bool:
+    """Return whether MiCS of older releases shards over a group, which the figures know nothing of."""
+    path = f"{ZERO}.mics_shard_size"
+    return side.reads(path) and (side.number(path) or 0) > 0
 
 
 _NAMES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import both_sizes, ceased, elements, moved, tail, told
+from dsmigrate.diff.explanations.zero._shared import both_sizes, elements, moved, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
@@ -66,9 +66,6 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield how much the optimizer takes at a time, and what becomes of checkpoints."""
     move = moved(pair, "sub_group_size")
     if move is None:
-        return
-    if move.ends:
-        yield ceased(pair, move)
         return
     before, after = whole(move.before), whole(move.after)
     if before is None or after is None:
