@@ -17,7 +17,8 @@ from dsmigrate.facts.compile import every as every_record
 from dsmigrate.facts.sources import Sources
 from dsmigrate.knowledge import paths
 from dsmigrate.knowledge.consumer import Consumer
-from dsmigrate.knowledge.key import Key, Status, status_at
+from dsmigrate.knowledge.key import Key
+from dsmigrate.knowledge.spans import Status, status_at
 from dsmigrate.knowledge.versions import order
 
 Schema = dict[str, Any]

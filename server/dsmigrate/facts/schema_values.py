@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsmigrate.knowledge import wording
-from dsmigrate.knowledge.key import MISSING, Key
+from dsmigrate.knowledge.key import Key
+from dsmigrate.knowledge.spans import MISSING
 from dsmigrate.knowledge.versions import order
 
 Schema = dict[str, Any]

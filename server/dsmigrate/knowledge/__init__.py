@@ -8,8 +8,9 @@ diff and the codemod need.
 from __future__ import annotations
 
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
-from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Status
+from dsmigrate.knowledge.key import Key
 from dsmigrate.knowledge.lookup import Knowledge, knowledge
+from dsmigrate.knowledge.spans import MISSING, Event, EventKind, Status
 from dsmigrate.knowledge.types import Parameter, TypeFacts
 
 __all__ = [

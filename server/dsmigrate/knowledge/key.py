@@ -2,70 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from dsmigrate.knowledge import paths
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
-from dsmigrate.knowledge.versions import order
+from dsmigrate.knowledge.spans import MISSING, Event, Record, Status, events, facts_at, is_gone
 
-Record = Mapping[str, Any]
 Conditions = Mapping[str, Sequence[object]]
 """Paths with the values of which each must have one."""
-
-
-class _Missing(enum.Enum):
-    MISSING = "missing"
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing.MISSING
-"""There is no default: the key must be given, or nothing happens without it."""
-
-
-class Status(str, enum.Enum):
-    """What a release does with a key."""
-
-    PRESENT = "present"
-    DEPRECATED = "deprecated"
-    NOT_YET = "not yet"
-    """A later release began to read it."""
-    NO_LONGER = "no longer"
-    """An earlier release read it; this one does not."""
-    REJECTED = "rejected"
-    """An earlier release read it; this one refuses a config that holds it."""
-
-
-class EventKind(str, enum.Enum):
-    """What happened to a key in a release."""
-
-    ADDED = "added"
-    REMOVED = "removed"
-    REJECTED = "rejected"
-    DEFAULT = "default"
-    TYPE = "type"
-    RANGE = "range"
-    VALUES = "values"
-    DEPRECATED = "deprecated"
-    CHECKED = "checked"
-    """Its section began (or stopped) to reject unknown keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A change of a key in a release, with what it was and what it became."""
-
-    version: str
-    kind: EventKind
-    old: object = None
-    new: object = None
 
 
 class Key:
@@ -229,13 +174,13 @@ class Key:
     @property
     def since(self) -> str | None:
         """The first release that reads it; "0.9.0" stands for 0.9.0 or earlier, None for a key that is only refused."""
-        return next((span["from"] for span in self._record["spans"] if not _gone(span)), None)
+        return next((span["from"] for span in self._record["spans"] if not is_gone(span)), None)
 
     @property
     def until(self) -> str | None:
         """The first release that no longer knows it, if there is one."""
         last = self._record["spans"][-1]
-        return last["from"] if _gone(last) else None
+        return last["from"] if is_gone(last) else None
 
     @property
     def summary(self) -> str:
@@ -370,78 +315,3 @@ def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
         overwrites=bool(fill.get("overwrites")),
         adds_section=bool(fill.get("adds_section")),
     )
-
-
-def facts_at(record: Record, version: str) -> Record:
-    """Return the facts of a record at a release: those of the last span that had begun, else of the first."""
-    wanted = order(version)
-    spans = record["spans"]
-    current = spans[0]
-    for span in spans[1:]:
-        if order(span["from"]) > wanted:
-            break
-        if not (_gone(span)):
-            current = span
-    return current if isinstance(current, dict) else dict(current)
-
-
-def status_at(record: Record, version: str) -> Status:
-    """Return what a release does with the key of a record, its sections aside."""
-    wanted = order(version)
-    begun = [span for span in record["spans"] if order(span["from"]) <= wanted]
-    if not begun:
-        return Status.NOT_YET
-    last = begun[-1]
-    if last.get("rejected"):
-        return Status.REJECTED
-    if last.get("absent"):
-        return Status.NO_LONGER if any(not _gone(span) for span in begun) else Status.NOT_YET
-    return Status.DEPRECATED if last.get("deprecated") else Status.PRESENT
-
-
-def events(spans: Sequence[Record]) -> list[Event]:
-    """Return the changes between the spans of a key, the first of which is that it was added."""
-    found: list[Event] = []
-    before: Record | None = None
-    for span in spans:
-        version = span["from"]
-        if span.get("rejected"):
-            found.append(Event(version, EventKind.REJECTED))
-        elif span.get("absent"):
-            found.append(Event(version, EventKind.REMOVED))
-        elif before is None:
-            found.append(Event(version, EventKind.ADDED, None, span.get("default", MISSING)))
-            if span.get("deprecated"):
-                found.append(Event(version, EventKind.DEPRECATED, None, tuple(span.get("replaced_by") or ())))
-        else:
-            found += _changes(version, before, span)
-        before = None if _gone(span) else span
-    return found
-
-
-_RANGE = ("minimum", "exclusive_minimum", "maximum", "exclusive_maximum")
-
-
-def _changes(version: str, before: Record, after: Record) -> list[Event]:
-    found = []
-    pairs = (
-        (EventKind.DEFAULT, before.get("default", MISSING), after.get("default", MISSING)),
-        (EventKind.TYPE, tuple(before.get("type", ())), tuple(after.get("type", ()))),
-        (EventKind.VALUES, tuple(before.get("enum", ())), tuple(after.get("enum", ()))),
-        (EventKind.RANGE, _range(before), _range(after)),
-        (EventKind.CHECKED, before.get("unknown_keys"), after.get("unknown_keys")),
-    )
-    for kind, old, new in pairs:
-        if old != new or type(old) is not type(new):
-            found.append(Event(version, kind, old, new))
-    if after.get("deprecated") and not before.get("deprecated"):
-        found.append(Event(version, EventKind.DEPRECATED, None, tuple(after.get("replaced_by") or ())))
-    return found
-
-
-def _range(facts: Record) -> Mapping[str, float]:
-    return {bound: facts[bound] for bound in _RANGE if bound in facts}
-
-
-def _gone(span: Record) -> bool:
-    return bool(span.get("absent") or span.get("rejected"))

@@ -8,7 +8,8 @@ from typing import Any
 
 from dsmigrate.knowledge import near, paths, store
 from dsmigrate.knowledge.consumer import Auto, Consumer
-from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Record, Status, auto_of, status_at
+from dsmigrate.knowledge.key import Key, auto_of
+from dsmigrate.knowledge.spans import MISSING, Event, EventKind, Record, Status, status_at
 from dsmigrate.knowledge.types import Parameter, TypeFacts
 from dsmigrate.knowledge.versions import order
 

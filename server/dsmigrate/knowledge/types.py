@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dsmigrate.knowledge.key import MISSING, Event
+from dsmigrate.knowledge.spans import MISSING, Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
-from dsmigrate.knowledge.key import MISSING, Event, EventKind, Key, Status
+from dsmigrate.knowledge.key import Key
+from dsmigrate.knowledge.spans import MISSING, Event, EventKind, Status
 from dsmigrate.knowledge.types import Parameter
 
 FIRST = "0.9.0"

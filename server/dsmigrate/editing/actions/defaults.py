@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from dsmigrate.knowledge import MISSING, Key, Status, knowledge
-from dsmigrate.knowledge.key import EventKind
+from dsmigrate.knowledge.spans import EventKind
 
 
 @functools.lru_cache(maxsize=256)
