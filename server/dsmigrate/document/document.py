@@ -77,6 +77,10 @@ class Document:
         """Return the member at ``path``, with or without a value; None where there is none."""
         return lookup.member_at(self.root, path)
 
+    def along(self, path: Path) -> Iterator[tuple[Member | None, Node | None]]:
+        """Yield the member, or None for an item, and the value at each part of ``path``, as far as there is a value."""
+        return lookup.along(self.root, path)
+
     def range_of(self, path: Path, part: Literal["key", "value", "member"] = "value") -> tuple[int, int] | None:
         """Return start and end of the key, value or member at ``path``, None where it is missing.
 

@@ -15,14 +15,29 @@ def node_at(root: Node | None, path: Path) -> Node | None:
     """Return the value at ``path`` below ``root``, None where there is none."""
     node = root
     for part in path:
-        if isinstance(node, Object) and isinstance(part, str):
-            member = node.get(part)
-            node = None if member is None else member.node
-        elif isinstance(node, Array) and isinstance(part, int) and 0 <= part < len(node):
-            node = node.item(part)
-        else:
+        node = _below(node, part)[1]
+        if node is None:
             return None
     return node
+
+
+def along(root: Node | None, path: Path) -> Iterator[tuple[Member | None, Node | None]]:
+    """Yield the member, or None for an item, and the value at each part of ``path``, as far as there is a value."""
+    node = root
+    for part in path:
+        member, node = _below(node, part)
+        yield member, node
+        if node is None:
+            return
+
+
+def _below(node: Node | None, part: str | int) -> tuple[Member | None, Node | None]:
+    if isinstance(node, Object) and isinstance(part, str):
+        member = node.get(part)
+        return member, None if member is None else member.node
+    if isinstance(node, Array) and isinstance(part, int) and 0 <= part < len(node):
+        return None, node.item(part)
+    return None, None
 
 
 def member_at(root: Node | None, path: Path) -> Member | None:

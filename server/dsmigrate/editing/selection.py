@@ -20,15 +20,10 @@ def selections(view: View, offset: int) -> tuple[tuple[int, int], ...]:
         found += _quoted(place.node, offset)
     if place.member is not None:
         found.append((place.member.start, place.member.end))
-    for path in _upward(place.path):
-        node, member = document.node_at(path), document.member_at(path)
+    for member, node in reversed([(None, document.root), *document.along(place.path)]):
         found += _around(node, member, offset)
     found.append((0, len(document.text)))
     return _growing(found, offset)
-
-
-def _upward(path: tuple[str | int, ...]) -> list[tuple[str | int, ...]]:
-    return [path[:length] for length in range(len(path), -1, -1)]
 
 
 def _quoted(node: Key | Scalar, offset: int) -> list[tuple[int, int]]:
