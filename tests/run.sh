@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there,
+# Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there
+# (what goes through many values, to the same end on each, on one of them),
 # and everything, real DeepSpeed included, on one. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
@@ -130,7 +131,7 @@ for version in "${SUPPORTED[@]}"; do
     make_venv "$other" ".venv-test-$version"
     once ".venv-test-$version" install_unit
     step "unit suite on Python $version" \
-        ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow and not node and not derivation" -q -n 2 -p no:cacheprovider
+        ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow and not broad and not node and not derivation" -q -n 2 --dist worksteal -p no:cacheprovider
 done
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED so far:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"

@@ -14,6 +14,8 @@ from dsmigrate.knowledge import Consumer, knowledge
 
 from .examples import view
 
+pytestmark = pytest.mark.broad
+
 ODD: tuple[Any, ...] = (
     None,
     True,

@@ -12,6 +12,8 @@ from dsmigrate.document.edits import insert
 from dsmigrate.document.errors import EditError
 from tests.document.outline import assert_same, outline
 
+pytestmark = pytest.mark.broad
+
 DEPTH = 10_000
 
 

@@ -19,6 +19,8 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.rules import Facts, Settings
 from tests.document.texts import GENERAL, NO_CORPUS, SEEDS, TEXTS, corpus, seeded
 
+pytestmark = pytest.mark.broad
+
 VERSIONS = (None, "0.9.0", "0.14.0", "0.17.1", "0.19.4")
 WORLDS = (None, 1, 2, 8, 0, -3, 10**30)
 ODD = (

@@ -11,6 +11,8 @@ from dsmigrate.document import parse
 from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.rules import Facts, Settings, check
 
+pytestmark = pytest.mark.broad
+
 VALUES: tuple[Any, ...] = ([], [[1]], {}, {"a": {}}, "", "x", None, True, -1, 0.5, 1e300)
 FACTS = Facts(world_size=3, gpu_memory=1 << 34, parameters=10**9, hardware="v100", before="0.9.0")
 

@@ -25,6 +25,8 @@ from tests.document import samples, texts
 from tests.rules.agreement.generate import cases
 from tests.rules.test_robust import VALUES, placed
 
+pytestmark = pytest.mark.broad
+
 SETTINGS = [
     Settings(version, consumer, Facts(before=before))
     for consumer in Consumer

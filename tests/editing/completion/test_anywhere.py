@@ -14,6 +14,8 @@ from dsmigrate.rules import Settings
 from tests.document.texts import GENERAL, NO_CORPUS, almost_config, corpus, jumble, seeded
 from tests.editing.completion.configs import SETTINGS, made
 
+pytestmark = pytest.mark.broad
+
 PREFIXES = 40
 """Prefixes of each text that are tried; the end of each is a place of typing."""
 

@@ -18,6 +18,8 @@ from dsmigrate.knowledge.versions import order
 from dsmigrate.rules import Facts, Settings, Severity, check
 from tests.schemas.support import FOLDER
 
+pytestmark = pytest.mark.broad
+
 Config = dict[str, Any]
 WORLD = 8
 BESIDE: dict[str, Config] = {
