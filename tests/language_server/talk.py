@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -85,12 +86,26 @@ class Opened:
             report = await self.client.text_document_diagnostic_async(types.DocumentDiagnosticParams(self.id))
             assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
             return list(report.items)
-        for _ in range(400):
-            known = self.client.diagnostics.get(self.uri)
-            if known is not None and session(self.client).versions.get(self.uri) == self.version:
-                return list(known)
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"no diagnostics of version {self.version} of {self.uri}")
+        versions = session(self.client).versions
+        await _until(lambda: self._published is not None and versions.get(self.uri) == self.version)
+        return list(self._published or ())
+
+    async def none_left(self) -> None:
+        """Wait until the client has no diagnostics of it any more."""
+        await _until(lambda: not self._published)
+
+    @property
+    def _published(self) -> Sequence[types.Diagnostic] | None:
+        return self.client.diagnostics.get(self.uri)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Return when something holds, which has to be within eight seconds."""
+    for _ in range(400):
+        if holds():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not come about")
 
 
 class Session:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -27,8 +26,7 @@ async def test_a_config_is_diagnosed_and_again_after_each_change(client: Languag
     errors = [item for item in await config.diagnostics() if item.severity == types.DiagnosticSeverity.Error]
     assert errors == []
     config.close()
-    await asyncio.sleep(0.1)
-    assert not client.diagnostics.get(config.uri)
+    await config.none_left()
 
 
 async def test_other_json_is_left_alone(client: LanguageClient, workspace: Path) -> None:
