@@ -1,4 +1,4 @@
-"""``nox`` runs lint, types, docs and the unit suite; ``nox -s e2e`` and ``nox -s bench -- FOLDER`` the rest."""
+"""``nox`` runs lint, types, docs and the unit suite; ``nox -s e2e``, ``coverage`` and ``bench -- FOLDER`` the rest."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def docs(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     session.run("pytest", "tests", "--ignore=tests/e2e", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    session.install("-e", ".[test]")
+    session.run("pytest", "tests", "--ignore=tests/e2e", "-n", "auto", "--cov", "--cov-report=term", *session.posargs)
 
 
 @nox.session

@@ -138,5 +138,5 @@ done
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
-"$bin/python" -m pytest -n 2 --dist loadgroup --cov --cov-report=term || failed+=(pytest)
+"$bin/python" -m pytest -n 2 --dist loadgroup || failed+=(pytest)
 [ ${#failed[@]} -eq 0 ]
