@@ -36,7 +36,7 @@ NOT_HERE = (
     ("needs CUDA (super_offload)", r"[Ss]uper_?[Oo]ffload"),
     ("needs a package that is not installed", r"No module named|access local variable 'Mu|install DataStates"),
     (ALONE, r"world.?size|num(?:ber of)? ranks"),
-    ("needs another model", r"per_head_muon|AutoEP|expert|does not support dense gradients"),
+    ("needs another model", r"per_head_muon|AutoEP|expert|does not support dense gradients|weights be a multiple"),
     ("needs a cluster", r"CROSS_SIZE"),
     ("needs a compiled kernel or a GPU", r"Kernel|kernel|CUDA|cuda|not been implemented on CPU|No accelerator"),
     ("passes on a GPU, whose kernels take true for 1", r"Boolean alpha only supported"),
