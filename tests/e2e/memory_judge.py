@@ -2,10 +2,11 @@
 
 A job ``{"config": …, "ranks": …, "widths": […]}`` builds a model of linear layers on so many gloo processes, trains
 four optimizer steps, and answers for each rank: the bytes of all live tensors after the engine was made (``init``),
-after each backward of the last step and after it, the elements that are gathered between forward and backward
-(``turn``), the bytes of buckets and of kinds of tensors, and the elements that went through each collective in the last
-step. ``{"optimizer": …, "params": …}`` answers with the elements of state that a torch optimizer keeps per parameter,
-``{"estimate": …, "arguments": {…}}`` with what an estimator of DeepSpeed says.
+after each backward of the last step and after it, the most while gradients are reduced (``reducing``), the elements
+that are gathered between forward and backward (``turn``), the bytes of buckets and of kinds of tensors, and the
+elements that went through each collective in the last step. ``{"optimizer": …, "params": …}`` answers with the elements
+of state that a torch optimizer keeps per parameter, ``{"estimate": …, "arguments": {…}}`` with what an estimator of
+DeepSpeed says.
 
 Compiled kernels are replaced by ones that do nothing; they would change numbers and no sizes.
 """
@@ -27,6 +28,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.disk import Disk
 from tests.e2e.rule_judge import Kernel
 
 STEPS = 4
@@ -35,8 +37,16 @@ SMALLEST = 64
 """Bytes up to which a tensor is a counter, a flag or a norm."""
 ALIKE, MOST_READINGS = 3, 100
 """Equal readings in a row that are taken for the truth, and the readings after which the last one is."""
-SENDS = ("all_reduce", "reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single")
+REDUCES = ("all_reduce", "reduce", "reduce_scatter_tensor")
+SENDS = (*REDUCES, "all_gather_into_tensor", "all_to_all_single")
 Answer = dict[str, Any]
+
+
+class Kernels(Kernel):
+    """Compiled extensions that do nothing, but for the one that reads and writes files."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Disk if name == "aio_handle" else super().__getattr__(name)
 
 
 def main() -> None:
@@ -68,7 +78,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     deepspeed.comm.torch.build_shm_op = lambda: None
     for builder in (OpBuilder, NotImplementedBuilder):
-        builder.load = lambda *_, **__: Kernel(1)
+        builder.load = lambda *_, **__: Kernels(1)
 
 
 def on_ranks(ranks: int, jobs: Sequence[Answer]) -> list[Answer]:
@@ -90,29 +100,30 @@ def fork(rank: int, ranks: int, jobs: Sequence[Answer], folder: Path) -> int:
     import deepspeed  # noqa: PLC0415
     import torch  # noqa: PLC0415
 
+    os.chdir(folder)  # paths on "NVMe" are relative
     store = torch.distributed.FileStore(str(folder / "store"), ranks)
     torch.distributed.init_process_group(
         "gloo", store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=60)
     )
     deepspeed.init_distributed("gloo", verbose=False)
-    sent = listen()
+    sent, reducing = listen()
     said = []
     for job in jobs:
         try:
-            said.append(done(job, sent))
+            said.append(done(job, sent, reducing))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
             said.append({"error": f"{type(error).__name__}: {error}"})
     (folder / f"{rank}.json").write_text(json.dumps(said))
     os._exit(0)  # gloo aborts now and then at interpreter exit
 
 
-def done(job: Answer, sent: Counter[str]) -> Answer:
+def done(job: Answer, sent: Counter[str], reducing: list[int]) -> Answer:
     """Return the answer to a job."""
     if "optimizer" in job:
         return states(job["optimizer"], job["params"])
     if "estimate" in job:
         return {"bytes": estimated(job["estimate"], job["arguments"])}
-    return measured(job, sent)
+    return measured(job, sent, reducing)
 
 
 def estimated(stage: int, arguments: Answer) -> list[float]:
@@ -138,12 +149,16 @@ def states(name: str, params: Answer) -> Answer:
     return {"states": sum(value.numel() for value in held if value.numel() > 1) / weight.numel()}
 
 
-def listen() -> Counter[str]:
-    """Return a count of the elements that go through collectives, "kind dtype"; it grows as they do."""
+def listen() -> tuple[Counter[str], list[int]]:
+    """Return a count of the elements that go through collectives, "kind dtype", and the bytes held meanwhile.
+
+    Both grow as collectives go on; the bytes are noted at reductions of gradients, after the list was given one entry.
+    """
     import deepspeed  # noqa: PLC0415
     import torch  # noqa: PLC0415
 
     sent: Counter[str] = Counter()
+    reducing: list[int] = []
     backend = deepspeed.comm.comm.cdb
 
     def heard(kind: str, send: Any, *arguments: Any, **named: Any) -> Any:
@@ -151,14 +166,16 @@ def listen() -> Counter[str]:
         largest = max(tensors, key=lambda one: int(one.numel()))
         if largest.numel() * largest.element_size() > SMALLEST:
             sent[f"{kind} {str(largest.dtype).removeprefix('torch.')}"] += largest.numel()
+            if reducing and kind in REDUCES and held() > max(reducing):
+                reducing.append(live())
         return send(*arguments, **named)
 
     for kind in SENDS:
         setattr(backend, kind, functools.partial(heard, kind, getattr(backend, kind)))
-    return sent
+    return sent, reducing
 
 
-def measured(job: Answer, sent: Counter[str]) -> Answer:
+def measured(job: Answer, sent: Counter[str], reducing: list[int]) -> Answer:
     """Train a small model and return what the rank held and sent in the last step."""
     import deepspeed  # noqa: PLC0415
     import torch  # noqa: PLC0415
@@ -183,6 +200,7 @@ def measured(job: Answer, sent: Counter[str]) -> Answer:
     steps = engine.gradient_accumulation_steps()
     for step in range(STEPS):
         sent.clear()
+        reducing[:] = [0] if step == STEPS - 1 else []
         answer["backward"] = []
         for _ in range(steps):
             loss = engine(torch.randn(2, widths[0]).to(dtype)).float().pow(2).mean()
@@ -192,10 +210,18 @@ def measured(job: Answer, sent: Counter[str]) -> Answer:
             if step == STEPS - 1:
                 answer["backward"].append(live())
             engine.step()
-    answer |= {"after": live(), "sent": dict(sent), "buckets": max(buckets, default=0)}
-    answer |= {"kinds": kinds(engine, optimizer)}
+    answer |= {"after": live(), "sent": dict(sent), "buckets": max(buckets, default=0), "reducing": max(reducing)}
+    answer |= {"kinds": kinds(engine, optimizer), "disk": on_disk(job["config"], torch.distributed.get_rank())}
     engine.destroy()
     return answer
+
+
+def on_disk(config: Answer, rank: int) -> int:
+    """Return the bytes of the files that a rank has below the paths of a config."""
+    zero = config["zero_optimization"]
+    paths = {zero.get(name, {}).get("nvme_path", "") for name in ("offload_optimizer", "offload_param")} - {""}
+    files = [file for path in paths for file in Path(path).rglob(f"rank{rank}/*")]
+    return sum(file.stat().st_size for file in files)
 
 
 def gathered(parameters: Sequence[Any]) -> int:

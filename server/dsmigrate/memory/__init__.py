@@ -8,9 +8,9 @@ what the allocator keeps back are nobody's to know from a config, and in none of
 
 from dsmigrate.memory.formula import text
 from dsmigrate.memory.model import STATES, Model, Over, Part, Place, Surety, Usage, What, When
-from dsmigrate.memory.scene import ranks_of
+from dsmigrate.memory.scene import model_of, ranks_of
 from dsmigrate.memory.traffic import Collective, Traffic, Transfer, traffic
-from dsmigrate.memory.usage import sub_groups, usage
+from dsmigrate.memory.usage import kept_gathered, sub_groups, usage
 
 __all__ = [
     "STATES",
@@ -25,6 +25,8 @@ __all__ = [
     "Usage",
     "What",
     "When",
+    "kept_gathered",
+    "model_of",
     "ranks_of",
     "sub_groups",
     "text",

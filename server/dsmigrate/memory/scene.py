@@ -20,6 +20,9 @@ from dsmigrate.rules.typed import given
 ZERO = "zero_optimization"
 _FP32_SUMS_IN_SHARDS_SINCE = "0.19.8"
 _ADAM_STATES = 2
+_FP32 = 4
+_ALIGNED_BYTES = 16
+"""What ``parameter_alignment`` aligns tensors to (deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer)."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,12 @@ class Scene:
     @cached_property
     def assumes(self) -> tuple[str, ...]:
         """What the config leaves open, as ends of a sentence."""
-        formats = ("16-bit weights",) if precision(self.context).weights is None else ()
-        return formats + (("an optimizer with two states per parameter, as Adam",) if self._states is None else ())
+        assumed = {
+            "16-bit weights": precision(self.context).weights is None,
+            "an optimizer with two states per parameter, as Adam": self._states is None,
+            "more than one micro-batch per step": self.sums_on_host and self.steps is None,
+        }
+        return tuple(what for what, is_assumed in assumed.items() if is_assumed)
 
     @cached_property
     def weights(self) -> int:
@@ -56,13 +63,15 @@ class Scene:
         (deepspeed/runtime/zero/stage_1_and_2.py:allreduce_bucket).
         """
         found = precision(self.context).communication
-        if self.stage in {1, 2} and not uses_bf16_optimizer(self.context) and self._sequence > 1:
-            return 4
+        if self.stage in {1, 2} and not self.is_bf16_optimizer and self._sequence > 1:
+            return _FP32
         return self.weights if found is None else WIDTHS[found]
 
     @cached_property
     def masters(self) -> int:
-        """Bytes of a master weight, and of a gradient in the step."""
+        """Bytes of a master weight, and of a gradient in the step; in 16 bit with ZeRO's own optimizers alone."""
+        if not self.stage or self.is_bf16_optimizer:
+            return _FP32
         return WIDTHS[precision(self.context).masters or "fp32"]
 
     @cached_property
@@ -89,13 +98,13 @@ class Scene:
         """
         params = given(self.context, "optimizer")
         half = BF16_STATES in low_masters(self.context) or params.get("fp32_optimizer_states") is False
-        return self.masters if half or not self.is_offloaded else 4
+        return self.masters if half or not self.is_offloaded else _FP32
 
     @property
     def optimizer_device(self) -> str:
         """Where the optimizer works: "none", "cpu" or "nvme"; "none" where it is not known, and at stage 0."""
         device = self.context.device("offload_optimizer") or "none"
-        if not self.stage or uses_bf16_optimizer(self.context):
+        if not self.stage or self.is_bf16_optimizer:
             return "none"
         return "cpu" if device == "nvme" and self.stage < 3 else device
 
@@ -118,7 +127,10 @@ class Scene:
     @property
     def group(self) -> int:
         """The GPUs that share a second shard of the weights at stage 3; 1 where there is none."""
-        return max(1, self.number("zero_hpz_partition_size")) if self.stage == 3 else 1
+        if self.stage < 3:
+            return 1
+        wanted = max(1, self.number("zero_hpz_partition_size"))
+        return wanted if self.ranks is None else min(wanted, self.ranks)
 
     @property
     def is_bf16_optimizer(self) -> bool:
@@ -142,7 +154,17 @@ class Scene:
     def is_summed_in_shards(self) -> bool:
         """Whether stage 1 and 2 sum fp32 gradients of 16-bit weights in a buffer of the shard's size."""
         since = order(self.context.known.version) >= order(_FP32_SUMS_IN_SHARDS_SINCE)
-        return since and self.sums == 4 and self.weights == 2
+        return since and self.sums == _FP32 and self.weights == 2
+
+    @property
+    def sums_on_host(self) -> bool:
+        """Whether stage 2 sums the gradients of more than one micro-batch in a buffer of its own on the host."""
+        return self.stage == 2 and self.is_offloaded and not self.is_summed_in_shards and self.masters == _FP32
+
+    @property
+    def buffer(self) -> int:
+        """Bytes of an element of the buffers that stage 1 and 2 reduce: sums at stage 1, gradients at stage 2."""
+        return self.sums if self.stage == 1 else self.weights
 
     @property
     def is_contiguous(self) -> bool:
@@ -188,7 +210,7 @@ class Scene:
         """Return the elements of a share with the padding of the stage; None where model or ranks are not known.
 
         Stage 1 and 2 pad the flat buffer of a parameter group to a multiple of ``2 * ranks`` (one group is assumed),
-        stage 3 each tensor to a multiple of the ranks.
+        with ``parameter_alignment`` each tensor to 16 bytes; stage 3 pads each tensor to a multiple of the ranks.
         """
         if self.model is None:
             return None
@@ -200,8 +222,16 @@ class Scene:
             return None
         if self.stage == 3:
             return _ceil(self.model, self.ranks)
-        padded = math.ceil(self.model.parameters / (2 * self.ranks)) * 2 * self.ranks
+        padded = math.ceil(self._aligned(self.model) / (2 * self.ranks)) * 2 * self.ranks
         return padded if over is Over.MODEL else padded // self.ranks
+
+    def _aligned(self, model: Model) -> int:
+        """Return the elements of the flat buffer of stage 1 and 2 before its end is padded."""
+        if not model.tensors or self.is_bf16_optimizer or not self.is_on("parameter_alignment"):
+            return model.parameters
+        *inner, last = model.tensors
+        to = _ALIGNED_BYTES // self.weights
+        return last + sum(math.ceil(size / to) * to for size in inner)
 
 
 def ranks_of(context: Context) -> int | None:

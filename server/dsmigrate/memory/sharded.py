@@ -8,8 +8,8 @@ from dsmigrate.memory.gathering import live, persistent
 from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
 from dsmigrate.memory.parts import fixed, share
 from dsmigrate.memory.scene import Scene
-from dsmigrate.memory.stages import bucket
-from dsmigrate.memory.subgroups import most_in_one, portion_on_gpu
+from dsmigrate.memory.stages import bucket, copied
+from dsmigrate.memory.subgroups import most_in_one, portion_on_gpu, whole_of_largest
 
 
 def sharded(scene: Scene) -> Iterator[Part]:
@@ -17,11 +17,28 @@ def sharded(scene: Scene) -> Iterator[Part]:
     yield from _parameters(scene)
     yield from _optimizer(scene)
     yield from bucket(scene, When.ALWAYS)
+    yield _reduced(scene)
     small = persistent(scene)
     if small:
         yield fixed(What.GATHERED, scene.weights, small, "small tensors that stay gathered")
     says = "tensors in use, gathered ahead, and kept for backward"
     yield fixed(What.GATHERED, scene.weights, live(scene), says, when=When.BACKWARD, surety=Surety.ESTIMATE)
+
+
+def _reduced(scene: Scene) -> Part:
+    """Return the copies that a reduction takes, about: up to three may be under way where communication overlaps.
+
+    All but a lone tensor without padding is copied for the reduce-scatter; an all-reduce scales into a copy. Without a
+    bucket the gradients themselves wait until there are enough of them
+    (deepspeed/runtime/comm/coalesced_collectives.py:reduce_scatter_coalesced,
+    deepspeed/runtime/zero/stage3.py:__avg_scatter_contiguous_grads).
+    """
+    width = scene.communication
+    if not scene.is_contiguous:
+        width += scene.weights + (width if width != scene.weights else 0)
+    elif not scene.is_on("reduce_scatter", otherwise=True) and width != scene.sums:
+        width += scene.sums
+    return copied(scene, width, Surety.ESTIMATE)
 
 
 def _parameters(scene: Scene) -> Iterator[Part]:
@@ -48,7 +65,12 @@ def _parameters(scene: Scene) -> Iterator[Part]:
 
 
 def _on_nvme(scene: Scene) -> Iterator[Part]:
-    """Yield weights on NVMe, of which ``max_in_cpu`` elements stay in host memory, about: in whole sub-groups."""
+    """Yield weights on NVMe, of which ``max_in_cpu`` elements stay in host memory, about: in whole sub-groups.
+
+    So do the shards of tensors below 1 MiB. Updated weights leave through a buffer that is as large as the largest
+    sub-group would be if its tensors were whole
+    (deepspeed/runtime/swap_tensor/partitioned_param_swapper.py:reserve_partitioned_swap_space).
+    """
     width, count, most = scene.weights, scene.count(Over.SHARD), scene.number("offload_param.max_in_cpu")
     stay = most if count is None else min(most, count)
     says, bound = "weights of the shard that stay in host memory", Surety.BOUND
@@ -62,6 +84,13 @@ def _on_nvme(scene: Scene) -> Iterator[Part]:
     elements = scene.number("offload_param.buffer_count") * scene.number("offload_param.buffer_size")
     says, place = "buffers for weights on their way from NVMe", Place.GPU if direct else Place.HOST
     yield fixed(What.STAGING, width, elements, says, place=place, pinned=not direct)
+    if count is None or stay < count:
+        says, whole, about = (
+            "a buffer for updated weights on their way to NVMe",
+            whole_of_largest(scene),
+            Surety.ESTIMATE,
+        )
+        yield Part(What.STAGING, Place.HOST, When.ALWAYS, width, Over.COUNT, whole, says, about, pinned=True)
 
 
 def _optimizer(scene: Scene) -> Iterator[Part]:
@@ -75,7 +104,7 @@ def _optimizer(scene: Scene) -> Iterator[Part]:
         yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, says)
         yield share(scene, What.MASTERS, scene.masters, Over.SHARD, "master weights of the shard")
         yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
-        yield _step(scene)
+        yield from _step(scene)
         return
     pinned = scene.is_on("offload_optimizer.pin_memory")
     yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, says, place=Place.HOST, pinned=pinned)
@@ -99,13 +128,20 @@ def _updated(scene: Scene) -> tuple[tuple[What, int, str], ...]:
     )
 
 
-def _step(scene: Scene) -> Part:
-    """Return the gradients that the step holds in the format of the master weights: one sub-group at a time."""
-    shard, most = scene.count(Over.SHARD), scene.number("sub_group_size")
-    says = "gradients of one sub-group as the optimizer takes them"
-    if shard is None or most >= shard:
-        return share(scene, What.STEP, scene.masters, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
-    return fixed(What.STEP, scene.masters, most, says, when=When.STEP, surety=Surety.ESTIMATE)
+def _step(scene: Scene) -> Iterator[Part]:
+    """Yield the gradients that the step makes, one sub-group at a time: a flat tensor, which is converted if need be.
+
+    deepspeed/runtime/zero/stage3.py:_prepare_fp32_grad_for_sub_group
+    """
+    shard, most = scene.count(Over.SHARD), most_in_one(scene)
+    steps = [(What.STEP, scene.masters, "gradients of one sub-group as the optimizer takes them")]
+    if scene.sums != scene.masters:
+        steps.append((What.COPIES, scene.sums, "the same before they are converted"))
+    for what, width, says in steps:
+        if shard is None or most >= shard:
+            yield share(scene, what, width, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
+        else:
+            yield fixed(what, width, most, says, when=When.STEP, surety=Surety.ESTIMATE)
 
 
 def _update_from_nvme(scene: Scene) -> Iterator[Part]:

@@ -11,6 +11,7 @@ from dsmigrate.memory.parts import fixed, share
 from dsmigrate.memory.scene import ZERO, Scene
 
 _BUCKET = "reduce_bucket_size"
+_FP32 = 4
 _UNSHARDED_BUCKET = 500_000_000
 """Elements of a reduction at stage 0 (deepspeed/runtime/engine.py:MEMORY_OPT_ALLREDUCE_SIZE)."""
 
@@ -36,13 +37,18 @@ def unsharded(scene: Scene) -> Iterator[Part]:
 def bf16_optimizer(scene: Scene) -> Iterator[Part]:
     """Yield the parts of ``BF16_Optimizer``, which stands in for stage 1 with bf16 weights and fp32 sums.
 
-    It keeps the fp32 gradients of all weights for the whole run, and no bucket
-    (deepspeed/runtime/bf16_optimizer.py:_setup_for_real_optimizer).
+    It keeps the fp32 gradients of all weights for the whole run, and no bucket: they are reduced as one tensor, in a
+    copy if they travel in another format (deepspeed/runtime/bf16_optimizer.py:_setup_for_real_optimizer,
+    deepspeed/runtime/engine.py:allreduce_bucket).
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
     yield share(scene, What.GRADIENTS, 4, Over.MODEL, "fp32 gradients of all weights")
-    says = "bf16 gradients of a backward"
-    yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, says, when=When.BACKWARD)
+    if not scene.context.is_on("bf16.immediate_grad_update"):
+        says = "bf16 gradients of a backward"
+        yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, says, when=When.BACKWARD)
+    if scene.communication != _FP32:
+        says = "the gradients in the format that they travel in"
+        yield share(scene, What.COPIES, scene.communication, Over.MODEL, says, when=When.BACKWARD)
     yield share(scene, What.MASTERS, 4, Over.SHARD, "fp32 master weights of the shard")
     yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
 
@@ -61,9 +67,46 @@ def partitioned(scene: Scene) -> Iterator[Part]:
     else:
         yield share(scene, What.MASTERS, scene.masters, Over.SHARD, "master weights of the shard")
         yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
-        says = "gradients of the shard as the optimizer takes them"
-        yield share(scene, What.STEP, scene.masters, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
+        yield from _step(scene)
     yield from bucket(scene, When.BACKWARD)
+    yield from _reduced(scene)
+
+
+def _step(scene: Scene) -> Iterator[Part]:
+    """Yield the gradients that the step makes: a flat tensor, which is converted if need be.
+
+    Where fp32 gradients of 16-bit weights are summed in a buffer of the shard, the optimizer takes them from there.
+    """
+    if scene.is_summed_in_shards and scene.masters == _FP32:
+        return
+    says = "gradients of the shard as the optimizer takes them"
+    yield share(scene, What.STEP, scene.masters, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
+    if scene.buffer != scene.masters:
+        says = "the same before they are converted"
+        yield share(scene, What.COPIES, scene.buffer, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
+
+
+def _reduced(scene: Scene) -> Iterator[Part]:
+    """Yield the copies that a reduction takes: the slices of a bucket in one tensor, and what travels.
+
+    The slices of a bucket that belong to one owner need no copy. Without a bucket the gradients themselves wait until
+    there are enough of them (deepspeed/runtime/zero/stage_1_and_2.py:average_tensor).
+    """
+    slices = scene.ranks != 1 and (scene.is_on("reduce_scatter", otherwise=True) or not scene.is_contiguous)
+    width = scene.buffer * slices + (scene.communication if scene.communication != scene.buffer else 0)
+    if scene.stage == 2 and not scene.is_contiguous:  # stage 1 has them all anyway
+        width += scene.weights
+    if width:
+        yield copied(scene, width, Surety.BOUND)
+
+
+def copied(scene: Scene, width: float, surety: Surety) -> Part:
+    """Return copies of the gradients that are reduced together: of a bucket, or of a tensor that is larger."""
+    count = scene.number(_BUCKET)
+    if scene.model is not None:
+        count = max(min(count, scene.model.parameters), scene.model.largest or 0)
+    says = "a flat copy of the gradients that are reduced"
+    return fixed(What.COPIES, width, count, says, when=When.BACKWARD, surety=surety)
 
 
 def _gradients(scene: Scene) -> Iterator[Part]:
@@ -71,6 +114,9 @@ def _gradients(scene: Scene) -> Iterator[Part]:
     when, about = When.BACKWARD, Surety.ESTIMATE
     if scene.stage == 1:
         yield share(scene, What.GRADIENTS, scene.sums, Over.MODEL, "gradients of all weights", when=when)
+        if scene.is_summed_in_shards:
+            says = "reduced fp32 gradients of the shard"
+            yield share(scene, What.COPIES, scene.sums, Over.SHARD, says, when=when)
     elif scene.is_summed_in_shards:
         yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, "fp32 gradients of the shard", when=when)
     elif not scene.is_offloaded:
@@ -91,8 +137,7 @@ def _offloaded(scene: Scene) -> Iterator[Part]:
     yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard", place=host)
     says = "updated weights on their way back"
     yield share(scene, What.STAGING, scene.weights, Over.SHARD, says, place=host, pinned=pinned)
-    on_host = scene.stage == 2 and not scene.is_summed_in_shards and scene.masters == 4
-    if on_host and (scene.steps is None or scene.steps > 1):
+    if scene.sums_on_host and (scene.steps is None or scene.steps > 1):
         says, about = "gradients summed over micro-batches", Surety.ESTIMATE
         yield share(scene, What.STAGING, scene.weights, Over.SHARD, says, place=host, pinned=pinned, surety=about)
     if scene.model is not None and scene.model.largest is not None:

@@ -77,7 +77,8 @@ class Traffic:
                 per_batch += one.rounds * one.portion * one.collective.weight
                 per_step += one.extra * one.portion * one.collective.weight
         if self.steps is not None:
-            return f"{number(per_batch * self.steps + per_step) if per_batch or per_step else '0'}Ψ"
+            whole = per_batch * self.steps + per_step
+            return f"{number(whole)}Ψ" if whole else "0"
         if not per_batch:
             return f"{number(per_step)}Ψ" if per_step else "0"
         return f"{number(per_batch)}gΨ" if not per_step else f"({number(per_batch)}g + {number(per_step) or 1})Ψ"
@@ -106,7 +107,8 @@ def traffic(context: Context, model: Model | None = None, ranks: int | None = No
     if scene is None:
         return None
     transfers = () if scene.ranks == 1 else tuple(_transfers(scene))
-    return Traffic(scene.stage, transfers, scene.steps, scene.assumes)
+    nodes = ("several nodes",) if any(one.collective is Collective.ALL_TO_ALL for one in transfers) else ()
+    return Traffic(scene.stage, transfers, scene.steps, scene.assumes + nodes)
 
 
 def _transfers(scene: Scene) -> Iterator[Transfer]:
@@ -166,7 +168,8 @@ def _gathers(scene: Scene, width: float, portion: float, again: float) -> Iterat
     group = scene.group
     filled = scene.is_on("stage3_use_all_reduce_for_fetch_params") and width == scene.weights
     kind = Collective.ALL_REDUCE if filled else Collective.ALL_GATHER
-    sure = Surety.EXACT if scene.model is not None and scene.model.tensors else Surety.ESTIMATE
+    known = scene.model is not None and scene.model.tensors and width == scene.weights
+    sure = Surety.EXACT if known else Surety.ESTIMATE  # the scales of quantized weights are not counted
     if group > 1:
         yield Transfer(kind, "weights", width, 0, 1, portion, surety=sure)
         yield Transfer(Collective.ALL_GATHER, "weights", width, 1, -1, portion, group, sure)

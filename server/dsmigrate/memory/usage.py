@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.editing.derived.sizes import LARGEST
+from dsmigrate.memory.gathering import kept
 from dsmigrate.memory.model import Model, Usage
 from dsmigrate.memory.scene import Scene, model_of, ranks_of
 from dsmigrate.memory.sharded import sharded
@@ -17,6 +18,12 @@ def sub_groups(context: Context, model: Model | None = None, ranks: int | None =
     """Return how many sub-groups a rank updates one by one at stage 3, about; None where that is not known."""
     scene = scene_of(context, model, ranks)
     return None if scene is None or scene.stage < 3 else count(scene)
+
+
+def kept_gathered(context: Context, model: Model | None = None, ranks: int | None = None) -> int | None:
+    """Return about how many elements stage 3 keeps gathered from forward to backward, in a model large enough."""
+    scene = scene_of(context, model, ranks)
+    return None if scene is None or scene.stage < 3 else kept(scene)
 
 
 def usage(context: Context, model: Model | None = None, ranks: int | None = None) -> Usage | None:
@@ -43,7 +50,7 @@ def scene_of(context: Context, model: Model | None = None, ranks: int | None = N
     if context.stage is None:
         return None
     found = model_of(context) if model is None else model
-    if found is not None and found.parameters > LARGEST:
+    if found is not None and not 0 < found.parameters <= LARGEST:
         found = None
     share = ranks_of(context) if ranks is None else ranks
     return Scene(context, context.stage, found, share if share and 0 < share <= _MOST_RANKS else None)

@@ -21,9 +21,9 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
     summary="Optimizer states move between GPU, host memory and NVMe, and the update with them.",
     why=(
         "Master weights, the gradients of the step and the moments of a rank's shard lie where the update runs. On the"
-        " host it takes time in proportion to the shard and the copies of gradients down and weights up. NVMe keeps them"
-        " on disk and streams one sub-group after the other through host buffers; below stage 3 it is the same as the"
-        " host. The numbers stay the same up to rounding."
+        " host it takes time in proportion to the shard and the copies of gradients down and weights up. NVMe keeps"
+        " them on disk and streams one sub-group after the other through host buffers; below stage 3 it is the same as"
+        " the host. The numbers stay the same up to rounding."
     ),
     source=(
         "deepspeed/runtime/zero/stage3.py:_configure_offloading",
@@ -49,8 +49,8 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
         Example(
             _THREE + ', "offload_optimizer": {"device": "cpu"}}}',
             _THREE + ', "offload_optimizer": {"device": "nvme", "nvme_path": "/local"}}}',
-            "Master weights and optimizer states of each shard move from host memory to NVMe, and are read and written in"
-            " every step",
+            "Master weights and optimizer states of each shard move from host memory to NVMe, and are read and written"
+            " in every step",
         ),
         Example(
             _TWO + ', "offload_optimizer": {"device": "nvme", "nvme_path": "/local"}}}',
@@ -98,7 +98,9 @@ def _place(move: Move, stage: int | None, *, new: bool) -> str | None:
     device = move.after if new else move.before
     if not stage or (move.begins and not new):
         return "none" if stage is not None else None
-    return "cpu" if device == "nvme" and stage < 3 else device if device in {"none", "cpu", "nvme"} else None
+    if not isinstance(device, str) or device not in {"none", "cpu", "nvme"}:
+        return None
+    return "cpu" if device == "nvme" and stage < 3 else device
 
 
 def _by(pair: Pair) -> str:

@@ -42,8 +42,8 @@ _HOST = ', "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cp
         Example(
             f"{_TWO}{_HOST}}}}}}}",
             f"{_TWO}{_HOST}}}}}}}",
-            "Host buffers of the optimizer are page-locked, 10Ψ/N bytes on each rank, which is 8.15 GiB: the memlock limit"
-            " must allow it",
+            "Host buffers of the optimizer are page-locked, 10Ψ/N bytes on each rank, which is 8.15 GiB: the memlock"
+            " limit must allow it",
             severity=Severity.WARNING,
             old_version="0.19.4",
             new_version="0.19.8",
@@ -77,7 +77,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         yield told(pair, move, message, severity=severity, advice=advice, brief=brief)
     for move, on in switched(pair, "offload_param.pin_memory"):
         message = (
-            f"Host shards of frozen parameters, and second ones of groups, are {'page-locked' if on else 'pageable'}; those"
+            f"Host shards of frozen parameters, and second ones of groups, are {'page-locked' if on else 'pageable'};"
+            f" those"
             " of trainable ones are page-locked in any case"
         )
         yield told(pair, move, message)

@@ -10,7 +10,10 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.memory import sub_groups
 
-_HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_size": 1e8, "offload_optimizer": {"device": "cpu"'
+_HOST = (
+    '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_size": 1e8,'
+    ' "offload_optimizer": {"device": "cpu"'
+)
 
 
 @explanation(
@@ -18,9 +21,10 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_si
     "partial-offload",
     summary="More or fewer sub-groups of the optimizer stay on the GPU.",
     why=(
-        "The first `int((1 - ratio) * count)` sub-groups of a rank are updated on the GPU, by a `torch.optim.AdamW` that"
-        " copies learning rate, betas and decay of the first parameter group when it is made: a scheduler that moves the"
-        " rate later moves it for the CPU alone. A rank with one sub-group offloads everything for any ratio above 0."
+        "The first `int((1 - ratio) * count)` sub-groups of a rank are updated on the GPU, by a `torch.optim.AdamW`"
+        " that copies learning rate, betas and decay of the first parameter group when it is made: a scheduler that"
+        " moves the rate later moves it for the CPU alone. A rank with one sub-group offloads everything for any ratio"
+        " above 0."
     ),
     source=(
         "deepspeed/runtime/zero/stage3.py:_create_fp32_partitions",
@@ -30,8 +34,8 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "sub_group_si
         Example(
             _HOST + "}}}",
             _HOST + ', "ratio": 0.5}}}',
-            "Of the sub-groups about 50 % are updated on the GPU in place of none, with the learning rate that the first"
-            " parameter group has at the start, whatever a scheduler does",
+            "Of the sub-groups about 50 % are updated on the GPU in place of none, with the learning rate that the"
+            " first parameter group has at the start, whatever a scheduler does",
             paths=("zero_optimization.offload_optimizer.ratio",),
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -75,7 +79,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         of = "the sub-groups about" if groups is None else f"{groups} sub-groups"
         now, was = (_said(one, groups) for one in (move.after, move.before))
         message = (
-            f"Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first parameter group"
+            f"Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first parameter"
+            f" group"
             " has at the start, whatever a scheduler does"
         )
     effects = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED)

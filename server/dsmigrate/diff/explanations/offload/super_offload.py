@@ -17,9 +17,9 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_opti
     "super-offload",
     summary="CPU Adam of stage 3 runs in a process of its own, or with more or fewer cores.",
     why=(
-        "The worker updates a sub-group as soon as its gradients are there, while backward goes on, if gradients are not"
-        " clipped: with `gradient_clipping` above 0, which it is unless set, updates wait for the norm. The moments live"
-        " in the worker and no checkpoint holds them."
+        "The worker updates a sub-group as soon as its gradients are there, while backward goes on, if gradients are"
+        " not clipped: with `gradient_clipping` above 0, which it is unless set, updates wait for the norm. The"
+        " moments live in the worker and no checkpoint holds them."
     ),
     source=(
         "deepspeed/runtime/superoffload/superoffload_stage3.py:SuperOffloadOptimizer_Stage3",
@@ -29,8 +29,8 @@ _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_opti
         Example(
             _HOST + "}}}",
             _HOST + ', "super_offload": true}}}',
-            "CPU Adam runs in a process of its own, after backward because gradients are clipped; its moments are not in"
-            " checkpoints, and a resumed run starts with empty ones",
+            "CPU Adam runs in a process of its own, after backward because gradients are clipped; its moments are not"
+            " in checkpoints, and a resumed run starts with empty ones",
             paths=("zero_optimization.offload_optimizer.super_offload",),
             severity=Severity.WARNING,
         ),
@@ -57,7 +57,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             "after backward because gradients are clipped" if clips is None or clips > 0 else "while backward goes on"
         )
         message = (
-            f"CPU Adam runs in a process of its own, {when}; its moments are not in checkpoints, and a resumed run starts"
+            f"CPU Adam runs in a process of its own, {when}; its moments are not in checkpoints, and a resumed run"
+            f" starts"
             " with empty ones"
             if on
             else "CPU Adam runs in the training process, and its moments are in checkpoints again"

@@ -24,9 +24,9 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
     "swap-buffers",
     summary="NVMe offload has more or larger host buffers, or keeps more weights in host memory.",
     why=(
-        "What comes from or goes to disk passes through page-locked buffers that are allocated at the start: as many and"
-        " as large as said for weights, `buffer_count` times the largest sub-group in fp32 for optimizer states. Too few"
-        " of them stop the step. `max_in_cpu` elements of a rank's shards never go to disk."
+        "What comes from or goes to disk passes through page-locked buffers that are allocated at the start: as many"
+        " and as large as said for weights, `buffer_count` times the largest sub-group in fp32 for optimizer states."
+        " Too few of them stop the step. `max_in_cpu` elements of a rank's shards never go to disk."
     ),
     source=(
         "deepspeed/runtime/swap_tensor/utils.py:SwapBufferManager",
@@ -37,8 +37,8 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _STATES + "}}}",
             _STATES + ', "buffer_count": 8}}}',
-            "Optimizer states pass through 8 host buffers, each as large as the largest sub-group, in place of 4: at most"
-            " 29.8 GiB in place of 14.9 GiB page-locked on each rank",
+            "Optimizer states pass through 8 host buffers, each as large as the largest sub-group, in place of 4: at"
+            " most 29.8 GiB in place of 14.9 GiB page-locked on each rank",
             paths=("zero_optimization.offload_optimizer.buffer_count",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
@@ -53,8 +53,13 @@ _WEIGHTS = _THREE + f', "offload_param": {{{_NVME}'
         Example(
             _WEIGHTS + "}}}",
             _WEIGHTS + ', "max_in_cpu": 0}}}',
-            "Up to 0 elements of the weights of a rank stay in host memory in place of 1 G: 0 B in place of 1.86 GiB in"
-            " bf16",
+            "None of the weights of a rank stay in host memory in place of up to 1 G elements, 1.86 GiB in bf16",
+        ),
+        Example(
+            _THREE + ', "offload_optimizer": {"device": "cpu"}}}',
+            _STATES + ', "buffer_count": 5}}}',
+            "Optimizer states pass through 5 host buffers, each as large as the largest sub-group, at most 18.6 GiB"
+            " page-locked on each rank; the default is 4",
         ),
         Example(_STATES + "}}}", _STATES + ', "buffer_count": 4}}}', ""),
     ),
@@ -67,7 +72,8 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
         most = "at most " if pair.new.context.facts.parameters is None else "about "
         end = tail(move, str(move.before), f"{most}{now}" if now else "", was, " page-locked on each rank")
         message = (
-            f"Optimizer states pass through {move.after} host buffers, each as large as the largest sub-group,{end}"
+            f"Optimizer states pass through {move.after} host buffers, each as large as the largest sub-group"
+            f"{end if end.startswith(',') else f',{end}'}"
         )
         yield told(pair, move, message, severity=_more(move), brief=f"{move.after} swap buffers")
     moves = [_number(pair, f"offload_param.{name}") for name in ("buffer_count", "buffer_size")]
@@ -81,6 +87,11 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
         now, was = (of_weights(pair.new, whole(one) or 0) for one in (move.after, move.before))
         end = tail(move, elements(move.before), now, was)
         message = f"Up to {elements(move.after)} elements of the weights of a rank stay in host memory{end}"
+        if not move.after:
+            message = (
+                "None of the weights of a rank stay in host memory in place of up to"
+                f" {elements(move.before)} elements, {was}"
+            )
         yield told(pair, move, message, severity=_more(move))
 
 
@@ -165,8 +176,8 @@ def explain_path(pair: Pair) -> Iterator[Explained]:
     "swap-pipeline",
     summary="NVMe optimizer states are read ahead, written behind, or written at the start in bulk.",
     why=(
-        "Reading the next sub-group and writing the last one while the CPU updates another hides the disk, and keeps four"
-        " more buffers in use for each with Adam. With too few of them the step stops."
+        "Reading the next sub-group and writing the last one while the CPU updates another hides the disk, and keeps"
+        " four more buffers in use for each with Adam. With too few of them the step stops."
     ),
     source=("deepspeed/runtime/swap_tensor/pipelined_optimizer_swapper.py:PipelinedOptimizerSwapper",),
     examples=(

@@ -20,9 +20,9 @@ _FOUR = _HOST + ', "zenflow": {"update_interval": 4'
     "zenflow",
     summary="ZenFlow begins or ends: which weights are updated when, and what accumulates.",
     why=(
-        "The presence of the section turns it on. The columns with the largest gradients are updated on the GPU in every"
-        " micro-batch, the others on the CPU every `update_interval` micro-batches. That number takes the place of"
-        " `gradient_accumulation_steps` in the whole engine, and the learning rate moves in every micro-batch."
+        "The presence of the section turns it on. The columns with the largest gradients are updated on the GPU in"
+        " every micro-batch, the others on the CPU every `update_interval` micro-batches. That number takes the place"
+        " of `gradient_accumulation_steps` in the whole engine, and the learning rate moves in every micro-batch."
     ),
     source=(
         "deepspeed/runtime/zenflow/engine.py:configure_zenflow",
@@ -32,8 +32,8 @@ _FOUR = _HOST + ', "zenflow": {"update_interval": 4'
         Example(
             _HOST + "}}",
             _FOUR + "}}}",
-            "ZenFlow updates the most important columns on the GPU in every micro-batch and the others on the CPU every 4,"
-            " which takes the place of `gradient_accumulation_steps`",
+            "ZenFlow updates the most important columns on the GPU in every micro-batch and the others on the CPU"
+            " every 4, which takes the place of `gradient_accumulation_steps`",
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
         ),
@@ -88,8 +88,8 @@ def explain_presence(pair: Pair) -> Iterator[Explained]:
         Example(
             _FOUR + "}}}",
             _HOST + ', "zenflow": {"update_interval": 8}}}',
-            "Columns that are not selected are updated every 8 micro-batches in place of 4, which is also what the engine"
-            " accumulates over",
+            "Columns that are not selected are updated every 8 micro-batches in place of 4, which is also what the"
+            " engine accumulates over",
         ),
         Example(
             _FOUR + "}}}",

@@ -13,7 +13,7 @@ from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
-from dsmigrate.memory import Traffic, traffic
+from dsmigrate.memory import Traffic, model_of, ranks_of, traffic
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
@@ -37,18 +37,28 @@ class Move:
 def moved(pair: Pair, name: str, section: str = ZERO) -> Move | None:
     """Return how a key moves that acts on the new side and means something else now; None where a side is not known.
 
-    What acts on the old side alone is told by itself (``ceasing``).
+    None as well where something stands in place of a number, which the rules tell. What acts on the old side alone is
+    told by itself (``ceasing``).
     """
     path = f"{section}.{name}"
     if pair.change(path) is None or stands_in(pair, path):
         return None
     before, after = pair.values(path)
-    if before is UNKNOWN or after is UNKNOWN:
+    if before is UNKNOWN or after is UNKNOWN or not all(_makes_sense(pair, path, one) for one in (before, after)):
         return None
     was, now = pair.lives(path)
     if not now:
         return None
     return Move(path, before if was else pair.new.known.default(path), after, begins=not was)
+
+
+def _makes_sense(pair: Pair, path: str, value: object) -> bool:
+    """Return whether a key that is a number has one; null where it may be."""
+    key = pair.new.known.key(path)
+    kinds = set(key.type) if key is not None else set()
+    if not kinds or not kinds <= {"integer", "number", "null"}:
+        return True
+    return "null" in kinds if value is None else isinstance(value, (int, float))
 
 
 def stands_in(pair: Pair, path: str) -> bool:
@@ -155,7 +165,8 @@ def volumes(pair: Pair) -> tuple[Traffic, Traffic] | None:
 def sends(pair: Pair) -> str:
     """Return how the elements that a GPU sends per step change: "about 3Ψ elements per step in place of 2Ψ".
 
-    "" where they stay, and where that is not known. g is the number of micro-batches.
+    "" where they stay, and where that is not known. g is the number of micro-batches. Bytes, of ring algorithms, are
+    added where parameters, GPUs and g are known: "about 3Ψ elements per step, 36.7 GiB, in place of 2Ψ, 24.4 GiB".
     """
     found = volumes(pair)
     if found is None:
@@ -166,4 +177,13 @@ def sends(pair: Pair) -> str:
     if before == after:
         return ""
     g = " (g micro-batches per step)" if "g" in before + after else ""
+    now, was = (_bytes_sent(one, side) for one, side in ((new, pair.new), (old, pair.old)))
+    if now and was:
+        return f"each GPU sends about {after} elements per step, {now}, in place of {before}, {was}"
     return f"each GPU sends about {after} elements per step in place of {before}{g}"
+
+
+def _bytes_sent(found: Traffic, side: Side) -> str:
+    model, ranks = model_of(side.context), ranks_of(side.context)
+    sent = found.sent(model, ranks) if model is not None and ranks else None
+    return "" if sent is None else bytes_text(sent)

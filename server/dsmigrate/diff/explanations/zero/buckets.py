@@ -86,8 +86,8 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
     "overlap-communication",
     summary="Gradients, and at stage 3 weights, travel beside the computation, or in line with it.",
     why=(
-        "On a stream of its own communication costs no time as long as there is computation to hide it. At stage 1 and 2"
-        " that takes a second bucket buffer. Left unset, it is on at stage 3 and off below it."
+        "On a stream of its own communication costs no time as long as there is computation to hide it. At stage 1 and"
+        " 2 that takes a second bucket buffer. Left unset, it is on at stage 3 and off below it."
     ),
     source=(
         "deepspeed/runtime/zero/config.py:overlap_comm_valid",
@@ -98,8 +98,8 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
         Example(
             f'{{{_BF16}: {{"stage": 2}}}}',
             f'{{{_BF16}: {{"stage": 2, "overlap_comm": true}}}}',
-            "Buckets of gradients are reduced while backward goes on, with a second buffer: 2 × 0.93 GiB in bf16 on each"
-            " GPU",
+            "Buckets of gradients are reduced while backward goes on, with a second buffer: 2 × 0.93 GiB in bf16 on"
+            " each GPU",
             paths=("zero_optimization.overlap_comm",),
             effects=(Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.INFO,
@@ -130,7 +130,8 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
         message = (
             "Gathers of weights and reductions of gradients run beside the computation"
             if move.after
-            else "Gathers and reductions wait for computation and computation for them, so that prefetching hides nothing"
+            else "Gathers and reductions wait for computation and computation for them, so that prefetching hides"
+            " nothing"
         )
     elif move.after:
         message = f"Buckets of gradients are reduced while backward goes on, with a second buffer{takes}"
@@ -157,8 +158,8 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
         Example(
             f'{{{_BF16}: {{"stage": 2}}}}',
             f'{{{_BF16}: {{"stage": 2, "contiguous_gradients": false}}}}',
-            "There is no standing buffer for gradients any more, 0.93 GiB in bf16 on each GPU; each reduction flattens"
-            " them into a temporary one",
+            "There is no standing buffer for gradients any more, 0.93 GiB in bf16 on each GPU; they stay where"
+            " they are until a bucket's worth has come",
             paths=("zero_optimization.contiguous_gradients",),
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.INFO,
@@ -193,7 +194,7 @@ def explain_contiguous(pair: Pair) -> Iterator[Explained]:
             )
         else:
             message = (
-                f"There is no standing buffer for gradients any more{f', {takes} on each GPU' if takes else ''}; each"
-                " reduction flattens them into a temporary one"
+                f"There is no standing buffer for gradients any more{f', {takes} on each GPU' if takes else ''}; they"
+                " stay where they are until a bucket's worth has come"
             )
         yield told(pair, move, message, brief="a standing gradient buffer" if on else "no standing gradient buffer")

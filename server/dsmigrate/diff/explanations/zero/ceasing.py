@@ -19,8 +19,8 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_
     "falls-silent",
     summary="A key of ZeRO or of NVMe goes, or changes, and does nothing any more because another key changed.",
     why=(
-        "What a key of stage 3 did ends with stage 3, whatever becomes of the key. The change of the stage, the device or"
-        " the switch tells what that does."
+        "What a key of stage 3 did ends with stage 3, whatever becomes of the key. The change of the stage, the device"
+        " or the switch tells what that does."
     ),
     source=("schemas/deepspeed/keys/zero_optimization.toml",),
     examples=(

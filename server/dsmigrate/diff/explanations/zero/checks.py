@@ -21,8 +21,14 @@ _TEXTS = {
         "No step computes the norm of the gradients any more, and `get_global_grad_norm` returns None",
     ),
     "enable_sanity_checks": (
-        "Ranks compare what they reduce, with a collective for each bucket, and edits of gathered weights are looked for",
-        "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost without a word",
+        (
+            "Ranks compare what they reduce, with a collective for each bucket, and edits of gathered weights are"
+            " looked for"
+        ),
+        (
+            "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost without a"
+            " word"
+        ),
     ),
     "log_trace_cache_warnings": (
         "Rank 0 prints when the recorded order of modules is thrown away, and prefetching with it",

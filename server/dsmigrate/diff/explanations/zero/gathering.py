@@ -19,13 +19,17 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.force import PREFETCH, in_force
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.memory import kept_gathered
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
 _COSTS = (Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED)
 
 
 def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
-    """Yield the move of a number of elements that acts now, with the number; one that ceased to act is told by itself."""
+    """Yield the move of a number of elements that acts now, with the number.
+
+    One that ceased to act is told by itself.
+    """
     move = moved(pair, name)
     count = whole(move.after) if move is not None else None
     if move is not None and count is not None and whole(move.before) is not None:
@@ -46,7 +50,7 @@ def _sized(pair: Pair, name: str) -> Iterator[tuple[Move, int]]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_prefetch_bucket_size": 5e8}}}}',
-            "Up to 500 M elements of weights are gathered ahead of their use in place of 50 M: 0.93 GiB in bf16 on each"
+            "About 500 M elements of weights are gathered ahead of their use in place of 50 M: 0.93 GiB in bf16 on each"
             " GPU",
             paths=("zero_optimization.stage3_prefetch_bucket_size",),
             effects=_COSTS,
@@ -78,7 +82,7 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
             yield told(pair, move, message, brief="no prefetching")
         else:
             end = tail(move, elements(move.before), of_weights(pair.new, count), where=" on each GPU")
-            message = f"Up to {elements(count)} elements of weights are gathered ahead of their use{end}"
+            message = f"About {elements(count)} elements of weights are gathered ahead of their use{end}"
             yield told(pair, move, message, brief=f"prefetching {elements(move.before)} → {elements(count)} elements")
 
 
@@ -87,16 +91,16 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
     "live-parameters",
     summary="Stage 3 stops prefetching at more or fewer gathered elements.",
     why=(
-        "The number only throttles the prefetcher, which looks ahead by what is left of it. It is no limit on memory: the"
-        " running module is gathered whatever it says, and nothing is released because of it."
+        "The number only throttles the prefetcher, which looks ahead by what is left of it. It is no limit on memory:"
+        " the running module is gathered whatever it says, and nothing is released because of it."
     ),
     source=("deepspeed/runtime/zero/partitioned_param_coordinator.py:PartitionedParameterCoordinator",),
     examples=(
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_max_live_parameters": 3e8}}}}',
-            "Prefetching, and nothing else, stops at 300 M gathered elements in place of 1 G: 572 MiB in place of 1.86 GiB"
-            " in bf16",
+            "Prefetching, and nothing else, stops at 300 M gathered elements in place of 1 G: 572 MiB in place of 1.86"
+            " GiB in bf16",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=_COSTS,
             severity=Severity.INFO,
@@ -118,9 +122,9 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
     "reuse-distance",
     summary="Stage 3 keeps weights gathered over longer or shorter distances between two uses.",
     why=(
-        "A tensor that is needed again within this many elements is not released. That bites at the turn from forward to"
-        " backward, where about half as many elements stay gathered; a model below that stays gathered as a whole, and"
-        " backward gathers nothing."
+        "A tensor that is needed again within this many elements is not released. That bites at the turn from forward"
+        " to backward, where about half as many elements stay gathered, and as many as are prefetched at least; a"
+        " model below that stays gathered as a whole, and backward gathers nothing."
     ),
     source=("deepspeed/runtime/zero/partitioned_param_coordinator.py:release_sub_module",),
     examples=(
@@ -137,10 +141,15 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
             f'{{{_BF16}}}, "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}}',
             f'{{{_BF16}, "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 0}},'
             ' "gradient_accumulation_steps": 1, "train_micro_batch_size_per_gpu": 8}',
-            "Weights are released after each use; before about 500 M elements stayed gathered from forward to backward,"
-            " 572 MiB in bf16; each GPU sends about 3Ψ elements per step in place of 2Ψ",
+            "Weights are released after each use; before all weights stayed gathered from forward to backward, 572 MiB"
+            " in bf16; each GPU sends about 3Ψ elements per step, 1.47 GiB, in place of 2Ψ, 0.98 GiB",
             parameters=300_000_000,
             world_size=8,
+        ),
+        Example(
+            f'{{{_BF16}, "stage3_max_reuse_distance": 1e7}}}}',
+            f'{{{_BF16}, "stage3_max_reuse_distance": 0}}}}',
+            "About 50 M elements stay gathered from forward to backward either way",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "max_reuse_distance": 1e9}}}}', ""),
     ),
@@ -148,24 +157,33 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
 def explain_reuse(pair: Pair) -> Iterator[Explained]:
     """Yield how much stays gathered at the turn, and what that spares to gather."""
     for move, count in _sized(pair, "stage3_max_reuse_distance"):
-        most = pair.new.context.facts.parameters or 10**30
-        before, after = (whole(move.before) or 0) // 2, count // 2
+        parameters = pair.new.context.facts.parameters
+        most = parameters or 10**30
+        before = (whole(move.before) or 0) // 2 if move.begins else kept_gathered(pair.old.context) or 0
+        after = kept_gathered(pair.new.context) or count // 2
         was, now = of_weights(pair.new, min(before, most)), of_weights(pair.new, min(after, most))
-        volume = sends(pair) if pair.new.context.facts.parameters else ""
-        if count:
-            end = tail(move, elements(before), now, was)
-            message = f"About {elements(after)} elements stay gathered from forward to backward{end}"
+        end = tail(move, "all" if before >= most else elements(before), now, was)
+        if min(before, most) == min(after, most):
+            message = f"{_stay(after, most)} from forward to backward either way"
+        elif after:
+            message = f"{_stay(after, most)} from forward to backward{end}"
         else:
+            stayed = _stay(before, most).replace(" stay", " stayed")
             message = (
-                f"Weights are released after each use; before about {elements(before)} elements stayed gathered from"
-                f" forward to backward, {was}"
+                f"Weights are released after each use; before {stayed[:1].lower()}{stayed[1:]} from forward to"
+                f" backward, {was}"
             )
+        volume = sends(pair) if parameters else ""
         yield told(
             pair,
             move,
             f"{message}{f'; {volume}' if volume else ''}",
             brief=f"{elements(before)} → {elements(after)} elements kept for backward",
         )
+
+
+def _stay(count: int, most: int) -> str:
+    return "All weights stay gathered" if count >= most else f"About {elements(count)} elements stay gathered"
 
 
 @explanation(
@@ -194,8 +212,8 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_model_persistence_threshold": 1e8}}}}',
-            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 191 MiB in bf16; before any"
-            " number",
+            "Tensors that stay gathered on every GPU may have up to 100 M elements together, 191 MiB in bf16; before"
+            " any number",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "param_persistence_threshold": 100000}}}}', ""),
     ),
@@ -228,9 +246,9 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
     "fetching",
     summary="Stage 3 fetches weights tensor by tensor, by all-reduce, or in coalesced gathers.",
     why=(
-        "A coalesced gather takes a flat buffer for all its tensors and copies them out of it. Gathering one by one does"
-        " without, in more messages, and leaves one tensor under way. An all-reduce of zero-filled buffers needs no"
-        " copies and moves twice the bytes."
+        "A coalesced gather takes a flat buffer for all its tensors and copies them out of it. Gathering one by one"
+        " does without, in more messages, and leaves one tensor under way. An all-reduce of zero-filled buffers needs"
+        " no copies and moves twice the bytes."
     ),
     source=(
         "deepspeed/runtime/zero/partition_parameters.py:Init",
@@ -240,7 +258,8 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_allgather_sequential": true}}}}',
-            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of 50 M elements",
+            "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of 50 M"
+            " elements",
             paths=("zero_optimization.stage3_allgather_sequential",),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.INFO,
@@ -248,12 +267,14 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
-            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no copies",
+            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no"
+            " copies",
         ),
         Example(
             f'{{{_BF16}, "stage3_use_all_reduce_for_fetch_params": true}}}}',
             f"{{{_BF16}}}}}",
-            "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and copies",
+            "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and"
+            " copies",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "stage3_allgather_sequential": false}}}}', ""),
     ),
@@ -264,15 +285,18 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
         side = pair.old if on else pair.new
         ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else "fewer"
         message = (
-            f"Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of {ahead} elements"
+            f"Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of {ahead}"
+            f" elements"
             if on
             else f"Tensors are gathered together through a flat buffer, {ahead} elements ahead of their use"
         )
         yield told(pair, move, message)
     for move, on in switched(pair, "stage3_use_all_reduce_for_fetch_params"):
         message = (
-            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no copies"
+            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no"
+            " copies"
             if on
-            else "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and copies"
+            else "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and"
+            " copies"
         )
         yield told(pair, move, message)

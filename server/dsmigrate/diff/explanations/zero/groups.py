@@ -21,8 +21,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
     summary="Each GPU keeps a second shard of the weights, so that most gathers stay within a group of GPUs.",
     why=(
         "The first gather of a step goes over all GPUs. What is released afterwards leaves a second shard behind, one"
-        " part of the group's size, and every later gather of the step takes that, inside the group. The update makes it"
-        " stale, and it is dropped. Gradients and optimizer states stay sharded over all GPUs."
+        " part of the group's size, and every later gather of the step takes that, inside the group. The update makes"
+        " it stale, and it is dropped. Gradients and optimizer states stay sharded over all GPUs."
     ),
     source=(
         "deepspeed/runtime/zero/partition_parameters.py:_partition_param_sec",
@@ -85,8 +85,8 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "mics_shard_size": 8}}}}',
-            "Weights, gradients and optimizer states are sharded over groups of 8 GPUs and replicated between groups; weights"
-            " are gathered within a group",
+            "Weights, gradients and optimizer states are sharded over groups of 8 GPUs and replicated between groups;"
+            " weights are gathered within a group",
             paths=("zero_optimization.mics_shard_size",),
             effects=(Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,
@@ -109,7 +109,8 @@ def explain_mics(pair: Pair) -> Iterator[Explained]:
     if not count and not whole(move.before):
         return
     message = (
-        f"Weights, gradients and optimizer states are sharded over groups of {count} GPUs and replicated between groups;"
+        f"Weights, gradients and optimizer states are sharded over groups of {count} GPUs and replicated between"
+        f" groups;"
         " weights are gathered within a group"
         if count
         else "Weights, gradients and optimizer states are sharded over all GPUs, no longer over groups"

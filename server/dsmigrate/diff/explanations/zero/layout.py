@@ -17,9 +17,9 @@ _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
     "gradient-owners",
     summary="Parameters are dealt out to the GPUs in turn, or cut into consecutive pieces; checkpoints depend on it.",
     why=(
-        "`round_robin_gradients` reorders the flat buffer that stage 1 and 2 divide among the GPUs, so that neighbouring"
-        " layers have different owners. Checkpoints hold the pieces as they are and nobody compares the order: master"
-        " weights and moments of one setting are copied over those of other weights under the other."
+        "`round_robin_gradients` reorders the flat buffer that stage 1 and 2 divide among the GPUs, so that"
+        " neighbouring layers have different owners. Checkpoints hold the pieces as they are and nobody compares the"
+        " order: master weights and moments of one setting are copied over those of other weights under the other."
     ),
     source=(
         "deepspeed/runtime/zero/stage_1_and_2.py:_round_robin_reorder",
@@ -29,8 +29,8 @@ _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
         Example(
             _TWO + "}}",
             _TWO + ', "round_robin_gradients": true}}',
-            "Gradients of neighbouring layers have different owners; master weights and optimizer states of a checkpoint"
-            " that was saved without it load without an error, into the wrong weights",
+            "Gradients of neighbouring layers have different owners; master weights and optimizer states of a"
+            " checkpoint that was saved without it load without an error, into the wrong weights",
             paths=("zero_optimization.round_robin_gradients",),
             effects=(Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.BREAKING,
@@ -38,8 +38,8 @@ _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
         Example(
             _TWO + ', "round_robin_gradients": true}}',
             _TWO + "}}",
-            "Gradients of neighbouring layers have one owner; master weights and optimizer states of a checkpoint that was"
-            " saved with it load without an error, into the wrong weights",
+            "Gradients of neighbouring layers have the same owner; master weights and optimizer states of a checkpoint"
+            " that was saved with it load without an error, into the wrong weights",
         ),
         Example(
             '{"train_batch_size": 8}',
@@ -53,14 +53,15 @@ _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
 def explain_owners(pair: Pair) -> Iterator[Explained]:
     """Yield who owns what, and what old checkpoints do."""
     for move, on in switched(pair, "round_robin_gradients"):
-        owners = f"Gradients of neighbouring layers have {'different owners' if on else 'one owner'}"
+        owners = f"Gradients of neighbouring layers have {'different owners' if on else 'the same owner'}"
         if move.begins:
             yield told(pair, move, owners)
             continue
         yield told(
             pair,
             move,
-            f"{owners}; master weights and optimizer states of a checkpoint that was saved {'without' if on else 'with'} it"
+            f"{owners}; master weights and optimizer states of a checkpoint that was saved"
+            f" {'without' if on else 'with'} it"
             " load without an error, into the wrong weights",
             severity=Severity.BREAKING,
             advice="Finish a run with the setting that it was started with, or resume from the weights alone",
@@ -73,8 +74,8 @@ def explain_owners(pair: Pair) -> Iterator[Explained]:
     "parameter-alignment",
     summary="Parameters begin at 16-byte boundaries in the flat buffers of stage 1 and 2, or do not.",
     why=(
-        "Padding between parameters lets kernels read weights in place that need aligned inputs. It is part of the layout"
-        " of checkpoints, and DeepSpeed compares it on loading."
+        "Padding between parameters lets kernels read weights in place that need aligned inputs. It is part of the"
+        " layout of checkpoints, and DeepSpeed compares it on loading."
     ),
     source=(
         "deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer",
@@ -84,8 +85,8 @@ def explain_owners(pair: Pair) -> Iterator[Explained]:
         Example(
             _TWO + "}}",
             _TWO + ', "parameter_alignment": true}}',
-            "Parameters are padded to 16 bytes; optimizer states of checkpoints from before end in a RuntimeError if that"
-            " pads any of them",
+            "Parameters are padded to 16 bytes; optimizer states of checkpoints from before end in a RuntimeError if"
+            " that pads any of them",
             paths=("zero_optimization.parameter_alignment",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,

@@ -24,9 +24,9 @@ _MOST = 3
     "leaf-modules",
     summary="Other modules are gathered and released as one unit at stage 3.",
     why=(
-        "A leaf module is gathered whole when it runs, its experts and all, and nothing inside it is gathered by itself."
-        " That keeps ranks in step where the order inside depends on the data, and costs the memory of the whole block."
-        " Classes of one's own take the place of the default ones."
+        "A leaf module is gathered whole when it runs, its experts and all, and nothing inside it is gathered by"
+        " itself. That keeps ranks in step where the order inside depends on the data, and costs the memory of the"
+        " whole block. Classes of one's own take the place of the default ones."
     ),
     source=(
         "deepspeed/utils/z3_leaf_module.py:apply_zero_leaf_module_config",
@@ -78,7 +78,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     if count:
         was = f" in place of {elements(move.before)}" if move.before and not move.begins else ""
-        message = f"Modules with up to {elements(count)} elements per submodule{was} are gathered and released as one unit now"
+        which = f"Modules with up to {elements(count)} elements per submodule{was}"
+        message = f"{which} are gathered and released as one unit now"
     else:
         message = "Modules are no longer gathered as one unit for having few elements per submodule"
     yield told(pair, move, message)

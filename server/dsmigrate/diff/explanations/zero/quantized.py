@@ -18,9 +18,10 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
     "quantized-communication",
     summary="Weights are gathered in int8, gradients reduced in 4 bits, or frozen weights kept in int8, or not.",
     why=(
-        "ZeRO++ quantizes in groups of a few thousand elements before it sends and converts back afterwards. Forward and"
-        " backward then compute with rounded weights, and gradients are rounded twice, inside a node and between nodes."
-        " Gradients are quantized on several nodes alone, for tensors with two dimensions or more whose size divides."
+        "ZeRO++ quantizes in groups of a few thousand elements before it sends and converts back afterwards. Forward"
+        " and backward then compute with rounded weights, and gradients are rounded twice, inside a node and between"
+        " nodes. Gradients are quantized on several nodes alone, for tensors with two dimensions or more whose size"
+        " divides."
     ),
     source=(
         "deepspeed/runtime/zero/partition_parameters.py:CUDAQuantizer",
@@ -30,8 +31,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "zero_quantized_weights": true}}}}',
-            "Weights are gathered in int8 in place of bf16, half the bytes, and forward and backward compute with what is"
-            " left of them",
+            "Weights are gathered in int8 in place of bf16, half the bytes, and forward and backward compute with what"
+            " is left of them",
             paths=("zero_optimization.zero_quantized_weights",),
             severity=Severity.WARNING,
         ),
@@ -43,8 +44,8 @@ _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": 
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "zero_quantized_gradients": true}}}}',
-            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one node"
-            " nothing changes",
+            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one"
+            " node nothing changes",
         ),
         Example(f"{{{_BF16}}}}}", f'{{{_BF16}, "zero_quantized_weights": false}}}}', ""),
     ),
@@ -58,7 +59,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             {"fp32": ("a quarter of", "four times")}.get(weights or "", ("half", "twice")),
         )
         message = (
-            f"Weights are gathered in int8 in place of {whole}, {share[0]} the bytes, and forward and backward compute with"
+            f"Weights are gathered in int8 in place of {whole}, {share[0]} the bytes, and forward and backward compute"
+            f" with"
             " what is left of them"
             if on
             else f"Weights are gathered in {whole} in place of int8, {share[1]} the bytes, without rounding"
@@ -67,8 +69,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)
     for move, on in switched(pair, "zero_quantized_gradients"):
         message = (
-            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one node"
-            " nothing changes"
+            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one"
+            " node nothing changes"
             if on
             else "Gradients are reduce-scattered in their own format on several nodes too, in place of 4 bits"
         )

@@ -39,8 +39,8 @@ _TOGETHER = "use_multi_rank_bucket_allreduce"
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "use_multi_rank_bucket_allreduce": false}}',
-            "Gradients are reduced by one reduce for each owner in place of all-reduce: Ψ elements per backward in place"
-            " of 2Ψ, in more messages",
+            "Gradients are reduced by one reduce for each owner in place of all-reduce: Ψ elements per backward in"
+            " place of 2Ψ, in more messages",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
@@ -52,8 +52,8 @@ _TOGETHER = "use_multi_rank_bucket_allreduce"
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "reduce_scatter": false}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "reduce_scatter": true}}',
-            "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs before the sum"
-            " in place of after, and copied for it",
+            "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs before the"
+            " sum in place of after, and copied for it",
         ),
         Example(
             '{"train_batch_size": 8}', '{"train_batch_size": 8, "zero_optimization": {"reduce_scatter": false}}', ""

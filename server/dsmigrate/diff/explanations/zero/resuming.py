@@ -18,10 +18,10 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
     "resuming",
     summary="Optimizer states are saved in another form, or read from a checkpoint in another way.",
     why=(
-        "An elastic checkpoint holds states without padding, and each rank reads the files of all ranks to merge them. It"
-        " takes the step count from the parameter group, where FusedAdam and FusedLion keep it and others do not: what"
-        " those have saved does not load, with the switch (AssertionError) or without it (KeyError). Resuming from fp32"
-        " weights continues where training stopped; from 16-bit ones the low bits are lost."
+        "An elastic checkpoint holds states without padding, and each rank reads the files of all ranks to merge them."
+        " It takes the step count from the parameter group, where FusedAdam and FusedLion keep it and others do not:"
+        " what those have saved does not load, with the switch (AssertionError) or without it (KeyError). Resuming"
+        " from fp32 weights continues where training stopped; from 16-bit ones the low bits are lost."
     ),
     source=(
         "deepspeed/runtime/zero/stage_1_and_2.py:_restore_step_from_elastic_checkpoint",
@@ -32,8 +32,8 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
         Example(
             _TWO + "}}",
             _TWO + ', "elastic_checkpoint": true}}',
-            "Optimizer states are saved without padding and each rank reads the files of all ranks; such checkpoints load"
-            " with FusedAdam and FusedLion alone",
+            "Optimizer states are saved without padding and each rank reads the files of all ranks; such checkpoints"
+            " load with FusedAdam and FusedLion alone",
             paths=("zero_optimization.elastic_checkpoint",),
             effects=(Effect.CHECKPOINT,),
             severity=Severity.WARNING,
@@ -41,8 +41,8 @@ _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
         Example(
             _TWO + ', "elastic_checkpoint": true}}',
             _TWO + "}}",
-            "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved them; others end in a"
-            " KeyError",
+            "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved them; others"
+            " end in a KeyError",
             severity=Severity.WARNING,
         ),
         Example(
@@ -65,14 +65,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "elastic_checkpoint"):
         if on:
             message = (
-                "Optimizer states are saved without padding and each rank reads the files of all ranks; such checkpoints"
-                " load with FusedAdam and FusedLion alone"
+                "Optimizer states are saved without padding and each rank reads the files of all ranks; such"
+                " checkpoints load with FusedAdam and FusedLion alone"
             )
             yield told(pair, move, message, severity=Severity.WARNING, brief="elastic checkpoints")
         else:
             message = (
-                "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved them; others"
-                " end in a KeyError"
+                "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved them;"
+                " others end in a KeyError"
             )
             yield told(pair, move, message, severity=Severity.WARNING, brief="ordinary checkpoints")
     for move, on in switched(pair, "load_from_fp32_weights"):

@@ -11,7 +11,10 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.zero import stage_text
 
 _MORE = {
-    1: "master weights and optimizer states are sharded over the GPUs, and the updated weights gathered after each step",
+    1: (
+        "master weights and optimizer states are sharded over the GPUs, and the updated weights gathered after each"
+        " step"
+    ),
     2: "each GPU keeps only its shard of the gradients, which are reduced in every micro-batch",
     3: "each GPU keeps only its shard of the weights, which are gathered around their use in every micro-batch",
 }
@@ -44,23 +47,27 @@ _LESS = {
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}',
-            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their use"
-            " in every micro-batch",
+            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
+            " use in every micro-batch",
             paths=(STAGE,),
             effects=(Effect.COMMUNICATION, Effect.SPEED),
             severity=Severity.INFO,
         ),
         Example(
-            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 1}}',
-            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}}',
+            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4,'
+            ' "zero_optimization": {"stage": 1}}',
+            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4,'
+            ' "zero_optimization": {"stage": 2}}',
             "ZeRO-2 in place of ZeRO-1: each GPU keeps only its shard of the gradients, which are reduced in every"
             " micro-batch; each GPU sends about 9Ψ elements per step in place of 3Ψ",
         ),
         Example(
-            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "zero_optimization": {"stage": 2}}',
-            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "zero_optimization": {"stage": 3}}',
-            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their use"
-            " in every micro-batch; each GPU sends about 2Ψ elements per step in place of 3Ψ",
+            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,'
+            ' "zero_optimization": {"stage": 2}}',
+            '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,'
+            ' "zero_optimization": {"stage": 3}}',
+            "ZeRO-3 in place of ZeRO-2: each GPU keeps only its shard of the weights, which are gathered around their"
+            " use in every micro-batch; each GPU sends about 2Ψ elements per step, 1.96 GiB, in place of 3Ψ, 2.93 GiB",
             world_size=8,
             parameters=300_000_000,
         ),

@@ -66,7 +66,8 @@ def _family(stage: int) -> int:
 def _way(before: int, after: int) -> str:
     """Return how weights are carried over; optimizer states are not."""
     if before == _SHARDED:
-        return f"`zero_to_fp32.py` makes a file of weights to load before `initialize`; optimizer states start anew: {_UNIVERSAL}"
+        weights = "`zero_to_fp32.py` makes a file of weights to load before `initialize`"
+        return f"{weights}; optimizer states start anew: {_UNIVERSAL}"
     if after == _SHARDED:
         end = f": {_UNIVERSAL}" if before else ""
         return (

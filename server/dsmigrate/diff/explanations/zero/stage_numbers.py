@@ -23,8 +23,8 @@ _STAGE = ', "zero_optimization": {"stage": %d}}'
     why=(
         "All stages compute the same in exact arithmetic, but for one thing: fp16 and bf16 at stage 0 start with an"
         " optimizer step on zero gradients, which allocates the states, counts as a step for Adam's bias correction and"
-        " decays the weights once. And stages 0 and 1 sum the micro-batches on each GPU before they reduce, stages 2 and"
-        " 3 reduce each one, so that 16-bit sums round otherwise."
+        " decays the weights once. And stages 0 and 1 sum the micro-batches on each GPU before they reduce, stages 2"
+        " and 3 reduce each one, so that 16-bit sums round otherwise."
     ),
     source=(
         "deepspeed/runtime/fp16/fused_optimizer.py:initialize_optimizer_states",
@@ -44,15 +44,16 @@ _STAGE = ', "zero_optimization": {"stage": %d}}'
         Example(
             _ONE + _STAGE % 0,
             _ONE + _STAGE % 1,
-            "Without the step on zero gradients that 16-bit training starts with at stage 0 Adam's bias correction begins"
-            " with the first real step and weights decay once less",
+            "Without the step on zero gradients that 16-bit training starts with at stage 0, Adam's bias correction"
+            " begins with the first real step and weights decay once less",
             severity=Severity.WARNING,
         ),
         Example(
             _FOUR + _STAGE % 3,
             _FOUR + _STAGE % 0,
-            "Training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias correction"
-            " is one step ahead and weights decay once more; gradients are summed on each GPU in bf16 and reduced once, so that sums round otherwise",
+            "Training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that Adam's bias"
+            " correction is one step ahead and weights decay once more; gradients are summed on each GPU in bf16 and"
+            " reduced once, so that sums round otherwise",
         ),
         Example(
             _ONE + ', "optimizer": {"type": "SGD", "params": {"lr": 0.1, "weight_decay": 0.01}}' + _STAGE % 1,
@@ -98,12 +99,13 @@ def _start(pair: Pair, before: int, after: int) -> Iterator[str]:
     if after:
         does = ["Adam's bias correction begins with the first real step"] if counts else []
         does += ["weights decay once less"] if decays else []
-        yield f"without the step on zero gradients that 16-bit training starts with at stage 0 {' and '.join(does)}"
+        yield f"without the step on zero gradients that 16-bit training starts with at stage 0, {' and '.join(does)}"
     else:
         does = ["Adam's bias correction is one step ahead"] if counts else []
         does += ["weights decay once more"] if decays else []
         yield (
-            f"training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that {' and '.join(does)}"
+            f"training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that"
+            f" {' and '.join(does)}"
         )
 
 
@@ -114,8 +116,9 @@ def _sums(pair: Pair, before: int, after: int) -> Iterator[str]:
         return
     if often:
         yield (
-            f"gradients are reduced in {formats.communication} micro-batch by micro-batch, not summed on each GPU before: sums round"
-            " otherwise"
+            f"gradients are reduced in {formats.communication} micro-batch by micro-batch, not summed on each GPU"
+            f" before:"
+            " sums round otherwise"
         )
     else:
         yield f"gradients are summed on each GPU in {formats.sums} and reduced once, so that sums round otherwise"

@@ -11,8 +11,8 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 _BF16 = (
-    '{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization":'
-    ' {"stage": 1'
+    '{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"},'
+    ' "zero_optimization": {"stage": 1'
 )
 
 
@@ -33,7 +33,8 @@ _BF16 = (
         Example(
             _BF16 + "}}",
             _BF16 + ', "reduce_bucket_size": 1e8}}',
-            "Does nothing: `BF16_Optimizer` stands in for stage 1, with bf16 weights and fp32 sums, and does not read it",
+            "Does nothing: `BF16_Optimizer` stands in for stage 1, with bf16 weights and fp32 sums, and does not read"
+            " it",
             paths=("zero_optimization.reduce_bucket_size",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._figures import Figures, figures, grows, taken_for_granted
+from dsmigrate.diff.explanations.zero._figures import Figures, both, figures, grows, taken_for_granted
 from dsmigrate.diff.explanations.zero._shared import STAGE, ZERO
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
-from dsmigrate.memory import Place
+from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.memory import Place, Usage, What
 
 _DECIDE = (
     STAGE,
@@ -19,6 +20,15 @@ _DECIDE = (
     f"{ZERO}.offload_optimizer.ratio",
     f"{ZERO}.zero_hpz_partition_size",
 )
+_FORMATS = (
+    "fp16.enabled",
+    "bf16.enabled",
+    "fp16.fp16_master_weights_and_grads",
+    "bf16.bf16_master_weights_and_grads",
+    "bf16.bf16_optimizer_states",
+    "data_types.grad_accum_dtype",
+)
+_OPTIMIZER = ("optimizer.type",)
 _BF16 = '"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "bf16": {"enabled": true}'
 _ADAMW = f'{{{_BF16}, "optimizer": {{"type": "AdamW", "params": {{}}}}, "zero_optimization"'
 
@@ -68,6 +78,20 @@ _ADAMW = f'{{{_BF16}, "optimizer": {{"type": "AdamW", "params": {{}}}}, "zero_op
             severity=Severity.WARNING,
         ),
         Example(
+            _ADAMW + ': {"stage": 2}}',
+            _ADAMW.replace("true", "false") + ': {"stage": 2}}',
+            "Model states per GPU: 2Ψ + 14Ψ/N → 4Ψ + 16Ψ/N bytes",
+            paths=("bf16.enabled",),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            _ADAMW + ': {"stage": 2}}',
+            _ADAMW.replace("AdamW", "Lion") + ': {"stage": 2}}',
+            "Model states per GPU: 2Ψ + 14Ψ/N → 2Ψ + 10Ψ/N bytes (Ψ parameters, N GPUs)",
+            paths=("optimizer.type",),
+        ),
+        Example(_ADAMW + ': {"stage": 2}}', _ADAMW.replace("bf16", "fp16") + ': {"stage": 2}}', ""),
+        Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             "Model states per GPU: 8Ψ + 12Ψ/N → 4Ψ + 16Ψ/N bytes (Ψ parameters, N GPUs; assuming an optimizer with two"
@@ -84,7 +108,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield the memory of both sides where a key of ZeRO changes it."""
     if any(_in_groups(side) for side in (pair.old, pair.new)):
         return
-    about = tuple(path for path in _DECIDE if pair.change(path) is not None)
+    about = tuple(path for path in _deciding(pair) if pair.change(path) is not None)
     found = {place: figures(pair, place) for place in Place} if about else {}
     if not any(found.values()):
         return
@@ -97,6 +121,30 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message=f"{_capital('; '.join(clauses))} ({taken_for_granted(pair)})",
         brief=_brief(found),
     )
+
+
+def _deciding(pair: Pair) -> Iterator[str]:
+    """Yield the keys that can change what is held: those of formats and of the optimizer where widths differ."""
+    yield from _DECIDE
+    found = both(pair)
+    if found is None:
+        return
+    if any(len(set(widths)) > 1 for widths in zip(*(_widths(side) for side in (pair.old, pair.new)), strict=True)):
+        yield from _FORMATS
+    if len({_elements(one) for one in found}) > 1:
+        yield from _OPTIMIZER
+
+
+def _widths(side: Side) -> tuple[int, ...]:
+    """Return the bytes of an element of weights, sums and master weights; 2 for the first two where that is open."""
+    formats = precision(side.context)
+    return tuple(WIDTHS[one or "bf16"] for one in (formats.weights, formats.sums, formats.masters or "fp32"))
+
+
+def _elements(found: Usage) -> float:
+    """Return the elements of optimizer state per element of master weights, or per weight where there are none."""
+    states, masters = (found.select(what=(what,)) for what in (What.OPTIMIZER, What.MASTERS))
+    return sum(part.width for part in states) / (sum(part.width for part in masters) or 4)
 
 
 def _in_groups(side: Side) -> bool:
@@ -120,7 +168,9 @@ def _brief(found: dict[Place, Figures | None]) -> str:
     on_gpu, on_host = found.get(Place.GPU), found.get(Place.HOST)
     if on_gpu is not None:
         return (
-            f"memory {on_gpu.percent} per GPU" if on_gpu.percent else f"memory per GPU {on_gpu.before} → {on_gpu.after}"
+            f"model states {on_gpu.percent} per GPU"
+            if on_gpu.percent
+            else f"model states per GPU {on_gpu.before} → {on_gpu.after}"
         )
     if on_host is not None:
         return f"host memory per rank {on_host.bytes or f'{on_host.before} → {on_host.after}'}"

@@ -22,9 +22,9 @@ _NO_LIMIT = 10**11
     "sub-groups",
     summary="The optimizer of stage 3 works through its shard in more or fewer pieces.",
     why=(
-        "The step takes fp32 gradients of one sub-group at a time, swaps one at a time to and from NVMe, and divides the"
-        " shard by them between CPU and GPU. The optimizer has a parameter group for each, so that a checkpoint with"
-        " another number of them ends in a ValueError. The numbers stay the same."
+        "The step takes fp32 gradients of one sub-group at a time, swaps one at a time to and from NVMe, and divides"
+        " the shard by them between CPU and GPU. The optimizer has a parameter group for each, so that a checkpoint"
+        " with another number of them ends in a ValueError. The numbers stay the same."
     ),
     source=(
         "deepspeed/runtime/zero/stage3.py:_create_fp16_sub_groups",
@@ -35,8 +35,8 @@ _NO_LIMIT = 10**11
         Example(
             f"{{{_BF16}}}}}",
             f'{{{_BF16}, "sub_group_size": 1e8}}}}',
-            "The optimizer updates 100 M elements of the shard at a time in place of 1 G: 381 MiB in place of 3.73 GiB in"
-            " fp32; optimizer states in checkpoints load only where the number of sub-groups stays",
+            "The optimizer updates 100 M elements of the shard at a time in place of 1 G: 381 MiB in place of 3.73 GiB"
+            " in fp32; optimizer states in checkpoints load only where the number of sub-groups stays",
             paths=("zero_optimization.sub_group_size",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT),
             severity=Severity.WARNING,

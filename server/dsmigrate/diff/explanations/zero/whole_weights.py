@@ -18,9 +18,9 @@ _KEY = "stage3_gather_16bit_weights_on_model_save"
     "whole-weights-on-save",
     summary="`save_16bit_model` writes whole weights at stage 3, or nothing.",
     why=(
-        "At stage 3 a state dict holds empty tensors. With the switch on, `save_16bit_model` gathers the weights into host"
-        " memory of rank 0 and writes them; without it, it logs the reason and returns False. The save functions of"
-        " Transformers and Accelerate look at the key too. `save_checkpoint` does not."
+        "At stage 3 a state dict holds empty tensors. With the switch on, `save_16bit_model` gathers the weights into"
+        " host memory of rank 0 and writes them; without it, it logs the reason and returns False. The save functions"
+        " of Transformers and Accelerate look at the key too. `save_checkpoint` does not."
     ),
     source=(
         "deepspeed/runtime/engine.py:save_16bit_model",
