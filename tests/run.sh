@@ -101,6 +101,15 @@ editors() {  # tests/e2e/editors drives them
     done
 }
 
+vscode() {  # tests/e2e/vscode drives it, in a window of Chromium
+    local package
+    for package in chromium fonts-dejavu-core libkrb5-dev; do
+        dpkg -s "$package" >/dev/null 2>&1 || apt_install "$package"
+    done
+    (cd vscode-extension && npm ci --silent --no-audit && npm run --silent test:install) >/dev/null ||
+        die "the real VS Code could not be installed"
+}
+
 failed=()
 step() {
     say "$1"
@@ -112,6 +121,7 @@ python=$(main_python) || die "no Python of ${SUPPORTED[*]/3.10/} is installed"
 say "setting up .venv-test with $python ($(version_of "$python"))"
 compiler "$python"
 editors
+vscode
 make_venv "$python" .venv-test
 once .venv-test install_all
 bin=.venv-test/bin

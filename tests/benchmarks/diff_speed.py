@@ -3,8 +3,9 @@
     python -m tests.benchmarks.diff_speed [OLD NEW] [--repeat N]
 
 All are run in turn, so that a busy machine slows them alike: the two configs by default, a change of stage, buckets and
-rate. Wall and CPU time, medians. ``deep diff``, the command of deepdiff, and ``jdiff``, that of jsondiff, compare the
-same files where they are installed beside the running Python. All run from byte code, as installed packages do.
+rate. Wall and CPU time, medians. ``deep diff``, the command of deepdiff, ``jdiff``, that of jsondiff, and ``graphtage``
+compare the same files where they are installed beside the running Python (``pip install deepdiff[cli] jsondiff
+graphtage``; no registry of Python packages has dyff). All run from byte code, as installed packages do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from pathlib import Path
 SERVER = Path(__file__).parents[2] / "server"
 FLOOR = "import deepdiff"
 OURS = "dsmigrate diff"
+OTHERS = {"deep diff": ["deep", "diff"], "jdiff": ["jdiff"], "graphtage": ["graphtage", "--no-status"]}
+"""Commands of others that compare two JSON files."""
 OLD = {
     "train_micro_batch_size_per_gpu": 4,
     "gradient_accumulation_steps": 2,
@@ -60,7 +63,7 @@ def commands(old: str, new: str) -> dict[str, list[str]]:
         FLOOR: [sys.executable, "-c", "import deepdiff"],
         OURS: [sys.executable, "-m", "dsmigrate", "diff", old, new],
     }
-    for name, command in (("deep diff", ["deep", "diff"]), ("jdiff", ["jdiff"])):
+    for name, command in OTHERS.items():
         if (beside / command[0]).exists():
             found[name] = [str(beside / command[0]), *command[1:], old, new]
     return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.evidence import consumer_for, pin_in, pin_rank, release_for
 from dsmigrate.document import parse
 from dsmigrate.knowledge import knowledge
 
@@ -19,6 +19,12 @@ from dsmigrate.knowledge import knowledge
         ("poetry.lock", '[[package]]\nname = "deepspeed"\nversion = "0.13.1"\ndescription = ""\n', "0.13.1"),
         ("Pipfile.lock", '{"default": {"deepspeed": {"hashes": [], "version": "==0.12.3"}}}', "0.12.3"),
         ("environment.yml", "dependencies:\n  - pip:\n    - deepspeed==0.10.0\n", "0.10.0"),
+        ("environment.yaml", "dependencies:\n  - deepspeed=0.14.4\n", "0.14.4"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ndeepspeed = "0.15.4"\n', "0.15.4"),
+        ("setup.cfg", "[options]\ninstall_requires =\n    torch\n    deepspeed==0.12.6\n", "0.12.6"),
+        ("setup.py", 'setup(install_requires=["torch", "deepspeed==0.9.5"])\n', "0.9.5"),
+        ("Dockerfile", "FROM nvcr.io/nvidia/pytorch\nRUN pip install torch deepspeed==0.16.9 && ls\n", "0.16.9"),
+        ("train.Dockerfile", 'RUN pip install "deepspeed==0.17.0"\n', "0.17.0"),
     ],
 )
 def test_a_pin_says_the_release(tmp_path: Path, file: str, text: str, release: str) -> None:
@@ -30,7 +36,15 @@ def test_a_pin_says_the_release(tmp_path: Path, file: str, text: str, release: s
 
 
 @pytest.mark.parametrize(
-    "text", ["deepspeed>=0.14\n", "deepspeed-kernels==0.1\n", "deepspeed==0.8.0\n", "mydeepspeed==0.14.0\n"]
+    "text",
+    [
+        "deepspeed>=0.14\n",
+        "deepspeed-kernels==0.1\n",
+        "deepspeed==0.8.0\n",
+        "mydeepspeed==0.14.0\n",
+        "# deepspeed==0.14.0\n",
+        "my-deepspeed==0.14.0\n",
+    ],
 )
 def test_what_pins_nothing_known_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").mkdir()
@@ -44,6 +58,16 @@ def test_without_a_pin_it_is_what_is_installed_or_the_newest(tmp_path: Path) -> 
     assert guess.why in {"installed here", "the newest known"}
     if guess.why == "the newest known":
         assert guess.value == knowledge().version
+
+
+def test_pins_of_a_folder_that_is_not_on_disk() -> None:
+    assert pin_rank("uv.lock") == 0
+    assert pin_rank("requirements/train.txt") is not None
+    assert pin_rank("a/requirements.txt") is None
+    assert pin_rank("train.py") is None
+    assert pin_in("requirements.txt", "deepspeed==0.14.5\n") == "0.14.5"
+    assert not pin_in("train.py", "deepspeed==0.14.5\n")
+    assert not pin_in("requirements.txt", "deepspeed==0.8.0\n")
 
 
 AUTO = '{"train_batch_size": "auto", "zero_optimization": {"stage": 2}}'

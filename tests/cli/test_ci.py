@@ -18,7 +18,8 @@ from dsmigrate.ci.comment import Api, CommentError, Posted
 from dsmigrate.ci.event import EventError, read_event, revisions
 from dsmigrate.cli.app import run
 from dsmigrate.diff.formats.markdown import MARKER
-from tests.diff.repository import NOWHERE, ROOT, Repository, environment
+from tests.cli.action import action
+from tests.diff.repository import NOWHERE, Repository, environment
 
 Captured = pytest.CaptureFixture[str]
 STAGE_2 = '{\n  "train_batch_size": 8,\n  "zero_optimization": {\n    "stage": 2\n  }\n}\n'
@@ -350,31 +351,6 @@ def test_line_ends_as_github_returns_them_are_no_change(github: Github) -> None:
     github.comments = [{"id": 1, "user": {"login": BOT}, "body": f"{MARKER}\r\nword\r\n"}]
     api = Api(github.address, "t", "octo/train")
     assert api.post(7, f"{MARKER}\nword\n", MARKER, needed=True) is Posted.SAME
-
-
-def action() -> dict[str, Any]:
-    yaml = pytest.importorskip("yaml")
-    loaded = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    assert isinstance(loaded, dict)
-    return loaded
-
-
-def test_the_action_uses_no_other_action_and_puts_no_input_into_a_script() -> None:
-    for step in action()["runs"]["steps"]:
-        assert "uses" not in step
-        assert "${{" not in step["run"]
-
-
-def test_the_action_installs_what_the_package_needs_each_pinned_by_a_hash() -> None:
-    text = (ROOT / ".ci/action-requirements.txt").read_text(encoding="utf-8")
-    pinned = dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, re.MULTILINE))
-    asked = re.search(
-        r"^dependencies = \[\n(.*?)^\]", (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert asked is not None
-    assert set(re.findall(r'"([a-z0-9-]+)[>=;]', asked[1])) <= set(pinned)
-    for entry in re.split(r"\n(?=[a-z])", text.partition("\nattrs")[2])[1:]:
-        assert "--hash=sha256:" in entry
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the action is a bash script")

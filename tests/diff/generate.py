@@ -194,8 +194,11 @@ def use_other_name(config: Config, chance: random.Random) -> None:
             _put(config, renamed, _pop(config, path))
 
 
-def use_old_offload(config: Config, chance: random.Random) -> None:  # noqa: ARG001 - one of several
-    """Write offload to the CPU as its deprecated switch, or the switch as what DeepSpeed makes of it."""
+def use_old_offload(config: Config, chance: random.Random) -> None:
+    """Write offload to the CPU as its deprecated switch, the switch as what DeepSpeed makes of it, or that it is off.
+
+    Off is what it is without the switch as well.
+    """
     zero = config.get("zero_optimization")
     if not isinstance(zero, dict):
         return
@@ -207,6 +210,9 @@ def use_old_offload(config: Config, chance: random.Random) -> None:  # noqa: ARG
         if zero.get(old) is True and new not in zero:
             zero.pop(old)
             zero[new] = {"device": "cpu"}
+            return
+        if new not in zero and old not in zero and chance.random() < 0.3:
+            zero[old] = False
             return
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dsmigrate.cli.app import run
 from dsmigrate.diff.changed import Entry, Outcome, Status, compare_all
-from dsmigrate.diff.formats import github, html, junit, markdown
+from dsmigrate.diff.formats import github, html, junit, markdown, text
 from dsmigrate.diff.formats.picture import draw, figures, size
 from dsmigrate.diff.job import Source
 from dsmigrate.memory import usage
@@ -225,3 +225,29 @@ def test_the_command_prints_each_format_for_a_pair(tmp_path: Path, capsys: Captu
     new.write_text(NEW, encoding="utf-8")
     assert run(["diff", str(old), str(new), "--format", form]) == 1
     assert capsys.readouterr().out.startswith(begins)
+
+
+def test_a_key_with_another_name_is_shown_as_both_files_have_it() -> None:
+    old = '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "cpu_offload": true}}'
+    new = '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}'
+    one = outcome(old, new)
+    assert one.compared is not None
+    lines = ["".join(piece for piece, _ in line) for line in text.render(one.compared, show_all=True)]
+    assert '  zero_optimization.cpu_offload → zero_optimization.offload_optimizer.device: true → "cpu"' in lines
+    assert '`zero_optimization.offload_optimizer.device`: `true` → `"cpu"`' in markdown.render_all((one,))
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    old = '{"train_batch_size": 8, "gradient_clipping": 0.5, "steps_per_print": 10}'
+    single = markdown.render_all((outcome(old, old.replace("0.5", "1.5").replace("10", "20")),))
+    assert "1 wants a look, 1 other effect<" in single
+    two = old.replace('"train_batch_size": 8', '"train_batch_size": 16').replace("0.5", "1.5")
+    assert "2 want a look<" in markdown.render_all((outcome(old, two),))
+
+
+def test_what_is_about_an_unknown_key_that_stays_stands_at_its_line() -> None:
+    old = '{\n"train_batch_size": 8, "zero_optimization": {"stage": 1,\n"comm_overlap": true}}'
+    one = outcome(old, old.replace("1,", "2,"))
+    assert one.compared is not None
+    lines = ["".join(piece for piece, _ in line) for line in text.render(one.compared)]
+    assert "warning[DF112] validity  configs/ds.json:3" in lines

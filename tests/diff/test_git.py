@@ -221,7 +221,7 @@ def test_the_json_of_a_range_follows_its_schema(repository: Repository, capsys: 
     assert document["range"] == "main...feature"
     assert document["summary"] == {
         "files": 5,
-        "statuses": {"added": 1, "deleted": 1, "changed": 2, "renamed": 1, "copied": 0},
+        "statuses": {"added": 1, "deleted": 1, "changed": 2, "renamed": 1, "copied": 0, "unchanged": 0},
         "same": 1,
         "errors": 0,
     }

@@ -54,6 +54,7 @@ def test_leaves_go_by_their_canonical_path(text: str, path: str, written: str | 
         ('{"zero_optimization": {"stage": 3, "overlap_comm": "no"}}', "zero_optimization.overlap_comm", False),
         ('{"zero_optimization": true}', "zero_optimization.stage", 1),
         ('{"zero_optimization": {"cpu_offload": true}}', "zero_optimization.offload_optimizer.device", "cpu"),
+        ('{"zero_optimization": {"cpu_offload": false}}', "zero_optimization.offload_optimizer.device", "none"),
         ('{"communication_data_type": "FP16"}', "communication_data_type", "fp16"),
         ('{"torch_autocast": {"dtype": "torch.bfloat16"}}', "torch_autocast.dtype", "bf16"),
         ('{"checkpoint": {"tag_validation": "ignore"}}', "checkpoint.tag_validation", "IGNORE"),
@@ -141,3 +142,9 @@ def test_equal_numbers_are_one_value_and_unknown_is_like_nothing_else() -> None:
     assert same(UNKNOWN, UNKNOWN)
     assert not same(UNKNOWN, "auto")
     assert not same(MISSING, None)
+
+
+@pytest.mark.parametrize("value", ["true", "false", "null"])
+def test_a_switch_that_deepspeed_moves_holds_nothing_itself(value: str) -> None:
+    text = f'{{"zero_optimization": {{"cpu_offload": {value}}}}}'
+    assert side(text).meant("zero_optimization.cpu_offload") is MISSING

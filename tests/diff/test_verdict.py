@@ -7,6 +7,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.run import compare_views
 from dsmigrate.diff.side import Side
 from dsmigrate.diff.verdict import verdict
+from dsmigrate.knowledge import Consumer
 
 from .examples import view
 
@@ -28,8 +29,8 @@ def test_what_breaks_comes_before_training_before_costs_before_the_rest() -> Non
         said(Effect.NUMERICS, Severity.WARNING, "effective batch 64 → 128"),
         said(Effect.MEMORY, Severity.INFO, "memory −38 % per GPU"),
         said(Effect.SPEED, Severity.INFO),
-        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {} values"),
-        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {} values"),
+        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {values}"),
+        said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {values}"),
         said(Effect.OBSERVABILITY, Severity.INFO),
     ]
     assert verdict(NOTHING, every) == (
@@ -42,6 +43,30 @@ def test_more_than_three_things_are_counted_and_a_thing_without_a_name_goes_by_i
     every = [said(Effect.NUMERICS, Severity.WARNING, path=path) for path in "abcde"]
     assert verdict(NOTHING, every) == "Changes training: `a`, `b`, `c` and 2 more"
     assert verdict(NOTHING, [said(Effect.NUMERICS, Severity.INFO, "rounding")]) == "Changes numbers a little: rounding"
+
+
+def test_a_little_comes_after_what_costs_and_goes_unsaid_beside_another_training() -> None:
+    little = said(Effect.NUMERICS, Severity.INFO, "rounding")
+    lost = said(Effect.CHECKPOINT, Severity.BREAKING, "checkpoints of stage 2 no longer load")
+    assert verdict(NOTHING, [lost, little]) == (
+        "Checkpoints of stage 2 no longer load. Changes numbers a little: rounding"
+    )
+    batch = said(Effect.NUMERICS, Severity.WARNING, "effective batch 64 → 128")
+    assert verdict(NOTHING, [batch, little]) == "Changes training: effective batch 64 → 128"
+
+
+def test_one_value_is_not_values() -> None:
+    one = said(Effect.NUMERICS, Severity.WARNING, tally="Left to Accelerate: {values}")
+    assert verdict(NOTHING, [one]) == "Left to Accelerate: 1 value"
+
+
+def test_that_neither_config_runs_comes_first() -> None:
+    old = '{"train_batch_size": 8, "bf16": {"enabled": true, "loss_scale": 0}, "zero_optimization": {"stage": 2}}'
+    result = compare_views(view(old), view(old.replace("2", "3")))
+    assert result.verdict.startswith(
+        "Neither config runs as it stands: `loss_scale` in `bf16`: DeepSpeed rejects the config for it"
+    )
+    assert "ZeRO-2 → ZeRO-3" in result.verdict
 
 
 def test_edits_without_effect_are_counted() -> None:
@@ -73,3 +98,19 @@ def test_explanations_that_are_not_asked_for_are_not_in_the_verdict() -> None:
     result = compare_views(view(old), view(new), takes=lambda code: code.startswith("DF9"))
     assert {one.code[:3] for one in result.explained} == {"DF9"}
     assert "clipping" not in result.verdict
+
+
+def test_half_of_the_precisions_is_off_where_both_files_have_the_other_on() -> None:
+    """Both at once are refused, so that a consumer has nothing to decide."""
+    trainer = Consumer.TRANSFORMERS
+    on = '{"train_batch_size": "auto", "fp16": {"enabled": true}%s}'
+    result = compare_views(view(on % "", consumer=trainer), view(on % ', "bf16": {"enabled": false}', consumer=trainer))
+    assert result.is_same
+    off = on.replace("true", "false")
+    result = compare_views(
+        view(off % "", consumer=trainer), view(off % ', "bf16": {"enabled": false}', consumer=trainer)
+    )
+    assert not result.is_same
+    both = on % ', "bf16": {"enabled": "auto"}'
+    result = compare_views(view(both, consumer=trainer), view(both.replace("true", '"auto"'), consumer=trainer))
+    assert set(result.changes) == {"fp16.enabled"}

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from dsmigrate.document import Array, Document, Object, parse, splicing
+from dsmigrate.document import Array, Document, Object, parse, reading, splicing
+from dsmigrate.document.frames import NOTHING, Kept
 from tests.document import samples, texts
 from tests.document.outline import assert_same
 
@@ -32,10 +33,10 @@ def test_random_edits_give_the_tree_of_a_fresh_parse(monkeypatch: pytest.MonkeyP
     chance = texts.seeded(EDITS)
     whole = 0
 
-    def read(text: str) -> splicing.Tree:
+    def read(text: str, kept: Kept = NOTHING) -> splicing.Tree:
         nonlocal whole
         whole += 1
-        return parse(text).tree
+        return reading.read(text, kept)
 
     monkeypatch.setattr(splicing, "read", read)
     done = 0
@@ -78,6 +79,19 @@ def test_an_edit_shares_what_it_does_not_touch() -> None:
     assert after.raw == before.raw
     assert edited.node_at(("zero_optimization", "stage")).value() == 2222  # type: ignore[union-attr]
     assert document.node_at(("zero_optimization", "stage")).value() == 3  # type: ignore[union-attr]
+
+
+def test_an_edit_of_the_outermost_container_reads_none_of_those_in_it_again() -> None:
+    document = parse(samples.CONFIG)
+    for start, end, new in ((1, 1, " "), (1, 1, '"'), (0, 1, "")):
+        edited = document.edit(start, end, new)
+        assert_same(edited, parse(edited.text))
+    opened = document.edit(document.text.index('"optimizer"'), document.text.index('"optimizer"'), '"new": {')
+    assert_same(opened, parse(opened.text))
+    before, after = document.node_at(("optimizer",)), opened.node_at(("new", "optimizer"))
+    assert before is not None
+    assert after is not None
+    assert after.shape is before.shape
 
 
 def test_an_edit_that_closes_a_container_early_is_not_spliced() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import re
 import sys
@@ -12,7 +13,9 @@ from pathlib import Path
 from dsmigrate.document import Document, Scalar
 from dsmigrate.knowledge import Consumer, knowledge
 
-_PIN = re.compile(r"(?im)^[\s\"'\-]*deepspeed(?:\[[^\]]*\])?\s*[=~]=\s*[\"']?([0-9]+(?:\.[0-9]+)+)")
+_PIN = re.compile(
+    r"(?im)^[^#\n]*?(?<![\w./-])deepspeed(?:\[[^\]]*\])?[\"']?\s*(?:~=|={1,2})\s*[\"']?([0-9]+(?:\.[0-9]+)+)"
+)
 _LOCKED = re.compile(r'(?im)^name\s*=\s*"deepspeed"\s*\n(?:.*\n)?version\s*=\s*"([0-9]+(?:\.[0-9]+)+)"')
 _PIPFILE = re.compile(r'"deepspeed":\s*\{[^}]*"version":\s*"==([0-9]+(?:\.[0-9]+)+)"')
 _PINNING = (
@@ -23,6 +26,8 @@ _PINNING = (
     "setup.py",
     "environment*.y*ml",
     "constraints*.txt",
+    "Dockerfile*",
+    "*.[Dd]ockerfile",
 )
 _LOCKING = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _IMPORTS = {
@@ -32,7 +37,8 @@ _IMPORTS = {
 }
 _LARGEST = 1 << 20
 _SCRIPTS = 40
-_UPWARD = 6
+UPWARD = 6
+"""How many folders are asked for a pin, from that of the config upward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +76,41 @@ def forget() -> None:
 
 @functools.cache
 def _release_for(folder: Path) -> Guess:
-    for directory in (folder, *folder.parents)[:_UPWARD]:
+    for directory in (folder, *folder.parents)[:UPWARD]:
         for file, pinned in _pins(directory):
             if _known(pinned):
                 return Guess(pinned, f"pinned in {file.name}")
         if (directory / ".git").exists():
             break
+    return unpinned()
+
+
+def unpinned() -> Guess:
+    """Return the release of a config around which nothing pins one: what is installed, else the newest known."""
     installed = _installed()
     if installed and _known(installed):
         return Guess(knowledge(installed).version, "installed here")
     return Guess(knowledge().version, "the newest known")
+
+
+def pin_rank(name: str) -> int | None:
+    """Return how early a file of a folder is asked for a pin, 0 first; None for one that pins nothing.
+
+    ``name`` is relative to the folder, with ``/``: ``requirements/train.txt`` is asked too.
+    """
+    for rank, pattern in enumerate((*_LOCKING, *_PINNING)):
+        if name.count("/") == pattern.count("/") and fnmatch.fnmatchcase(name, pattern):
+            return rank
+    return None
+
+
+def pin_in(name: str, text: str) -> str:
+    """Return the DeepSpeed release that the text of a file pins, "" for none, and for one that is not known."""
+    rank = pin_rank(name)
+    if rank is None:
+        return ""
+    found = (one.search(text) for one in ((_LOCKED, _PIPFILE) if rank < len(_LOCKING) else (_PIN,)))
+    return next((match[1] for match in found if match and _known(match[1])), "")
 
 
 def consumer_for(document: Document, folder: Path | None) -> Guess:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from dsmigrate.checking.formats import github as findings_format
 from dsmigrate.checking.job import Checked, check_bytes
-from dsmigrate.diff.changed import Outcome, changed, compare_all
+from dsmigrate.diff.changed import Outcome
 from dsmigrate.diff.formats import github, markdown
+from dsmigrate.diff.ranges import compare_range
 from dsmigrate.rules import Severity
 from dsmigrate.settings.check import CheckSettings
 from dsmigrate.settings.diff import DiffSettings
@@ -50,7 +51,7 @@ class Ran:
 
 def run(revisions: str, folder: Path, diff: DiffSettings, check: CheckSettings, paths: Sequence[str] = ()) -> Ran:
     """Compare and check every config that a range changes; raises GitError."""
-    outcomes = compare_all(changed(revisions, folder, paths), diff)
+    outcomes = compare_range(revisions, folder, diff, paths=paths)
     checked = [
         check_bytes(outcome.entry.new.name, outcome.entry.new.data, outcome.entry.new.folder, check)
         for outcome in outcomes

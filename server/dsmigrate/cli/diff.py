@@ -41,6 +41,7 @@ _FORMATS = ("text", "json", "markdown", "github", "html", "junit")
 @click.option("--git", "revisions", metavar="A...B", help="Every config that these commits change; PATH... limits it.")
 @click.option("--git-driver", is_flag=True, help="Be git's external diff driver (diff.deepspeed.command).")
 @click.option("--textconv", is_flag=True, help="Print a config normalised, for git's diff.deepspeed.textconv.")
+@click.option("--git-setup", metavar="FORM", help="Tell git of this repository: command, textconv or difftool.")
 @click.option("--fail-on", metavar="LEVEL", help=f"Least severity for exit code 1: {', '.join(LEVELS)}; default info.")
 def command(  # noqa: PLR0917 - click passes by name
     sides: tuple[str, ...],
@@ -53,6 +54,7 @@ def command(  # noqa: PLR0917 - click passes by name
     revisions: str | None,
     git_driver: bool,  # noqa: FBT001
     textconv: bool,  # noqa: FBT001
+    git_setup: str | None,
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Say what the change from OLD to NEW does: to numbers, memory, communication, speed, checkpoints, or nothing.
@@ -65,6 +67,10 @@ def command(  # noqa: PLR0917 - click passes by name
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         versions = _versions(from_version, to_version, upgrade)
+        if git_setup is not None:
+            from dsmigrate.cli import diff_git  # noqa: PLC0415 - what only git asks for
+
+            return diff_git.set_git_up(git_setup)
         if git_driver or revisions is not None or textconv:
             from dsmigrate.cli import diff_git  # noqa: PLC0415 - what only git asks for
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from dsmigrate.diff.changed import Entry, Outcome, Status, changed, compare_all
+from dsmigrate.diff.changed import Entry, Outcome, Status
 from dsmigrate.diff.driver import DriverError, drive
 from dsmigrate.diff.git import GitError, is_revision
 from dsmigrate.diff.job import Compared, Source, Versions
+from dsmigrate.diff.ranges import compare_range
 from dsmigrate.diff.textconv import normalised
 from dsmigrate.diff.three import compare_three
 from dsmigrate.files.reading import STDIN, read, read_stdin
@@ -29,7 +30,7 @@ def ranged(  # noqa: PLR0917 - the command's own
 ) -> int:
     """Compare every config that a range of commits changes, print it and return the exit code."""
     try:
-        outcomes = compare_all(changed(revisions, Path(), paths), settings, versions)
+        outcomes = compare_range(revisions, Path(), settings, versions, paths)
     except GitError as error:
         raise click.UsageError(str(error)) from None
     _print(outcomes, revisions, form, settings.fail_on, show_all=show_all)
@@ -75,6 +76,20 @@ def drive_git(arguments: Sequence[str], settings: DiffSettings, *, show_all: boo
     if os.environ.get("GIT_PAGER_IN_USE") and not os.environ.get("NO_COLOR"):
         os.environ.setdefault("FORCE_COLOR", "1")  # the pager is a pipe to us, and a terminal to the reader
     terminal.show_lines(several.one(driven.outcome, show_all=show_all))
+    return 0
+
+
+def set_git_up(form: str) -> int:
+    """Tell git of the repository around the current folder to use the diff, and print what is done."""
+    from dsmigrate.diff.setup import FORMS, set_up  # noqa: PLC0415 - asked for once
+
+    if form not in FORMS:
+        raise click.UsageError(f"--git-setup {form!r} does not exist; allowed: {', '.join(FORMS)}")
+    try:
+        for line in set_up(form, Path()):
+            click.echo(line)
+    except GitError as error:
+        raise click.UsageError(str(error)) from None
     return 0
 
 

@@ -34,6 +34,8 @@ class Status(enum.Enum):
     CHANGED = "changed"
     RENAMED = "renamed"
     COPIED = "copied"
+    UNCHANGED = "unchanged"
+    """Its text is the same, and the DeepSpeed release that is pinned is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +137,14 @@ def compare_all(
 
 def _outcome(entry: Entry, settings: DiffSettings, versions: Versions | None) -> Outcome:
     if entry.old is None or entry.new is None:
-        return _alone(entry, settings)
+        return _alone(entry, settings, versions or Versions())
     try:
         return Outcome(entry, compare(entry.old, entry.new, settings, versions))
     except UnreadableError as error:
         return Outcome(entry, None, str(error))
 
 
-def _alone(entry: Entry, settings: DiffSettings) -> Outcome:
+def _alone(entry: Entry, settings: DiffSettings, versions: Versions) -> Outcome:
     """Return the outcome of a config with one side: what it comes to."""
     side = entry.new or entry.old
     assert side is not None  # noqa: S101 - an entry has a side
@@ -150,7 +152,8 @@ def _alone(entry: Entry, settings: DiffSettings) -> Outcome:
         document = parse_bytes(side.data)
     except DocumentError as error:
         return Outcome(entry, None, f"{side.name}: {error}")
-    release = settings.check.version or release_for(side.folder or Path()).value
+    asked_for = versions.old if entry.new is None else versions.new
+    release = asked_for or settings.check.version or release_for(side.folder or Path()).value
     consumer = settings.check.consumer or Consumer(consumer_for(document, side.folder).value)
     asked = Settings(version=release, consumer=consumer, facts=facts(settings.check))
     return Outcome(entry, None, note=summary(View(document, asked, folder=side.folder)))

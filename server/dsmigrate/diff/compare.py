@@ -6,7 +6,10 @@ from dsmigrate.diff.meaning import READ, same
 from dsmigrate.diff.model import Change, Kind
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING
-from dsmigrate.rules.context import TYPED
+from dsmigrate.rules.context import TYPED, UNKNOWN
+
+_OPEN = ((UNKNOWN, False), (False, UNKNOWN))
+_OTHER_FORMAT = {"fp16.enabled": "bf16.enabled", "bf16.enabled": "fp16.enabled"}
 
 
 def changes(old: Side, new: Side) -> dict[str, Change]:
@@ -97,12 +100,23 @@ def _change(old: Side, new: Side, path: str) -> Change:
 def _differs(old: Side, new: Side, path: str) -> bool:
     """Return whether DeepSpeed's config differs; where one release does not know the key, it is as if left out."""
     before, after = old.meant(path), new.meant(path)
+    if _is_settled(old, path) and _is_settled(new, path) and (before, after) in _OPEN:
+        return False
     if old.known.version != new.known.version and not (old.refuses(path) or new.refuses(path)):
         if not old.reads(path) and new.reads(path):
             before = new.known.default(path)
         elif not new.reads(path) and old.reads(path):
             after = old.known.default(path)
     return not same(before, after)
+
+
+def _is_settled(side: Side, path: str) -> bool:
+    """Return whether a side has the other 16-bit format on, so that a consumer has nothing to decide.
+
+    Both at once are refused.
+    """
+    other = _OTHER_FORMAT.get(path)
+    return other is not None and side.context.value(other) is True
 
 
 def _kind(old: Side, new: Side, path: str) -> Kind:

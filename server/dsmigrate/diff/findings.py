@@ -31,6 +31,15 @@ def only(side: Side, other: Side) -> Iterator[tuple[str, Finding]]:
             yield about[1], finding
 
 
+def both(side: Side, other: Side) -> Iterator[tuple[str, Finding]]:
+    """Yield the findings of a side with which nothing trains, for certain, and which the other side has as well."""
+    there = {_about(other, finding) for finding in other.view.findings}
+    for finding in side.view.findings:
+        certain = finding.effect in REJECTS and finding.severity is Severity.ERROR
+        if certain and _about(side, finding) in there:
+            yield side.path_of(finding.path), finding
+
+
 def _about(side: Side, finding: Finding) -> tuple[str, str, Effect]:
     return finding.code, side.path_of(finding.path), finding.effect
 

@@ -31,10 +31,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The releases that are asked for; None leaves one to settings and evidence."""
+    """The releases that are asked for; None leaves one to settings and evidence. ``why`` says where they come from."""
 
     old: str | None = None
     new: str | None = None
+    why: str = "as asked for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     """
     versions = versions or Versions()
     documents = _read(old), _read(new)
-    release, why_version = settings.check.version, "as asked for"
+    release, why_version = settings.check.version, versions.why
     if release is None and (versions.old is None or versions.new is None):
         guess = release_for(new.folder or Path())
         release, why_version = guess.value, guess.why

@@ -86,8 +86,8 @@ class Explained:
     """What one explanation says about some changes; ``paths`` are theirs, the first one is what it is about.
 
     ``advice`` is what to do about it. ``brief`` is the message in a few words, for the verdict: "effective batch
-    64 → 128"; "" for what the verdict need not name. Of what has a ``tally``, such as "left to Accelerate: {}", the
-    verdict gives the number and nothing else.
+    64 → 128"; "" for what the verdict need not name. Of what has a ``tally``, such as "left to Accelerate: {values}" or
+    "findings gone: {count}", the verdict gives the number and nothing else.
     """
 
     code: str

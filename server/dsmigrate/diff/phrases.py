@@ -22,6 +22,11 @@ def as_many(ratio: Fraction) -> str:
     return _WORDS.get(ratio) or f"{factor(ratio)} {'' if ratio.numerator == 1 else 'times '}as many"
 
 
+def as_much(ratio: Fraction) -> str:
+    """Return how much there is for what was before: "twice as much", "1/3 as much", "0.75 times as much"."""
+    return as_many(ratio).removesuffix("many") + "much"
+
+
 def factor(ratio: Fraction) -> str:
     """Return a ratio in short: "3", "1/3", "0.75"."""
     if ratio.denominator == 1:
@@ -32,6 +37,12 @@ def factor(ratio: Fraction) -> str:
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: "a, b and c"."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
+def uncapital(text: str) -> str:
+    """Return a sentence as it goes on after a colon: "the value …", but "DeepSpeed …" and "AutoTP …"."""
+    word = text.partition(" ")[0]
+    return text if word[1:] != word[1:].lower() else text[:1].lower() + text[1:]
 
 
 def capital(text: str) -> str:

@@ -139,6 +139,8 @@ class Side:
         key = self.known.key(path)
         if key is not None and (key.is_section or path in _PARAMS_OF):
             return self._section(path, key)
+        if key is not None and self.value(path) is not UNKNOWN and rewritten(self.known, key, self.value(path)):
+            return MISSING  # whatever it says is told at the key that DeepSpeed moves it to
         return self.value(path)
 
     def path_of(self, path: Path) -> str:

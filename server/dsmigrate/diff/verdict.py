@@ -25,7 +25,8 @@ def verdict(pair: Pair, explained: _Said) -> str:
     if not acting:
         return _nothing(quiet, differs=pair.differs)
     sentences: list[str] = []
-    left = acting
+    changes_training = any(_is_training(said) for said in acting)
+    left = [said for said in acting if not (changes_training and _is_little(said))]
     for takes, write in _SENTENCES:
         taken = [said for said in left if takes(said)]
         left = [said for said in left if not takes(said)]
@@ -52,16 +53,24 @@ def _is_fatal(said: Explained) -> bool:
     return Effect.VALIDITY in said.effects and said.severity is Severity.BREAKING
 
 
+def _is_broken_anyway(said: Explained) -> bool:
+    return said.effects == (Effect.VALIDITY,) and said.severity is Severity.WARNING and bool(said.brief)
+
+
 def _is_tallied(said: Explained) -> bool:
     return bool(said.tally)
 
 
 def _is_training(said: Explained) -> bool:
-    return Effect.NUMERICS in said.effects
+    return Effect.NUMERICS in said.effects and said.severity is not Severity.INFO and not said.tally
+
+
+def _is_little(said: Explained) -> bool:
+    return Effect.NUMERICS in said.effects and said.severity is Severity.INFO and not said.tally
 
 
 def _is_cost(said: Explained) -> bool:
-    return bool(set(_COSTS) & set(said.effects))
+    return bool(set(_COSTS) & set(said.effects)) and Effect.NUMERICS not in said.effects and not said.tally
 
 
 def _breaks(found: _Said) -> list[str]:
@@ -69,8 +78,15 @@ def _breaks(found: _Said) -> list[str]:
 
 
 def _training(found: _Said) -> list[str]:
-    matters = [said for said in found if said.severity is not Severity.INFO]
-    return [f"Changes training: {_named(matters)}" if matters else f"Changes numbers a little: {_named(found)}"]
+    return [f"Changes training: {_named(found)}"]
+
+
+def _little(found: _Said) -> list[str]:
+    return [f"Changes numbers a little: {_named(found)}"]
+
+
+def _broken_anyway(found: _Said) -> list[str]:
+    return list(dict.fromkeys(_capital(said.brief) for said in found))[:1]
 
 
 def _costs(found: _Said) -> list[str]:
@@ -83,7 +99,11 @@ def _costs(found: _Said) -> list[str]:
 
 
 def _tallies(found: _Said) -> list[str]:
-    return [text.format(count) for text, count in Counter(said.tally for said in found).items()]
+    counted = Counter(said.tally for said in found)
+    return [
+        text.format(count=count, values="1 value" if count == 1 else f"{count} values")
+        for text, count in sorted(counted.items(), key=lambda item: "{" in item[0])
+    ]
 
 
 def _rest(found: _Said) -> list[str]:
@@ -99,8 +119,10 @@ def _rest(found: _Said) -> list[str]:
 
 _SENTENCES: tuple[tuple[Callable[[Explained], bool], Callable[[_Said], list[str]]], ...] = (
     (_is_fatal, _breaks),
-    (lambda said: _is_training(said) and not said.tally, _training),
-    (lambda said: _is_cost(said) and not said.tally, _costs),
+    (_is_broken_anyway, _broken_anyway),
+    (_is_training, _training),
+    (_is_cost, _costs),
+    (_is_little, _little),
     (_is_tallied, _tallies),
     (lambda _: True, _rest),
 )

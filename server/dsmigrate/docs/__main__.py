@@ -1,7 +1,8 @@
 """``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
-docs/keys, those of the rules in docs/rules, what people report is in docs/problems.md, and README.md shows a patch.
+docs/keys, those of the rules in docs/rules, what people report is in docs/problems.md, and README.md shows a patch;
+it and docs/diff.md show what the diff says.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 from dsmigrate.diff.registry import every_explanation
-from dsmigrate.docs import changes, keys, problems, rules
+from dsmigrate.docs import changes, comparison, keys, problems, rules
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
@@ -24,6 +25,7 @@ RULES = Path("docs") / "rules"
 CHANGES = Path("docs") / "changes"
 PROBLEMS = Path("docs") / "problems.md"
 README = Path("README.md")
+DIFF = Path("docs") / "diff.md"
 
 
 def main(arguments: list[str] | None = None, root: Path = Path()) -> int:
@@ -50,13 +52,17 @@ def main(arguments: list[str] | None = None, root: Path = Path()) -> int:
 
 def generated(root: Path) -> dict[Path, str]:
     """Return the text of every file that is generated, wholly or in part, by its path."""
-    readme = root / README
+    readme, diff = root / README, root / DIFF
     found = {root / CODES / name: text for name, text in pages(every_idea()).items()}
     found |= {root / KEYS / name: text for name, text in keys.pages(knowledge()).items()}
     found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
     found[root / PROBLEMS] = problems.page(every_rule())
     found |= {root / CHANGES / name: text for name, text in changes.pages(every_explanation()).items()}
-    return found | ({readme: refreshed(readme.read_text(encoding="utf-8"))} if readme.is_file() else {})
+    if readme.is_file():
+        found[readme] = comparison.refreshed(refreshed(readme.read_text(encoding="utf-8")))
+    if diff.is_file():
+        found[diff] = comparison.refreshed(diff.read_text(encoding="utf-8"))
+    return found
 
 
 def stale(root: Path, wanted: dict[Path, str]) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from dsmigrate.document.problems import CRASHES, FATAL, Code
@@ -10,6 +11,11 @@ from dsmigrate.document.shapes import ABSENT, ContainerShape, MemberShape, Note,
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _REST = re.compile(r"[^\r\n]*")
+
+
+Kept = Mapping[int, ContainerShape]
+"""Containers by the offset of their bracket, of which it is known what they will be read as."""
+NOTHING: Kept = {}
 
 
 class Outer(NamedTuple):
@@ -25,11 +31,12 @@ class Outer(NamedTuple):
 class Frames:
     """The state of reading one text, and the steps that change it.
 
-    ``cut`` chooses between the two readings of a quoteless string that looks like a value being typed (see
-    ``words.quoteless``). Afterwards ``suspicious`` says whether there was one, ``multiline`` whether there was a '''
-    string (whose value depends on its column, and on the first line on the end of the text), ``escaped`` whether a
-    closing bracket belonged to a container outside of ``text``, ``fatal`` and ``crash`` whether the loader raises, and
-    whether it first raises something other than HjsonDecodeError.
+    ``kept`` saves reading containers again that an edit has not touched. ``cut`` chooses between the two readings of a
+    quoteless string that looks like a value being typed (see ``words.quoteless``). Afterwards ``suspicious`` says
+    whether there was one, ``multiline`` whether there was a ''' string (whose value depends on its column, and on the
+    first line on the end of the text), ``escaped`` whether a closing bracket belonged to a container outside of
+    ``text``, ``fatal`` and ``crash`` whether the loader raises, and whether it first raises something other than
+    HjsonDecodeError.
     """
 
     __slots__ = (
@@ -39,6 +46,7 @@ class Frames:
         "cut",
         "escaped",
         "fatal",
+        "kept",
         "key",
         "last_line",
         "line",
@@ -56,9 +64,10 @@ class Frames:
         "top",
     )
 
-    def __init__(self, text: str, *, cut: bool) -> None:
+    def __init__(self, text: str, *, cut: bool, kept: Kept = NOTHING) -> None:
         self.text = text
         self.cut = cut
+        self.kept = kept
         self.pos = 0
         self.top = ContainerShape(is_object=False, braces=False)
         self.node = self.top
@@ -128,7 +137,16 @@ class Frames:
         return pos + len(text) - self.last_line if self.last_line else None
 
     def begin(self, pos: int, *, braces: bool) -> None:
-        """Take a new container in hand, the one whose bracket (or, without braces, first member) is at ``pos``."""
+        """Take a new container in hand, the one whose bracket (or, without braces, first member) is at ``pos``.
+
+        One that is kept is added as it is, and the one around it stays in hand.
+        """
+        kept = self.kept.get(pos) if braces else None
+        if kept is not None:
+            self.node.height = max(self.node.height, kept.height + 1)
+            self.pos = pos + kept.width
+            self.add(kept, pos)
+            return
         is_object = not braces or self.text[pos] == "{"
         self.stack.append(Outer(self.node, self.base, self.key, self.member_at, self.colon))
         self.node = ContainerShape(is_object=is_object, braces=braces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dsmigrate.document.frames import NOTHING, Kept
 from dsmigrate.document.parser import Reader
 from dsmigrate.document.problems import FATAL, Code
 from dsmigrate.document.shapes import ContainerShape
@@ -29,30 +30,30 @@ def mark_width(text: str) -> int:
     return next((len(mark) for mark in _MARKS if text.startswith(mark)), 0)
 
 
-def read(text: str) -> Tree:
-    """Read ``text``, whatever it is.
+def read(text: str, kept: Kept = NOTHING) -> Tree:
+    """Read ``text``, whatever it is; for ``kept`` see ``Frames``.
 
     It is read as hjson reads it. Where hjson would raise, quoteless strings that look like values being typed are cut
     short, so that ``{"a": tru, "b": 2}`` has two members. A text without brackets that is no list of members may still
     be one scalar, unless hjson raises something other than HjsonDecodeError on the way.
     """
-    reader = _read(text, cut=False)
+    reader = _read(text, kept, cut=False)
     if reader.fatal and not reader.crash and not _has_brackets(reader):
         scalar = _read_scalar(text)
         if scalar is not None:
             return Tree(scalar.top, divisible=False)
     divisible = _has_brackets(reader) and not reader.suspicious and not reader.multiline
     if reader.fatal and reader.suspicious:
-        reader = _read(text, cut=True)
+        reader = _read(text, kept, cut=True)
     return Tree(reader.top, divisible)
 
 
-def read_part(text: str) -> ContainerShape | None:
-    """Read a text that starts with a bracket as one container.
+def read_part(text: str, kept: Kept = NOTHING) -> ContainerShape | None:
+    """Read a text that starts with a bracket as one container; for ``kept`` see ``Frames``.
 
     Returns None unless the container ends exactly with the text, and reads the same wherever it stands.
     """
-    reader = Reader(text, cut=False)
+    reader = Reader(text, cut=False, kept=kept)
     reader.container(0)
     shape = reader.top.children[0]
     whole = isinstance(shape, ContainerShape) and shape.closed and shape.width == len(text)
@@ -66,8 +67,8 @@ def _has_brackets(reader: Reader) -> bool:
     return isinstance(root, ContainerShape) and root.braces
 
 
-def _read(text: str, *, cut: bool) -> Reader:
-    reader = Reader(text, cut=cut)
+def _read(text: str, kept: Kept, *, cut: bool) -> Reader:
+    reader = Reader(text, cut=cut, kept=kept)
     pos = _start(reader)
     if pos == len(text):
         reader.note(Code.EMPTY_AFTER_MARK if mark_width(text) else Code.EMPTY, pos, pos)

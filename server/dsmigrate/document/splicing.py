@@ -3,18 +3,22 @@
 Reading a container depends on nothing but its text, as long as it ends with a bracket of its own and holds none of the
 few things that look further (``Reader.suspicious``, ``multiline``, ``escaped``). So the smallest container around an
 edit is read from its new text; if it ends exactly where that text does, it takes the place of the old one, and the
-containers around it are copied with later offsets moved. Otherwise the next larger container is tried.
+containers around it are copied with later offsets moved. Otherwise the next larger container is tried. Containers
+beside the edit with neither problems nor comments in them read the same wherever they stand, and are not read again.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from dsmigrate.document.reading import Tree, read, read_part
 from dsmigrate.document.shapes import ABSENT, ContainerShape, MemberShape, value_of
 
 _Step = tuple[ContainerShape, int, int]
 """A container, its offset in the text, and the number of the child in which the edit lies."""
+_Edit = tuple[int, int, int]
+"""Start and end of what is replaced, and by how much the text grows."""
 
 
 def edited(tree: Tree, text: str, start: int, end: int, growth: int) -> Tree:
@@ -26,16 +30,45 @@ def edited(tree: Tree, text: str, start: int, end: int, growth: int) -> Tree:
     if not tree.divisible:
         return read(text)
     steps, node, base = _around(tree.top, start, end)
+    edit = start, end, growth
+    kept = dict(_untouched(node, base, edit))
     tried = 0
     while steps:
         width = node.width + growth
         if width >= 2 * tried:  # so that all tries together cost no more than twice the last one
-            part = read_part(text[base : base + width])
+            part = read_part(text[base : base + width], {at - base: shape for at, shape in kept.items()})
             if part is not None:
                 return Tree(_spliced(steps, part, growth), divisible=True)
             tried = width
+        inner = node
         node, base, _ = steps.pop()
-    return read(text)
+        kept.update(_untouched(node, base, edit, done=inner))
+    return read(text, kept)
+
+
+def _untouched(
+    node: ContainerShape, base: int, edit: _Edit, done: ContainerShape | None = None
+) -> Iterator[tuple[int, ContainerShape]]:
+    """Yield the containers in ``node`` that lie beside the edit and can be kept, with their offsets in the new text.
+
+    ``done`` is passed over; of those that cannot be kept, what lies in them is looked at.
+    """
+    start, end, growth = edit
+    waiting = [(node, base)]
+    while waiting:
+        node, base = waiting.pop()
+        for offset, child in zip(node.starts, node.children, strict=True):
+            at, shape = value_of(child)
+            if not isinstance(shape, ContainerShape) or shape is done:
+                continue
+            first = base + offset + at
+            last = first + shape.width
+            if not shape.closed or shape.noted or (start < last and first < end):
+                waiting.append((shape, first))
+            elif last <= start:
+                yield first, shape
+            else:
+                yield first + growth, shape
 
 
 def _around(top: ContainerShape, start: int, end: int) -> tuple[list[_Step], ContainerShape, int]:

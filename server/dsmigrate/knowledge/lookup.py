@@ -16,8 +16,8 @@ from dsmigrate.knowledge.versions import order
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
 _DEEPEST = 16
 """Parts of a path beyond which no key lies."""
-_MOST = 20_000
-"""Answers that are kept. Few configs ask for a hundredth of them; an editor asks for every half-typed name."""
+_MOST = 4_000
+"""Answers that are kept. Few configs ask for a tenth of them; an editor asks for every half-typed name."""
 
 
 @functools.lru_cache(maxsize=16)

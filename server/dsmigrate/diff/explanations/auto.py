@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING, Auto, Consumer
+from dsmigrate.rules.context import TYPED
 
 
 @explanation(
@@ -40,6 +41,12 @@ from dsmigrate.knowledge import MISSING, Auto, Consumer
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
+            '{"train_batch_size": "auto"}',
+            '{"train_batch_size": "auto", "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}}',
+            "",  # the family of schedules tells what comes with the section
+            consumer=Consumer.TRANSFORMERS,
+        ),
+        Example(
             '{"train_micro_batch_size_per_gpu": "auto"}',
             '{"train_micro_batch_size_per_gpu": "auto", "gradient_clipping": 1.0}',
             "",
@@ -52,7 +59,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for change in pair.live():
         path = change.path
         begins, ends = pair.new.fills(path), pair.old.fills(path)
-        if begins is ends:
+        if begins is ends or _comes_with_its_type(pair, change):
             continue
         auto = (pair.new if begins else pair.old).known.auto(path, pair.new.context.consumer)
         if auto is None:
@@ -65,20 +72,33 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
             advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
-            tally=f"{'Left to' if begins else 'No longer from'} {pair.new.context.consumer.title}: {{}} values",
+            tally=f"{'Left to' if begins else 'No longer from'} {pair.new.context.consumer.title}: {{values}}",
         )
+
+
+def _comes_with_its_type(pair: Pair, change: Change) -> bool:
+    """Return whether a parameter is there on one side alone, as is the optimizer or schedule that it belongs to."""
+    section, _, name = change.path.partition(".params.")
+    if section not in TYPED or not name or MISSING not in (change.old, change.new):
+        return False
+    before, after = pair.values(f"{section}.type")
+    return before != after
 
 
 def _begins(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.new.context.consumer.title
-    was = "the default, " if change.old is MISSING else ""
-    return f"{who} fills it in now, from {auto.source}; before it was {was}{shown(change.old_meant)}"
+    return f"{who} fills it in now, from {auto.source}; before it was {_value(change.old, change.old_meant)}"
 
 
 def _ends(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.old.context.consumer.title
-    now = "the default, " if change.new is MISSING else ""
-    return f"It is {now}{shown(change.new_meant)} now; before {who} filled it in, from {auto.source}"
+    return f"It is {_value(change.new, change.new_meant)} now; before {who} filled it in, from {auto.source}"
+
+
+def _value(written: object, meant: object) -> str:
+    if meant is MISSING:
+        return "left out"
+    return f"the default, {shown(meant)}" if written is MISSING else shown(meant)
 
 
 def _advice(change: Change, auto: Auto) -> str:

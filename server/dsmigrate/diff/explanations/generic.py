@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.diff import findings
 from dsmigrate.diff.effects import effects_of, severity_of
 from dsmigrate.diff.inside import inside
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
@@ -39,6 +40,11 @@ _LONG = 10_000
             severity=Severity.INFO,
         ),
         Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": "ZERO,"}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": "ZERO"}}',
+            "",  # refused on both sides
+        ),
+        Example(
             '{"train_batch_size": 8, "my_application": {"name": "a"}}',
             '{"train_batch_size": 8, "my_application": {"name": "b"}}',
             "",
@@ -48,8 +54,9 @@ _LONG = 10_000
 )
 def explain(pair: Pair) -> Iterator[Explained]:
     """Yield one message for each change that nothing else has told."""
+    broken = {path for path, _ in findings.both(pair.new, pair.old)} & pair.mentioned
     for path, change in pair.changes.items():
-        if path in pair.claimed:
+        if path in pair.claimed or path in broken:
             continue
         refusing = [side.known.version for side in (pair.old, pair.new) if side.refuses(path) and path in side.given]
         if not refusing:

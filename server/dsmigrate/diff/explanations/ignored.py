@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff import findings
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key, Status
@@ -36,6 +37,12 @@ from dsmigrate.rules import Effect as RuleEffect
             '{"train_batch_size": 8, "gradient_clipping": 0.5}',
             "`gradient_cliping` was ignored; the value stands in `gradient_clipping` now, where it counts",
             paths=("gradient_cliping",),
+        ),
+        Example(
+            '{"train_batch_size": 8, "pipeline": {"overlap_comm": true}}',
+            '{"train_batch_size": 8}',
+            "Gone, and did nothing. `overlap_comm` in `pipeline`: DeepSpeed ignores it without a word; it belongs to",
+            paths=("pipeline.overlap_comm",),
         ),
         Example(
             '{"train_batch_size": 8, "_comment": "two nodes"}',
@@ -73,7 +80,9 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     spot = change.new_spot if change.new is not MISSING else change.old_spot
     found = findings.at(side, spot.path, RuleEffect.IGNORED) if spot is not None else None
     if found is not None:
-        return f"{'Gone: ' if change.new is MISSING else ''}{found.message}"
+        if change.new is not MISSING:
+            return found.message
+        return f"Gone, and did nothing. {capital(found.message.partition('; did you mean')[0])}"
     return _of_key(side, path, side.known.key(path))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.phrases import uncapital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.inert import Unmet, unmet
@@ -26,15 +27,20 @@ from dsmigrate.knowledge.wording import condition_text
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "stage3_max_live_parameters": 5e8}}',
-            "Does nothing: it needs `zero_optimization.stage` to be `3`, which is `2`",
+            "Does nothing while `zero_optimization.stage` is `2`; it needs `3`",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
         Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_param": {"buffer_count": 9}}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
+            'Does nothing while `zero_optimization.offload_param.device` is `"none"`; it needs `"nvme"`',
+        ),
+        Example(
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 0}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale": 128}}',
-            "Does nothing: it needs `fp16.enabled` to be `true`, which is `false`",
+            "Does nothing while `fp16.enabled` is `false`; it needs `true`",
         ),
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}',
@@ -48,7 +54,8 @@ def explain_inert(pair: Pair) -> Iterator[Explained]:
     for path, change in pair.changes.items():
         if not change.differs or any(pair.lives(path)):
             continue
-        found = _unmet(pair.new, path) or _unmet(pair.old, path)
+        first, second = (pair.old, pair.new) if change.new is MISSING else (pair.new, pair.old)
+        found = _unmet(first, path) or _unmet(second, path)
         if found is not None:
             yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=_message(found))
 
@@ -63,7 +70,7 @@ def explain_inert(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "allgather_partitions": true}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "allgather_partitions": false}}',
-            "Does nothing: The accessor that reads it is never called",
+            "No effect: the accessor that reads it is never called, so `true` and `false` train the same way",
             paths=("zero_optimization.allgather_partitions",),
             effects=(Effect.NONE,),
             severity=Severity.NONE,
@@ -80,9 +87,8 @@ def explain_dead(pair: Pair) -> Iterator[Explained]:
     for path, change in pair.changes.items():
         key = pair.new.known.key(path)
         if change.differs and key is not None and key.dead and not any(pair.lives(path)):
-            yield pair.says(
-                path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"Does nothing: {key.dead.rstrip('.')}"
-            )
+            message = f"No effect: {uncapital(key.dead.rstrip('.'))}"
+            yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
 
 
 def _unmet(side: Side, path: str) -> Unmet | None:
@@ -98,5 +104,5 @@ def _message(found: Unmet) -> str:
     if not found.wanted:
         return f"Does nothing: it needs `{found.path}`, which is not there"
     wanted = condition_text({found.path: found.wanted}).partition(" is ")[2]
-    held = "absent" if found.held is MISSING or found.held is None else shown(found.held)
-    return f"Does nothing: it needs `{found.path}` to be {wanted}, which is {held}"
+    held = "left out" if found.held is MISSING or found.held is None else shown(found.held)
+    return f"Does nothing while `{found.path}` is {held}; it needs {wanted}"

@@ -9,31 +9,39 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
-from dsmigrate.knowledge import Key
+from dsmigrate.knowledge import MISSING, Key
 from dsmigrate.rules.context import UNKNOWN
 
 _WATCHES = frozenset({"observability", "speed", "none"})
 _INTERVAL = "steps_per_print"
+_PROFILER = "flops_profiler"
+_TIMERS = "wall_clock_breakdown"
+_WITH_TIMERS = {
+    True: f"; `{_TIMERS}` goes with it and prints times in every pass",
+    False: f", and `{_TIMERS}` with it",
+}
 
 
 @explanation(
     "DF910",
     "observer",
-    summary="A monitor, a profiler or a timer goes on or off, or writes something else.",
+    summary="A monitor, a profiler or a timer is switched on or off, or writes something else.",
     why=(
         "Monitors and profilers write down what training does; the numbers stay. Profilers and timers wait for the"
-        " device to measure it, which costs time while they are on."
+        " device to measure it, which costs time while they are on. The flops profiler switches"
+        " `wall_clock_breakdown` on, whatever the file says of that."
     ),
     source=(
         "deepspeed/monitor/monitor.py:MonitorMaster",
         "deepspeed/profiling/flops_profiler/profiler.py:FlopsProfiler",
         "deepspeed/utils/comms_logging.py:CommsLogger",
+        "deepspeed/runtime/config.py:DeepSpeedConfig._initialize_params",
     ),
     examples=(
         Example(
             '{"train_batch_size": 8}',
             '{"train_batch_size": 8, "tensorboard": {"enabled": true, "output_path": "logs", "job_name": "run"}}',
-            '`tensorboard` goes on, with `job_name` `"run"` and `output_path` `"logs"`',
+            '`tensorboard` is switched on, with `job_name` `"run"` and `output_path` `"logs"`',
             paths=("tensorboard.enabled", "tensorboard.output_path", "tensorboard.job_name"),
             effects=(Effect.OBSERVABILITY,),
             severity=Severity.INFO,
@@ -44,9 +52,22 @@ _INTERVAL = "steps_per_print"
             "`flops_profiler` stays on, with `detailed` `false` in place of `true` and `profile_step` `10` in place",
         ),
         Example(
+            '{"train_batch_size": 8, "wall_clock_breakdown": false}',
+            '{"train_batch_size": 8, "wall_clock_breakdown": false, "flops_profiler": {"enabled": true}}',
+            "`flops_profiler` is switched on; `wall_clock_breakdown` goes with it and prints times in every pass",
+            paths=("flops_profiler.enabled", "wall_clock_breakdown"),
+            effects=(Effect.SPEED, Effect.OBSERVABILITY),
+        ),
+        Example(
+            '{"train_batch_size": 8, "wall_clock_breakdown": true, "flops_profiler": {"enabled": true}}',
+            '{"train_batch_size": 8, "wall_clock_breakdown": true}',
+            "`flops_profiler` is switched off",
+            paths=("flops_profiler.enabled",),
+        ),
+        Example(
             '{"train_batch_size": 8, "comms_logger": {"verbose": true}}',
             '{"train_batch_size": 8}',
-            "`comms_logger` goes off",
+            "`comms_logger` is switched off",
             effects=(Effect.SPEED, Effect.OBSERVABILITY),
         ),
         Example(
@@ -65,7 +86,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         if not paths:
             continue
         before, after = _is_on(pair.old, section), _is_on(pair.new, section)
-        verb = "stays on" if before and after else "goes on" if after else "goes off" if before else "stays off"
+        verb = f"stays {'on' if after else 'off'}" if before is after else f"is switched {'on' if after else 'off'}"
         inner = [change for change in changes if not change.path.endswith(".enabled")] if after else []
         told = " and ".join(
             _inner(section, change.path, change.old_meant, change.new_meant, new=not before) for change in inner
@@ -74,9 +95,11 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         ordered = tuple(effect for effect in Effect if effect in effects)
         yield pair.says(
             *sorted(paths, key=lambda path: (not path.endswith("enabled"), path)),
+            *(pair.touched(_TIMERS) if _takes_timers(pair, section) else ()),
             effects=ordered or (Effect.OBSERVABILITY,),
             severity=Severity.INFO,
-            message=f"`{section.path}` {verb}{f', with {told}' if told else ''}",
+            message=f"`{section.path}` {verb}{f', with {told}' if told else ''}"
+            + (_WITH_TIMERS[after] if _takes_timers(pair, section) else ""),
             brief=f"`{section.path}` {verb}" if before is not after else "",
         )
 
@@ -136,6 +159,13 @@ def _is_on(side: Side, section: Key) -> bool:
     if side.known.key(switch) is None:
         switch = next((f"{key.path}.enabled" for key in side.known.children(section.path)), switch)
     return side.value(switch) is UNKNOWN or bool(side.value(switch))
+
+
+def _takes_timers(pair: Pair, section: Key) -> bool:
+    """Return whether the timers are on with the profiler and off without it, as the file does not ask for them."""
+    if section.path != _PROFILER or pair.change(f"{_PROFILER}.enabled") is None:
+        return False
+    return all(side.written(_TIMERS) in {MISSING, None, False} for side in (pair.old, pair.new))
 
 
 def _inner(section: Key, path: str, before: object, after: object, *, new: bool) -> str:

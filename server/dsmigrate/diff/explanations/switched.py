@@ -26,7 +26,7 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e8}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1e8}}',
-            "With `zero_optimization.stage` `zero_optimization.stage3_max_live_parameters` begins to act",
+            "As `zero_optimization.stage` changes, `zero_optimization.stage3_max_live_parameters` begins to act",
             paths=("zero_optimization.stage3_max_live_parameters",),
             effects=(Effect.MEMORY, Effect.SPEED, Effect.COMMUNICATION),
             severity=Severity.INFO,
@@ -34,7 +34,7 @@ _MOST = 6
         Example(
             '{"train_batch_size": 8, "fp16": {"enabled": true, "loss_scale_window": 50, "min_loss_scale": 2}}',
             '{"train_batch_size": 8, "fp16": {"enabled": false, "loss_scale_window": 50, "min_loss_scale": 2}}',
-            "With `fp16.enabled` 2 keys cease to act: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
+            "As `fp16.enabled` changes, 2 keys cease to act: `fp16.loss_scale_window` and `fp16.min_loss_scale`",
             effects=(Effect.NONE,),
             severity=Severity.NONE,
         ),
@@ -63,7 +63,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=f"With `{cause}` {_named(paths, 'begin' if begins else 'cease')}",
+            message=f"As `{cause}` changes, {_named(paths, 'begin' if begins else 'cease')}",
         )
 
 

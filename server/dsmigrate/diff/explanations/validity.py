@@ -64,7 +64,7 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             severity=severity,
             message=f"{lead}{_text(finding)}",
             brief=finding.message if worse else "",
-            tally="" if worse else "New findings of the rules: {}",
+            tally="" if worse else "New findings of the rules: {count}",
         )
 
 
@@ -100,8 +100,58 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
             message=f"{lead}{_text(finding)}",
-            tally="No longer invalid" if fixed else "Findings gone: {}",
+            tally="No longer invalid" if fixed else "Findings gone: {count}",
         )
+
+
+@explanation(
+    "DF112",
+    "still-invalid",
+    summary="Neither config runs: a rule finds on both sides what DeepSpeed refuses, or what stops the engine.",
+    why=(
+        "What a change does is told as if both sides ran. Where neither does, for a reason that the change leaves in"
+        " the file, that comes first."
+    ),
+    source=("docs/rules/README.md",),
+    examples=(
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "comm_overlap": true}}',
+            '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "comm_overlap": true}}',
+            "Neither config runs as it stands: DeepSpeed has no key `comm_overlap`",
+            paths=("zero_optimization.comm_overlap",),
+            effects=(Effect.VALIDITY,),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 16}}',
+            '{"train_batch_size": 8, "bf16": {"loss_scale": 0, "initial_scale_power": 10}}',
+            "Neither config runs as it stands: `loss_scale` in `bf16`: DeepSpeed rejects the config for it",
+            paths=("bf16.loss_scale", "bf16.initial_scale_power"),
+        ),
+        Example(
+            '{"train_batch_size": 8, "zero_optimization": {"cpu_offload": true}}',
+            '{"train_batch_size": 8, "zero_optimization": {"offload_optimizer": {"device": "cpu"}}}',
+            "",  # nothing changes
+        ),
+    ),
+    last=True,
+)
+def explain_still(pair: Pair) -> Iterator[Explained]:
+    """Yield one message about the errors of both sides, where something else changes or one of them does."""
+    found = list(findings.both(pair.new, pair.old))
+    paths = [path for path, _ in found]
+    changed = (pair.changes[path] for path in paths if path in pair.changes)
+    if not found or not (pair.acts or any(change.differs for change in changed)):
+        return
+    more = len(found) - 1
+    rest = f", and {more} more {'error stays' if more == 1 else 'errors stay'}" if more else ""
+    yield pair.says(
+        *dict.fromkeys(paths),
+        effects=(Effect.VALIDITY,),
+        severity=Severity.WARNING,
+        message=f"Neither config runs as it stands: {_text(found[0][1])}{rest}",
+        brief=f"neither config runs as it stands: {found[0][1].message}",
+    )
 
 
 def _text(finding: Finding) -> str:

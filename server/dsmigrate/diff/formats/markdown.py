@@ -10,7 +10,7 @@ from typing import TypeAlias
 from dsmigrate.checking.formats.places import url as rule_url
 from dsmigrate.checking.job import Checked
 from dsmigrate.diff.changed import Outcome, Status
-from dsmigrate.diff.formats.places import line, place, url
+from dsmigrate.diff.formats.places import line, place, texts, url
 from dsmigrate.diff.job import Compared
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.document import Encoding
@@ -26,16 +26,17 @@ _TITLES = {
 }
 _LONGEST = 60
 _NAMES = {
-    Severity.BREAKING: "breaking",
-    Severity.WARNING: "wants a look",
-    Severity.INFO: "other effects",
-    Severity.NONE: "without effect",
+    Severity.BREAKING: ("breaking", "breaking"),
+    Severity.WARNING: ("wants a look", "want a look"),
+    Severity.INFO: ("other effect", "other effects"),
+    Severity.NONE: ("without effect", "without effect"),
 }
+"""What one explanation, and what several of them, are called in a count."""
 
 Link: TypeAlias = Callable[[str, int], str]
 """From a path and its one-based line to the address of that line."""
 
-_MOVED = (Status.RENAMED, Status.COPIED)
+_MOVED = (Status.RENAMED, Status.COPIED, Status.UNCHANGED)
 
 MARKER = "<!-- dsmigrate diff -->"
 """The first line of a comment under a pull request, by which the next run finds it."""
@@ -94,7 +95,7 @@ def _counts(compared: Compared) -> str:
     counts = dict.fromkeys(Severity, 0)
     for said in compared.result.explained:
         counts[said.severity] += 1
-    return ", ".join(f"{count} {_NAMES[severity]}" for severity, count in counts.items() if count)
+    return ", ".join(f"{count} {_NAMES[severity][count != 1]}" for severity, count in counts.items() if count)
 
 
 def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verdict: bool = True) -> Iterator[str]:
@@ -124,7 +125,7 @@ def _said(compared: Compared, said: Explained, link: Link | None = None) -> Iter
     for path in said.paths:
         change = compared.result.changes.get(path)
         if change is not None:
-            yield f"  - {code(path)}: {_values(change)}"
+            yield f"  - {code(path)}: {_values(compared, change)}"
     if said.advice:
         yield f"  - → {message(said.advice)}"
 
@@ -138,8 +139,9 @@ def _where(compared: Compared, said: Explained, link: Link | None) -> str:
     return f" ([line {number}]({link(compared.new_name, number)}))"
 
 
-def _values(change: Change) -> str:
-    return f"{_text(change.old, change.old_meant)} → {_text(change.new, change.new_meant)}"
+def _values(compared: Compared, change: Change) -> str:
+    old, new = texts(compared, change)
+    return f"{_text(old, change.old_meant)} → {_text(new, change.new_meant)}"
 
 
 def _text(written: object, meant: object) -> str:
@@ -197,7 +199,8 @@ def _html(text: str) -> str:
 def _read_as(compared: Compared) -> str:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    return f"{release}, read by {compared.new.consumer.title}"
+    why = f", {message(compared.why_version)}" if old != new else ""
+    return f"{release}{why}, read by {compared.new.consumer.title}"
 
 
 def finding(entry: Checked, found: Finding, link: Link | None) -> str:

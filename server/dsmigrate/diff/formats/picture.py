@@ -9,7 +9,7 @@ from dsmigrate.diff.job import Compared
 from dsmigrate.editing.view import View
 from dsmigrate.memory import Place, What, When, usage
 
-_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#9d755d", "#72b7b2", "#e45756")
+_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#9d755d", "#72b7b2", "#e45756", "#7f7f7f")
 _LEFT, _WIDTH, _HEIGHT, _ROW = 70, 560, 26, 40
 _LEGEND = 20
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

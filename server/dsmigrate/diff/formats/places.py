@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dsmigrate.checking.formats.places import Span, span
 from dsmigrate.diff.job import Compared
-from dsmigrate.diff.model import Change, Explained, Spot
-from dsmigrate.document import Encoding
+from dsmigrate.diff.model import Change, Explained, Kind, Spot
+from dsmigrate.document import Encoding, Object
 from dsmigrate.editing.view import View
 
 DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/changes"
@@ -36,8 +36,25 @@ def place(compared: Compared, said: Explained) -> tuple[Spot | None, Spot | None
     found = []
     for view in (compared.old, compared.new):
         entry = view.context.entry(path)
-        found.append(None if entry is None else Spot(entry.path, entry.member.start, entry.member.end))
+        found.append(_node(view, path) if entry is None else Spot(entry.path, entry.member.start, entry.member.end))
     return found[0], found[1]
+
+
+def _node(view: View, path: str) -> Spot | None:
+    """Return the place of a key that nobody knows."""
+    names = tuple(path.split("."))
+    node = view.document.node_at(names)
+    return None if node is None else Spot(names, node.start, node.end)
+
+
+def texts(compared: Compared, change: Change) -> tuple[object, object]:
+    """Return both values as the files have them: of a key with another name on each side, what stands there."""
+    if change.kind is not Kind.RENAMED:
+        return change.old, change.new
+    sides = (compared.old, change.old_spot, change.old), (compared.new, change.new_spot, change.new)
+    nodes = [(None if spot is None else view.document.node_at(spot.path), value) for view, spot, value in sides]
+    old, new = (value if node is None or isinstance(node, Object) else node.value() for node, value in nodes)
+    return old, new
 
 
 def line(view: View, spot: Spot) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from dsmigrate.diff.formats.places import place
+from dsmigrate.diff.formats.places import place, texts
 from dsmigrate.diff.job import Compared
 from dsmigrate.diff.model import Change, Effect, Explained, Kind, Severity, Spot
 from dsmigrate.document import Encoding, render_path
@@ -49,18 +49,18 @@ def _said(compared: Compared, said: Explained) -> Iterator[Line]:
     for path in said.paths:
         change = compared.result.changes.get(path)
         if change is not None:
-            yield _values(path, change)
+            yield _values(compared, path, change)
     yield ((f"  {said.message}", ""),)
     if said.advice:
         yield ("  → ", "green"), (said.advice, "")
 
 
-def _values(path: str, change: Change) -> Line:
+def _values(compared: Compared, path: str, change: Change) -> Line:
     name = path
     if change.kind is Kind.RENAMED and change.old_spot is not None and change.new_spot is not None:
         name = f"{render_path(change.old_spot.path)} → {render_path(change.new_spot.path)}"
-    old = value_text(change.old, change.old_meant)
-    new = value_text(change.new, change.new_meant)
+    before, after = texts(compared, change)
+    old, new = value_text(before, change.old_meant), value_text(after, change.new_meant)
     return (f"  {name}: ", "bold"), (old, "red"), (" → ", ""), (new, "green")
 
 

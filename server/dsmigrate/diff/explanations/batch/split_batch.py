@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from dsmigrate.diff.explanations.batch._effective import Effective, effective, other_ranks, ratio
 from dsmigrate.diff.explanations.batch.effective_batch import changed
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import as_many
 from dsmigrate.diff.registry import Example, explanation
 
 
@@ -37,8 +39,8 @@ from dsmigrate.diff.registry import Example, explanation
         Example(
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 2}}',
             '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 2}}',
-            "The same 32 samples per optimizer step in 32 / (2 × world size) passes of 2 per GPU, before in"
-            " 32 / (4 × world size) passes of 4; ZeRO 2 reduces gradients in every pass",
+            "The same 32 samples per optimizer step, 2 in each pass of a GPU in place of 4: twice as many passes;"
+            " ZeRO 2 reduces gradients in every pass",
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED),
         ),
         Example('{"train_batch_size": 32}', '{"train_micro_batch_size_per_gpu": 8}', "", world_size=4),
@@ -64,13 +66,30 @@ def explain(pair: Pair) -> Iterator[Explained]:
         *paths,
         effects=tuple(effects),
         severity=Severity.INFO,
-        message=(
-            f"The same {new.text} samples per optimizer step in {_pieces(new)} per GPU, before in"
-            f" {_pieces(old)}{other_ranks(pair)}"
-        )
+        message=f"The same {new.text} samples per optimizer step{_how(old, new)}{other_ranks(pair)}"
         + (f"; ZeRO {reduces} reduces gradients in every pass" if reduces else ""),
-        brief=f"same batch in {_pieces(new)}, before {_pieces(old)}",
+        brief=f"same batch in {_brief(new)}, before {_brief(old)}",
     )
+
+
+def _how(old: Effective, new: Effective) -> str:
+    """Return in which pieces; where the passes of a step depend on the world size, how many more or fewer there are."""
+    ratio_ = _passes(old, new)
+    if ratio_ is None:
+        return f" in {_pieces(new)} per GPU, before in {_pieces(old)}"
+    return f", {new.micro} in each pass of a GPU in place of {old.micro}: {as_many(ratio_)} passes"
+
+
+def _passes(old: Effective, new: Effective) -> Fraction | None:
+    """Return how many passes a step has for each one before; None where they are numbers, or unknown."""
+    (before, steps), (after, others) = old.sizes, new.sizes
+    if before is None or not after or steps is not None or others is not None:
+        return None
+    return Fraction(before) / Fraction(after)
+
+
+def _brief(batch: Effective) -> str:
+    return _pieces(batch) if batch.steps.isdigit() or batch.sizes[0] is None else f"passes of {batch.micro}"
 
 
 def _pieces(batch: Effective) -> str:

@@ -65,8 +65,8 @@ _MOST = 4
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}',
             '{"train_batch_size": 8}',
-            "DeepSpeed no longer builds the optimizer, before `AdamW` (FusedAdam) with the parameters from Transformers"
-            " Trainer; without it the Trainer makes it from TrainingArguments",
+            "DeepSpeed no longer builds the optimizer, which was `AdamW` (FusedAdam) with the parameters from"
+            " Transformers Trainer; without it the Trainer makes it from TrainingArguments",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
@@ -93,7 +93,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     named, side = (after, pair.new) if after is not None else (before, pair.old)
     assert named is not None  # noqa: S101 - one of the two is
-    begin = "DeepSpeed builds the optimizer now: " if after else "DeepSpeed no longer builds the optimizer, before "
+    begin = "DeepSpeed builds the optimizer now: " if after else "DeepSpeed no longer builds the optimizer, which was "
     yield pair.says(
         TYPE,
         *(inner.path for inner in pair.live(PARAMS)),

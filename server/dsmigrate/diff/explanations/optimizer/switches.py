@@ -35,7 +35,7 @@ _NORM = f"{PARAMS}.max_grad_norm"
         Example(
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}',
             '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}',
-            "ZeRO accepts optimizer classes that are not on its list now",
+            "ZeRO now accepts optimizer classes that are not on its list, such as SGD",
             paths=(_UNTESTED,),
             effects=(Effect.VALIDITY,),
             severity=Severity.INFO,
@@ -65,10 +65,11 @@ def explain_untested(pair: Pair) -> Iterator[Explained]:
         yield _says(
             pair,
             _UNTESTED,
-            "ZeRO accepts optimizer classes that are not on its list now"
+            "ZeRO now accepts optimizer classes that are not on its list, such as SGD"
             if pair.new.is_on(_UNTESTED)
             else "ZeRO refuses optimizer classes that are not on its list: SGD, 8-bit ones, any of the script",
             idle=[_known(side) for side in (pair.old, pair.new)],
+            brief="untested optimizers",
         )
     if _turned(pair, _FORCED):
         yield _says(
@@ -78,13 +79,14 @@ def explain_untested(pair: Pair) -> Iterator[Explained]:
             if pair.new.is_on(_FORCED)
             else "An optimizer of the script without a kernel for the host is accepted now, and steps at its own speed",
             idle=[_named(side) for side in (pair.old, pair.new)],
+            brief="optimizers without a kernel for the host",
         )
 
 
 @explanation(
     "DF609",
     "max-grad-norm",
-    summary="`max_grad_norm` leaves the parameters of the optimizer, or has another value there.",
+    summary="`max_grad_norm` has another value among the parameters of the optimizer.",
     why=(
         "It belongs to no optimizer of DeepSpeed: the engine refuses it, whatever it says, and points to"
         " `gradient_clipping`. It never clipped anything."
@@ -94,11 +96,7 @@ def explain_untested(pair: Pair) -> Iterator[Explained]:
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "max_grad_norm": 1.0}}}',
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}',
-            "The engine no longer stops at `max_grad_norm`, which it refuses in the optimizer and which clipped"
-            " nothing",
-            paths=(_NORM,),
-            effects=(Effect.VALIDITY,),
-            severity=Severity.INFO,
+            "",  # a rule that stops finding it tells so
         ),
         Example(
             '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"max_grad_norm": 1.0}}}',
@@ -114,21 +112,12 @@ def explain_untested(pair: Pair) -> Iterator[Explained]:
     ),
 )
 def explain_norm(pair: Pair) -> Iterator[Explained]:
-    """Yield that the engine no longer stops; that it does now is for the rules to say."""
+    """Yield that no value of it is accepted; that it comes or goes is for the rules to say."""
     change = pair.change(_NORM)
-    if change is None or built(pair.old) is None or built(pair.new) is None or change.old is MISSING:
+    if change is None or MISSING in (change.old, change.new) or built(pair.old) is None or built(pair.new) is None:
         return
-    goes = change.new is MISSING
-    yield pair.says(
-        _NORM,
-        effects=(Effect.VALIDITY,) if goes else (Effect.NONE,),
-        severity=Severity.INFO if goes else Severity.NONE,
-        message=(
-            "The engine no longer stops at `max_grad_norm`, which it refuses in the optimizer and which clipped nothing"
-        )
-        if goes
-        else "The engine refuses `max_grad_norm` in the optimizer with any value",
-    )
+    message = "The engine refuses `max_grad_norm` in the optimizer with any value"
+    yield pair.says(_NORM, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
 
 
 def _turned(pair: Pair, path: str) -> bool:
@@ -146,7 +135,8 @@ def _named(side: Side) -> str:
     return "" if found is None else "it concerns optimizers that the script makes, and the file names one"
 
 
-def _says(pair: Pair, path: str, message: str, *, idle: list[str]) -> Explained:
+def _says(pair: Pair, path: str, message: str, *, idle: list[str], brief: str) -> Explained:
     if all(idle):
         return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"Does nothing: {idle[1]}")
-    return pair.says(path, effects=(Effect.VALIDITY,), severity=Severity.INFO, message=message)
+    turned = f"{'accepts' if pair.new.is_on(path) is (path == _UNTESTED) else 'refuses'} {brief}"
+    return pair.says(path, effects=(Effect.VALIDITY,), severity=Severity.INFO, message=message, brief=turned)

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.knowledge import Consumer
 from dsmigrate.rules.precision._shared import DYNAMIC, FP16, mode
 
 _WINDOW = "fp16.loss_scale_window"
@@ -69,6 +70,13 @@ _START = '{"train_batch_size": 8, "zero_optimization": {"stage": 1}, "fp16": {"e
             "An overflow at the loss scale 128 ends the run, before at 1",
             severity=Severity.INFO,
         ),
+        Example(
+            '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 16}}',
+            '{"train_batch_size": 8, "fp16": {"enabled": "auto", "initial_scale_power": 10}}',
+            "The loss scale starts at 1024 in place of 65536: fewer steps are skipped at the start, if Transformers"
+            " Trainer turns fp16 on",
+            consumer=Consumer.TRANSFORMERS,
+        ),
         Example(_START + ', "loss_scale": 128}}', _START + ', "loss_scale": 128, "initial_scale_power": 8}}', ""),
     ),
 )
@@ -88,7 +96,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 path,
                 effects=(Effect.NUMERICS,),
                 severity=Severity.INFO,
-                message=write(pair, change),
+                message=f"{write(pair, change)}{_condition(pair)}",
                 brief=_BRIEFS[path],
             )
 
@@ -109,10 +117,16 @@ def _kind(pair: Pair) -> Iterator[Explained]:
         *(others if not (before and after) else []),
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=message,
+        message=f"{message}{_condition(pair)}",
         advice="Steps that overflow are skipped, and nothing lowers a fixed scale" if after else "",
         brief=f"loss scale {number(after)}" if after else "dynamic loss scale",
     )
+
+
+def _condition(pair: Pair) -> str:
+    """Return on what all of it depends, where the consumer decides about fp16; "" where it is on."""
+    open_ = any(side.is_on(FP16) is None for side in (pair.old, pair.new))
+    return f", if {pair.new.context.consumer.title} turns fp16 on" if open_ else ""
 
 
 def _fixed(scale: float) -> str:

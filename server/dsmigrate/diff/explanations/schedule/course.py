@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
+from dsmigrate.diff import findings
 from dsmigrate.diff.explanations.schedule._owner import PARAMS, built, described, is_another
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
+from dsmigrate.diff.phrases import as_much
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING
 from dsmigrate.rules.scheduler._shared import WHOLE, unmet
 
@@ -21,6 +25,7 @@ _BRIEFS = {
     "total_num_steps": "total steps",
 }
 _MOST = 2
+_LEAST = 1e-300
 _DECAY = '{"train_batch_size": 8, "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_max_lr": 1e-4'
 _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, "cycle_max_lr": '
 
@@ -60,7 +65,8 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
         Example(
             _CYCLE + "1e-3}}}",
             _CYCLE + "1e-2}}}",
-            "Peak learning rate, reached after `cycle_first_step_size` steps: `0.01` now, before `0.001`",
+            "Peak learning rate, reached after `cycle_first_step_size` steps: `0.01` in place of `0.001`, 10 times as"
+            " much",
             paths=(f"{PARAMS}.cycle_max_lr",),
         ),
         Example(
@@ -75,6 +81,21 @@ _CYCLE = '{"train_batch_size": 8, "scheduler": {"type": "OneCycle", "params": {"
             "The schedule refuses `0.08` as it did `0.05`: it wants whole steps",
             severity=Severity.NONE,
         ),
+        Example(
+            _DECAY + ', "warmup_num_steps": 0.05, "total_num_steps": 1000}}}',
+            _DECAY + ', "warmup_num_steps": 100, "total_num_steps": 2000}}}',
+            "The learning rate goes 0 → 0.0001 over 100 steps (log), then linearly down until step 2000; before, the"
+            " engine could not build the schedule",
+            paths=(f"{PARAMS}.warmup_num_steps", f"{PARAMS}.total_num_steps"),
+            severity=Severity.WARNING,
+        ),
+        Example(
+            _DECAY + ', "warmup_num_steps": 0.05, "total_num_steps": 1000}}}',
+            _DECAY + ', "warmup_num_steps": 100, "total_num_steps": 1000}}}',
+            "Optimizer steps until the peak: `100` in place of `0.05`",
+            old_version="0.19.2",
+            new_version="0.19.2",
+        ),
         Example(_CYCLE + "1e-3}}}", _CYCLE + "0.001}}}", ""),
     ),
 )
@@ -86,11 +107,20 @@ def explain(pair: Pair) -> Iterator[Explained]:
     found = [change for change in pair.live(PARAMS) if pair.old.fills(change.path) is pair.new.fills(change.path)]
     seen = [change for change in found if _name(change) in _SEEN]
     before, after = described(pair.old), described(pair.new)
-    if seen and before and after:
+    whole = seen and after and (before or _is_refused(pair.old))
+    if whole:
         yield _course(pair, seen, before, after)
     for change in found:
-        if change not in seen or not (before and after):
+        if change not in seen or not whole:
             yield from _parameter(pair, change)
+
+
+def _is_refused(side: Side) -> bool:
+    """Return whether the engine cannot build the schedule of a side, for one of its parameters."""
+    return any(
+        finding.effect in findings.REJECTS and side.path_of(finding.path).startswith(f"{PARAMS}.")
+        for finding in side.view.findings
+    )
 
 
 def _course(pair: Pair, seen: list[Change], before: str, after: str) -> Explained:
@@ -102,7 +132,8 @@ def _course(pair: Pair, seen: list[Change], before: str, after: str) -> Explaine
         *paths,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"The learning rate goes {after}, in place of {before}",
+        message=f"The learning rate goes {after}"
+        + (f", in place of {before}" if before else "; before, the engine could not build the schedule"),
         brief=", ".join(_brief(change) for change in seen[:_MOST]) + (" and more" if len(seen) > _MOST else ""),
     )
 
@@ -126,8 +157,8 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         change.path,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"{parameter.summary.rstrip('.')}: {_value(change.new, change.new_meant)} now, before"
-        f" {_value(change.old, change.old_meant)}",
+        message=f"{parameter.summary.rstrip('.')}: {_value(change.new, change.new_meant)} in place of"
+        f" {_value(change.old, change.old_meant)}{_times(change)}",
         brief=f"`{parameter.name}` {shown(change.old_meant).strip('`')} → {shown(change.new_meant).strip('`')}",
     )
 
@@ -135,6 +166,15 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
 def _is_broken(path: str, value: object) -> bool:
     """Return whether a count of steps is a fraction, which stops the schedule."""
     return path.rpartition(".")[2] in WHOLE and isinstance(value, float) and value != int(value)
+
+
+def _times(change: Change) -> str:
+    """Return how much more it is now: ", 10 times as much"; "" where that says nothing."""
+    old, new = change.old_meant, change.new_meant
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) or value < _LEAST for value in (old, new)):
+        return ""
+    ratio = Fraction(str(new)) / Fraction(str(old))
+    return "" if ratio == 1 else f", {as_much(ratio)}"
 
 
 def _value(written: object, meant: object) -> str:

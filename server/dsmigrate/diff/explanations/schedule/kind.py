@@ -54,15 +54,14 @@ _WARMUP = '{"type": "WarmupLR", "params": {"warmup_max_lr": 1e-4, "warmup_num_st
             '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto",'
             ' "warmup_num_steps": "auto"}}}',
             '{"train_batch_size": 8}',
-            "The file names no schedule any more, before WarmupLR: raises the learning rate from `warmup_min_lr` to"
-            " its peak, then keeps the peak, with numbers from Transformers Trainer; without it the Trainer makes one",
+            "The file names no schedule any more, before WarmupLR: warm-up, then constant, with numbers from"
+            " Transformers Trainer; without it the Trainer makes one",
             consumer=Consumer.TRANSFORMERS,
         ),
         Example(
             _ADAM + "}",
             _ADAM + ', "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1e-5, "cycle_max_lr": 1e-3}}}',
-            "The learning rate follows OneCycle now: one rise and fall of the learning rate, with beta1 moving the"
-            " other way",
+            "The learning rate follows OneCycle now: one rise and fall, then optional decay; cycles beta1 too",
         ),
         Example(_ADAM + ', "scheduler": ' + _DECAY + "}", _ADAM + ', "scheduler": ' + _DECAY + "}", ""),
     ),
@@ -95,7 +94,8 @@ def _course(side: Side) -> tuple[str, str]:
     course = described(side)
     if course and course.count("auto") <= 1:
         return facts.name, course
-    summary = facts.summary.rstrip(".")
+    key = side.known.key(TYPE)
+    summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".")
     who = f", with numbers from {side.context.consumer.title}" if course else ""
     return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
 
