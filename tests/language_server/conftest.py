@@ -1,7 +1,12 @@
-"""Real sessions: the server as its own process, and pytest-lsp as the client, with what three editors can do."""
+"""Real sessions: the server as its own process, and pytest-lsp as the client, with what editors can do.
+
+pytest-lsp brings what VS Code, Neovim and Emacs could do some years ago. ``clients`` has what VS Code can do today, as
+vscode-languageclient 11.0 works it out (``computeClientCapabilities`` of its ``LanguageClient``).
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,10 +14,13 @@ from pathlib import Path
 import pytest
 import pytest_lsp
 from lsprotocol import types
+from pygls.protocol import default_converter
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 from tests.language_server.talk import listen
 
+CLIENTS = Path(__file__).parent / "clients"
 EDITORS = {
+    "visual_studio_code_v1.139.0": "Visual Studio Code",
     "visual-studio-code": "Visual Studio Code",
     "neovim": "Neovim",
     "emacs": "Emacs",
@@ -32,12 +40,21 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return tmp_path_factory.mktemp("workspace")
 
 
+def capabilities_of(editor: str) -> types.ClientCapabilities:
+    """Return what an editor can do, by the name of a file in ``clients``, or else as pytest-lsp knows it."""
+    file = CLIENTS / f"{editor}.json"
+    if not file.exists():
+        return client_capabilities(editor)
+    found = json.loads(file.read_text(encoding="utf-8"))["capabilities"]
+    return default_converter().structure(found, types.ClientCapabilities)
+
+
 @pytest_lsp.fixture(
     config=ClientServerConfig(server_command=SERVER), params=list(EDITORS), scope="module", loop_scope="module"
 )
 async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[None]:
     """A session with the capabilities of an editor; its name is that of the editor."""
-    capabilities = client_capabilities(request.param)
+    capabilities = capabilities_of(request.param)
     for method in AGREED:
         lsp_client.feature(method)(lambda _params: None)
     agreed = await lsp_client.initialize_session(

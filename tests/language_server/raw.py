@@ -8,6 +8,8 @@ import queue
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ class RawClient:
         assert self.process.stdin is not None
         self.input = self.process.stdin
         self.notes: list[Data] = []
+        self.asked: list[Data] = []
+        """Requests of the server, each of which is answered with null."""
         self._answers: queue.Queue[Data | None] = queue.Queue()
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
@@ -49,6 +53,7 @@ class RawClient:
                 return
             message = json.loads(out.read(length))
             if "method" in message and "id" in message:
+                self.asked.append(message)
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": None})
             elif "method" in message:
                 self.notes.append(message)
@@ -70,12 +75,28 @@ class RawClient:
 
     def ask(self, method: str, params: object = None) -> Data:
         """Send a request and return the whole answer to it."""
+        return self.answer(self.begin(method, params))
+
+    def begin(self, method: str, params: object = None) -> int:
+        """Send a request and return its number."""
         self._number += 1
         self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        return self._number
+
+    def answer(self, number: int) -> Data:
+        """Return the whole answer to a request, without those to others that come before."""
         while (answer := self._answers.get(timeout=60)) is not None:
-            if answer.get("id") == self._number:
+            if answer.get("id") == number:
                 return answer
-        raise AssertionError(f"the server ended instead of answering {method}")
+        raise AssertionError(f"the server ended instead of answering request {number}")
+
+    def wait_for(self, happened: Callable[[], bool]) -> None:
+        """Wait until something has happened."""
+        for _ in range(3000):
+            if happened():
+                return
+            time.sleep(0.01)
+        raise AssertionError("it did not happen")
 
     def initialize(self, capabilities: Data | None = None, **more: object) -> Data:
         """Begin a session; returns what the server can do."""

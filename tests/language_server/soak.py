@@ -105,6 +105,7 @@ def session(edits: int, seed: int, encoding: str, requests: int = 50) -> tuple[i
         if chance.randrange(requests) == 0:
             _look(client, document, chance)
         if not first and made >= edits // 10:
+            client.text(document.uri)  # behind its answer all edits so far are made
             first = client.memory()
     for document in documents:
         assert client.text(document.uri) == document.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types
 from pytest_lsp import LanguageClient
@@ -116,7 +117,15 @@ class Session:
         text_document = capabilities.text_document
         self.pulls = text_document is not None and text_document.diagnostic is not None
         self.is_vs_code = name == "Visual Studio Code"
+        self.capabilities = capabilities
         self.versions: dict[str, int | None] = {}
+
+    def can(self, path: str) -> Any:
+        """Return a capability of the client by its path; None for one that it does not have."""
+        found: Any = self.capabilities
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return found
 
 
 _CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}

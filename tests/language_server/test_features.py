@@ -198,7 +198,14 @@ async def test_a_script_is_offered_its_conversion(client: LanguageClient, worksp
         )
     )
     assert answer["status"] in {"converted", "converted_with_todos"}, answer
-    assert answer["launch"]
+    assert answer["launch"] == answer["report"]["launch_commands"]
+    assert all(command.endswith(" train_ddp.py") for command in answer["launch"])
+    assert answer["report"]["status"] == answer["status"]
+    assert {change["kind"] for change in answer["report"]["changes"]} & {"converted"}
+    assert "deepspeed.initialize" in answer["after"]
+    assert answer["config"]["uri"] == (workspace / "ds_config.json").as_uri()
+    assert answer["config"]["isThere"] is False
+    assert json.loads(answer["config"]["text"]) == answer["report"]["config"]
     changed = json.dumps(answer["edit"])
     assert "deepspeed.initialize" in changed
     span = opened.span("DistributedDataParallel(") if "DistributedDataParallel(" in opened.text else opened.span("DDP(")
@@ -248,6 +255,9 @@ async def test_a_change_is_explained_beside_the_last_commit(client: LanguageClie
     assert "8" in answer["markdown"]
     assert "16" in answer["markdown"]
     assert answer["severity"] in {"breaking", "warning"}
+    assert answer["report"]["summary"]["worst"] == answer["severity"]
+    assert answer["texts"] == {"old": file.read_text(encoding="utf-8"), "new": text}
+    assert answer["memory"] == {"old": {}, "new": {}}
     unknown = plain(
         await client.workspace_execute_command_async(
             types.ExecuteCommandParams("dsmigrate.diffWithHead", arguments=[opened.uri, "nothing-of-that-name"])
@@ -255,3 +265,81 @@ async def test_a_change_is_explained_beside_the_last_commit(client: LanguageClie
     )
     assert "nothing-of-that-name" in unknown["error"]
     opened.close()
+
+
+async def ask(client: LanguageClient, command: str, *arguments: Any) -> Any:
+    """Return what a command answers, as plain data."""
+    return plain(
+        await client.workspace_execute_command_async(types.ExecuteCommandParams(command, arguments=list(arguments)))
+    )
+
+
+async def test_a_config_is_compared_with_a_text_and_its_memory_is_told(client: LanguageClient, workspace: Path) -> None:
+    config = write(client, workspace, "ds_config.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}')
+    await ask(client, "dsmigrate.set", "parameters", 7_000_000_000)
+    await ask(client, "dsmigrate.set", "worldSize", 8)
+    clipboard = {"name": "clipboard", "text": '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}'}
+    answer = await ask(client, "dsmigrate.diff", clipboard, config.uri)
+    assert answer["consumer"] == "plain DeepSpeed"
+    assert answer["report"]["old"]["path"] == "clipboard"
+    assert answer["texts"]["old"] == clipboard["text"]
+    assert sum(answer["memory"]["old"].values()) > sum(answer["memory"]["new"].values()) > 0
+    assert [side["path"] for side in (answer["report"]["old"], answer["report"]["new"])] == [
+        "clipboard",
+        "ds_config.json",
+    ]
+    for name in ("parameters", "worldSize"):
+        await ask(client, "dsmigrate.set", name, None)
+    unreadable = await ask(client, "dsmigrate.diff", {"name": "clipboard", "text": "# nothing"}, config.uri)
+    assert unreadable["error"].startswith("clipboard: ")
+    with pytest.raises(Exception, match="argument 1 has no name and text"):
+        await ask(client, "dsmigrate.diff", {"name": "clipboard"}, config.uri)
+    config.close()
+
+
+async def test_a_config_is_taken_to_the_newest_release(client: LanguageClient, workspace: Path) -> None:
+    config = write(client, workspace, "ds_config.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 3}}')
+    answer = await ask(client, "dsmigrate.upgrade", config.uri, "0.16.4")
+    assert (answer["from"], answer["to"]) == ("0.16.4", (await ask(client, "dsmigrate.choices"))["releases"][0])
+    assert json.loads(answer["after"])["gradient_clipping"] == 0.0
+    assert len(answer["done"]) >= 1
+    assert len(answer["edits"]) >= 1
+    same = await ask(client, "dsmigrate.upgrade", config.uri, answer["to"])
+    assert (same["edits"], same["done"], same["after"]) == ([], [], config.text)
+    with pytest.raises(Exception, match="older than"):
+        await ask(client, "dsmigrate.upgrade", config.uri, "0.1.0")
+    assert await ask(client, "dsmigrate.upgrade", "file:///nowhere.json") is None
+    config.close()
+
+
+async def test_what_there_is_to_choose_from(client: LanguageClient, workspace: Path) -> None:
+    choices = await ask(client, "dsmigrate.choices")
+    assert choices["releases"][-1] == "0.9.0"
+    assert {"name": "transformers", "title": "Transformers Trainer"} in choices["consumers"]
+    starters = await ask(client, "dsmigrate.starters", workspace.as_uri())
+    assert len({starter["label"] for starter in starters}) == len(starters) > 3
+    assert all(starter["summary"] and "${1:" in starter["snippet"] for starter in starters)
+    assert {starter["consumer"] for starter in starters} >= {None, "Transformers Trainer"}
+    subjects = await ask(client, "dsmigrate.subjects", "")
+    by_word = {subject["word"]: subject for subject in subjects}
+    assert len(by_word) == len(subjects)
+    assert by_word["zero_optimization.stage"]["kind"] == "key"
+    assert {by_word[word]["kind"] for word in ("DS101", "MG001", "DF101") if word in by_word} == {"code"}
+    for subject in subjects:
+        assert subject["summary"]
+        assert "error" not in await ask(client, "dsmigrate.explain", subject["word"]), subject
+
+
+async def test_the_key_at_a_position_is_explained(client: LanguageClient, workspace: Path) -> None:
+    config = write(client, workspace, "ds_config.json", CONFIG)
+
+    async def at(piece: str) -> Any:
+        position = config.at(piece)
+        place = {"line": position.line, "character": position.character}
+        return await ask(client, "dsmigrate.explain", "", config.uri, place)
+
+    assert (await at("stage"))["word"] == "zero_optimization.stage"
+    assert "AdamW" in (await at("AdamW"))["markdown"]
+    assert (await at("lr"))["word"] == "optimizer.params.lr"
+    assert (await at("}\n"))["error"] == "there is no key here"
+    config.close()

@@ -108,8 +108,8 @@ def test_five_hundred_documents_are_open_at_once() -> None:
     uris = [f"file:///w/{number}/ds_config.json" for number in range(500)]
     for uri in uris:
         client.open(uri, CONFIG)
-    full = client.memory()
     assert client.ask("textDocument/hover", {**HOVER, "textDocument": {"uri": uris[250]}})["result"] is not None
+    full = client.memory()  # behind the answer, which waits until all are open
     for _ in range(3):
         for uri in uris:
             client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})

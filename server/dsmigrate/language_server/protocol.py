@@ -10,6 +10,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from dsmigrate.language_server import progress
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -37,9 +39,12 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
-        """Learn who the client is; the answer is pygls's."""
+        """Learn who the client is; the answer is pygls's, and that commands tell how far they are."""
         self._server.client.introduce(params)
-        return (yield from super().lsp_initialize(params))
+        result: types.InitializeResult = yield from super().lsp_initialize(params)
+        if result.capabilities.execute_command_provider is not None:
+            result.capabilities.execute_command_provider.work_done_progress = True
+        return result
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
@@ -65,8 +70,14 @@ class Protocol(LanguageServerProtocol):
         handler = self.fm.commands.get(params.command)
         if handler is None:
             raise JsonRpcInvalidParams(f"there is no command {params.command!r}")
+        progress.OF_COMMAND.set(params.work_done_token)
         result = yield handler, (tuple(params.arguments or ()),), None
         return result
+
+    @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+    def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> None:
+        """Cancel work that the client shows."""
+        progress.cancel(self._server.session, params.token)
 
     def _then(self, method: str, params: object) -> None:
         """Call the feature behind a change of a document."""

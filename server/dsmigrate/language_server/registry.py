@@ -35,7 +35,9 @@ class Entry:
         return found
 
 
-_DIAGNOSTICS = types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=True, identifier="dsmigrate")
+_DIAGNOSTICS = types.DiagnosticOptions(
+    inter_file_dependencies=True, workspace_diagnostics=True, identifier="dsmigrate", work_done_progress=True
+)
 _COMPLETION = types.CompletionOptions(
     trigger_characters=['"', ":", ",", "{", "\n"],
     resolve_provider=True,
@@ -56,7 +58,7 @@ FEATURES = (
     Entry(types.TEXT_DOCUMENT_DID_CHANGE, "diagnostics:changed"),
     Entry(types.TEXT_DOCUMENT_DID_CLOSE, "diagnostics:closed"),
     Entry(types.TEXT_DOCUMENT_DIAGNOSTIC, "diagnostics:pull", _DIAGNOSTICS),
-    Entry(types.WORKSPACE_DIAGNOSTIC, "diagnostics:pull_all", waits=True),
+    Entry(types.WORKSPACE_DIAGNOSTIC, "workspace:pull_all", waits=True),
     Entry(types.TEXT_DOCUMENT_HOVER, "reading:hover"),
     Entry(types.TEXT_DOCUMENT_INLAY_HINT, "reading:inlay_hints"),
     Entry(types.TEXT_DOCUMENT_CODE_LENS, "reading:code_lenses"),
@@ -77,6 +79,10 @@ COMMANDS = (
     Entry("dsmigrate.explain", "commands:explain"),
     Entry("dsmigrate.status", "commands:status"),
     Entry("dsmigrate.set", "commands:change"),
+    Entry("dsmigrate.upgrade", "commands:upgrade"),
+    Entry("dsmigrate.choices", "choosing:choices"),
+    Entry("dsmigrate.starters", "choosing:starters"),
+    Entry("dsmigrate.subjects", "choosing:subjects"),
     Entry("dsmigrate.diffWithHead", "diffing:with_head", waits=True),
     Entry("dsmigrate.diff", "diffing:compare", waits=True),
     Entry("dsmigrate.convertScript", "scripts:convert_script", waits=True),

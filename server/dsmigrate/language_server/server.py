@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
+import threading
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
+from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from dsmigrate import __version__
 from dsmigrate.language_server.client import Client
 from dsmigrate.language_server.guard import HandlerError, guarded
+from dsmigrate.language_server.input import Input
 from dsmigrate.language_server.protocol import Protocol
 from dsmigrate.language_server.registry import COMMANDS, FEATURES
 
@@ -49,6 +54,21 @@ class Server(LanguageServer):
         from dsmigrate.language_server.session import Session  # noqa: PLC0415 - after the answer to initialize
 
         return Session(self)
+
+    def start_io(self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None) -> None:
+        """Serve on standard input and output until the client leaves."""
+        self._stop_event = threading.Event()
+        self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
+        reader = Input((stdin or sys.stdin).fileno())
+        serving = run_async(self._stop_event, reader, self.protocol, logger, self.report_server_error)
+        try:
+            asyncio.run(serving)
+        except BrokenPipeError:
+            logger.warning("the client is gone")
+        except (KeyboardInterrupt, SystemExit):
+            pass
+        finally:
+            self.shutdown()  # type: ignore[no-untyped-call]
 
     def report_server_error(self, error: Exception, source: object) -> None:
         """Leave a word in the log, unless the handler did; the session goes on, and nobody is shown a box."""

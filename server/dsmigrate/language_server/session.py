@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,12 @@ class Session:
         self.documents = Documents(encoding_of(server.workspace.position_encoding))
         self.published: set[str] = set()
         """Addresses of documents that diagnostics were sent for."""
+        self.working: dict[str | int, asyncio.Task[Any]] = {}
+        """Work that the client shows, by the token it is known by."""
+        self.files: list[tuple[Path, str]] | None = None
+        """The configs of the workspace folders with their addresses, None when they have to be looked for."""
+        self.closed: dict[str, tuple[tuple[int, int, int], list[Data]]] = {}
+        """Diagnostics of files that are not open, by address, with what they hold for: see ``workspace.py``."""
         self.generation = 0
         """Counts changes of settings; whatever was made under an older one is made again."""
         self.changed: dict[str, Any] = {}
@@ -78,6 +85,7 @@ class Session:
     def reset(self) -> None:
         """Forget what was made under the settings so far."""
         self._settings.clear()
+        self.files = None
         self.generation += 1
 
     def config(self, uri: str) -> OpenDocument | None:

@@ -56,7 +56,10 @@ _CLIENTS_OWN = frozenset({"trace", "server", "import-strategy", "log-level", "pa
 
 
 def settings_for(folder: Path | None, layers: tuple[Mapping[str, Any], ...]) -> EditorSettings:
-    """Return the settings for a folder: of its settings file, then of each of ``layers``; what is wrong is left out."""
+    """Return the settings for a folder: of its settings file, then of each of ``layers``; what is wrong is left out.
+
+    None in a later layer takes back what an earlier one says.
+    """
     errors: list[str] = []
     check = CheckSettings()
     if folder is not None:
@@ -65,14 +68,13 @@ def settings_for(folder: Path | None, layers: tuple[Mapping[str, Any], ...]) -> 
         except SettingsError as error:
             errors.append(str(error))
     settings = EditorSettings(check=check)
-    for layer in layers:
-        for name, value in layer.items():
-            if value is None:
-                continue
-            try:
-                settings = _with(settings, kebab(str(name)), value)
-            except SettingsError as error:
-                errors.append(str(error))
+    for name, value in {kebab(str(name)): value for layer in layers for name, value in layer.items()}.items():
+        if value is None:
+            continue
+        try:
+            settings = _with(settings, name, value)
+        except SettingsError as error:
+            errors.append(str(error))
     return replace(settings, errors=tuple(dict.fromkeys(errors)))
 
 

@@ -10,18 +10,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from dsmigrate.document import (
     Array,
     Document,
-    EditError,
     Member,
     Node,
     Object,
     Path,
     Scalar,
-    TextEdit,
-    parse,
     render_path,
 )
-from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.rules.mending import Mending
 from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
 
 _PARAMS = (("optimizer", "params"), ("scheduler", "params"))
@@ -70,7 +67,7 @@ class Entry(NamedTuple):
         return str(self.path[-1])
 
 
-class Context:
+class Context(Mending["Entry | str"]):
     """The document as one release and one consumer see it; made anew for every check.
 
     Paths of keys are dotted and canonical (``bf16.enabled``), whatever spelling the file has.
@@ -89,7 +86,7 @@ class Context:
 
         ``unknown`` holds the offsets of values that only stand for expressions of a script: each is UNKNOWN.
         """
-        self.document = document
+        super().__init__(document)
         self.known = known
         self.consumer = consumer
         self.facts = facts or Facts()
@@ -293,57 +290,10 @@ class Context:
             path=path,
             start=start,
             end=end,
-            fixes=tuple(fix for fix in fixes if fix is not None),
             related=tuple(Related(*self._place(place, "member")[1:], message=text) for place, text in related),
             tags=frozenset(tags),
+            proposed=tuple(fix for fix in fixes if fix is not None),
         )
-
-    def remove(self, where: Entry | Path | str, title: str, *, safe: bool) -> Fix | None:
-        """Return the fix that removes a member; None when the text does not allow it."""
-        return self.fix(title, lambda path: editing.remove(self.document, path), where, safe=safe)
-
-    def rename(self, where: Entry | Path | str, name: str, title: str, *, safe: bool) -> Fix | None:
-        """Return the fix that gives a member another key; None when that key is there already."""
-        return self.fix(title, lambda path: editing.rename(self.document, path, name), where, safe=safe)
-
-    def replace(self, where: Entry | Path | str, value: object, title: str, *, safe: bool) -> Fix | None:
-        """Return the fix that puts another value in place of a member's."""
-        return self.fix(title, lambda path: editing.replace(self.document, path, value), where, safe=safe)
-
-    def move(self, where: Entry | Path | str, target: Path, title: str, *, safe: bool) -> Fix | None:
-        """Return the fix that moves a member to another place; None when something is there already."""
-        return self.fix(title, lambda path: editing.move(self.document, path, target), where, safe=safe)
-
-    def insert(self, target: Path, value: object, title: str, *, safe: bool) -> Fix | None:
-        """Return the fix that adds a key; None when it is there already."""
-        return self.fix(title, lambda path: editing.insert(self.document, path, value), target, safe=safe)
-
-    def fix(
-        self, title: str, make: Callable[[Path], tuple[TextEdit, ...]], where: Entry | Path | str, *, safe: bool
-    ) -> Fix | None:
-        """Return a fix of the edits that ``make`` gives for the path; None if it is refused, or changes nothing."""
-        try:
-            edits = make(self.path_of(where))
-        except EditError:
-            return None
-        text = self.document.text
-        return Fix(title, edits, safe) if any(text[edit.start : edit.end] != edit.text for edit in edits) else None
-
-    def fix_all(
-        self, title: str, steps: Iterable[Callable[[Document], tuple[TextEdit, ...]]], *, safe: bool
-    ) -> Fix | None:
-        """Return a fix of several steps, each of which edits the result of the one before; None if one is refused."""
-        document = self.document
-        done: tuple[TextEdit, ...] = ()
-        edits: tuple[TextEdit, ...] = ()
-        try:
-            for step in steps:
-                document = _edited(document, edits) if edits else document
-                edits = step(document)
-                done = editing.compose(self.document.text, done, edits) if done else edits
-        except EditError:
-            return None
-        return Fix(title, done, safe)
 
     def path_of(self, where: Entry | Path | str) -> Path:
         """Return the path of nodes that leads to a place; for a key that the file leaves out, where it would be."""
@@ -417,12 +367,6 @@ def _lasting(section: Object) -> list[Member]:
     if len({member.name for member in members}) == len(members):
         return members
     return [member for member in members if member == section.get(str(member.name))]
-
-
-def _edited(document: Document, edits: tuple[TextEdit, ...]) -> Document:
-    if len(edits) == 1:
-        return document.edit(edits[0].start, edits[0].end, edits[0].text)
-    return parse(editing.apply(document.text, edits))
 
 
 def _float(text: str) -> float | None:

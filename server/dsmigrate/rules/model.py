@@ -55,17 +55,47 @@ class Tag(enum.Enum):
     DEPRECATED = "deprecated"
 
 
-@dataclass(frozen=True, slots=True)
+Edits = tuple[TextEdit, ...]
+
+
 class Fix:
-    """A mend as edits of the text.
+    """A mend as edits of the text; never changes, and is worked out when somebody asks what it does.
 
     A safe one leaves training as DeepSpeed made it of the file, or lets it start as was plainly meant; an unsafe one is
-    a guess at what was meant, or changes training.
+    a guess at what was meant, or changes training. One that the text does not allow has no edits, and is false.
     """
 
-    title: str
-    edits: tuple[TextEdit, ...]
-    safe: bool
+    __slots__ = ("_edits", "safe", "title")
+
+    def __init__(self, title: str, edits: Edits | Callable[[], Edits], safe: bool) -> None:  # noqa: FBT001 - a field
+        """Take the edits, or what works them out: it is called once, when they are first asked for."""
+        self.title = title
+        self.safe = safe
+        self._edits = edits
+
+    @property
+    def edits(self) -> Edits:
+        """What is to be done."""
+        if callable(self._edits):
+            self._edits = self._edits()
+        return self._edits
+
+    def __bool__(self) -> bool:
+        return bool(self.edits)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fix) or (self.title, self.safe) != (other.title, other.safe):
+            return False
+        return self.edits == other.edits
+
+    def __hash__(self) -> int:
+        return hash((self.title, self.safe))
+
+    def __repr__(self) -> str:
+        return f"Fix({self.title!r}, {self.edits!r}, safe={self.safe})"
+
+    def __reduce__(self) -> tuple[type[Fix], tuple[str, Edits, bool]]:
+        return Fix, (self.title, self.edits, self.safe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +118,15 @@ class Finding:
     path: Path
     start: int
     end: int
-    fixes: tuple[Fix, ...] = ()
     related: tuple[Related, ...] = ()
     tags: frozenset[Tag] = frozenset()
+    proposed: tuple[Fix, ...] = field(default=(), hash=False)
+    """Fixes as the rule means them, whether the text allows them or not; last, as comparing works them out."""
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The fixes that the text allows."""
+        return tuple(filter(None, self.proposed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,10 @@ def section(context: Context, name: Section) -> Entry | None:
 
 def written_type(context: Context, name: Section) -> str | None:
     """Return the text that names the type; None when there is none, or "auto"."""
+    return context.once((written_type, name), lambda: _written_type(context, name))
+
+
+def _written_type(context: Context, name: Section) -> str | None:
     value = context.raw(f"{name}.type") if section(context, name) is not None else MISSING
     return value if isinstance(value, str) and value != "auto" else None
 

@@ -15,18 +15,18 @@ NAME = "upgrade"
 
 def _offer(view: View, _: Here) -> Iterator[Action]:
     newest = knowledge().version
-    before = _before(view)
-    if not view.whole or order(before) >= order(newest) or view.context.root is None:
+    origin = before(view)
+    if not view.whole or order(origin) >= order(newest) or view.context.root is None:
         return
     memory = view.context.memory
     if NAME not in memory:
-        memory[NAME] = has_work(view.document, before, newest, view.consumer, view.context.unknown)
+        memory[NAME] = has_work(view.document, origin, newest, view.consumer, view.context.unknown)
     if memory[NAME]:
-        title = f"Upgrade this config from DeepSpeed {before} to {newest}"
+        title = f"Upgrade this config from DeepSpeed {origin} to {newest}"
         yield Action(title, REWRITE, (NAME, newest))
 
 
-def _before(view: View) -> str:
+def before(view: View) -> str:
     """Return the release that the config is for: the one that is said to come before, else the one it is looked at."""
     said = view.settings.facts.before
     try:
@@ -39,7 +39,7 @@ def _carry_out(view: View, version: str) -> Outcome:
     try:
         return upgraded(
             view.document,
-            _before(view),
+            before(view),
             version,
             view.consumer,
             facts=view.settings.facts,

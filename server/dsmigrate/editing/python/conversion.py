@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import io
 import re
+import shlex
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ class Converted:
 
     ``status`` is that of the migration; ``edits`` make the script, ``config_path`` and ``config_text`` the config
     beside it, None where there is none. ``reasons`` say what is refused or left for the person, with lines counted
-    from 1, and ``launch`` how to start the script.
+    from 1, and ``launch`` how to start the script from its folder. ``after`` is the text of the converted script, and
+    ``result`` all that the migration decided; both are None where there is none.
     """
 
     status: str
@@ -44,6 +46,8 @@ class Converted:
     config_text: str | None
     reasons: tuple[str, ...]
     launch: tuple[str, ...]
+    after: str | None = None
+    result: FileResult | None = None
 
 
 def wraps(text: str) -> tuple[tuple[int, int], ...]:
@@ -71,7 +75,7 @@ def convert(text: str, path: Path) -> Converted:
 
     options = resolve(path.parent, {}).options
     outcome = run(Job(path, path.parent, options, text.encode(_encoding(text), "replace")))
-    result = outcome.result
+    result = _from_its_folder(outcome.result, path)
     new = None if result.new_source is None else result.new_source.decode(outcome.encoding)
     config = None if result.config is None else render(result.config)
     return Converted(
@@ -81,7 +85,15 @@ def convert(text: str, path: Path) -> Converted:
         config_text=config,
         reasons=tuple(_reason(change) for change in result.changes if change.kind.value in {"refused", "todo"}),
         launch=result.launch,
+        after=new,
+        result=result,
     )
+
+
+def _from_its_folder(result: FileResult, path: Path) -> FileResult:
+    """Return a result whose commands name the script as its own folder knows it."""
+    long, short = shlex.quote(path.as_posix()), shlex.quote(path.name)
+    return replace(result, launch=tuple(command.replace(long, short) for command in result.launch))
 
 
 def _encoding(text: str) -> str:

@@ -18,6 +18,7 @@ WATCHED = (
     "**/{requirements*,constraints*}.txt",
     "**/{setup.py,setup.cfg,Pipfile.lock,uv.lock,poetry.lock,pdm.lock}",
     "**/environment*.{yml,yaml}",
+    "**/{Dockerfile*,*.Dockerfile,*.dockerfile}",
     "**/*.{json,jsonc,hjson}",
 )
 """Files that decide about release and settings, and the configs themselves."""
@@ -55,7 +56,8 @@ async def folders_changed(session: Session, params: types.DidChangeWorkspaceFold
 
 
 def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
-    """Read settings files and pins again when they changed."""
+    """Read settings files and pins again when they changed, and look for configs anew."""
+    session.files = None
     names = {change.uri.rpartition("/")[2] for change in params.changes}
     if any(not name.endswith((".json", ".jsonc", ".hjson")) for name in names):
         from dsmigrate.checking import evidence  # noqa: PLC0415
@@ -96,7 +98,7 @@ async def ask_for_settings(session: Session) -> bool:
 
 def watch(session: Session) -> None:
     """Have the client tell when files change that matter, where it can."""
-    if not session.client.can("workspace.did_change_watched_files.dynamic_registration"):
+    if not can_watch(session):
         return
     watchers = [types.FileSystemWatcher(glob_pattern=glob) for glob in WATCHED]
     options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
@@ -109,6 +111,11 @@ def watch(session: Session) -> None:
             ]
         )
     )
+
+
+def can_watch(session: Session) -> bool:
+    """Return whether the client tells of files that change."""
+    return bool(session.client.can("workspace.did_change_watched_files.dynamic_registration"))
 
 
 def view_text(session: Session, params: object) -> str | None:

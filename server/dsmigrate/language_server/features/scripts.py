@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.recognition import Kind
 from dsmigrate.language_server.uris import uri_of
 
@@ -64,37 +65,53 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
 
     The argument is the script's address. The answer says what became of it: ``status``, ``reasons`` (what is refused or
     left to do), ``launch``, and ``edit``, which is also sent as ``workspace/applyEdit`` unless a second argument is
-    false. Nothing is written to the disk.
+    false. For panels there are the ``report`` of the file as ``schemas/output/migrate.schema.json`` has it, the text of
+    the script ``after`` the conversion, and the ``config`` beside it: its address, its text, and whether another one
+    ``isThere`` already, which the edit leaves as it is. Nothing is written to the disk.
     """
     uri = str(arguments[0]) if arguments else ""
     document = session.documents.get(uri)
     if document is None or document.kind is not Kind.PYTHON or document.path is None:
-        return {
-            "status": "error",
-            "reasons": [f"{uri or 'nothing'} is no open Python file"],
-            "launch": [],
-            "edit": None,
-        }
+        from dsmigrate.editing.python.conversion import Converted  # noqa: PLC0415
+
+        return _answer(Converted("error", (), None, None, (f"{uri or 'nothing'} is no open Python file",), ()))
     version = document.version
-    converted = await _convert(document.text, document.path)
-    answer: Data = {
-        "status": converted.status,
-        "reasons": list(converted.reasons),
-        "launch": list(converted.launch),
-        "edit": None,
-    }
+    async with working(session, f"Converting {document.name}"):
+        converted = await _convert(document.text, document.path)
+    answer = _answer(converted)
+    wanted = len(arguments) < 2 or arguments[1] is not False
     if not converted.edits:
-        if session.client.can("window.show_message") is not False:
+        if wanted and session.client.can("window.show_message") is not False:
             session.send(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Info.value, "message": _said(converted)})
         return answer
     if document.version != version:
         return {**answer, "status": "error", "reasons": ["the script was changed meanwhile; ask again"]}
     edit = _workspace_edit(session, document, converted)
     answer["edit"] = edit
-    wanted = len(arguments) < 2 or arguments[1] is not False
     if wanted and session.client.can("workspace.apply_edit"):
         session.server.protocol.send_request(types.WORKSPACE_APPLY_EDIT, {"label": TITLE, "edit": edit})
     return answer
+
+
+def _answer(converted: Converted) -> Data:
+    """Return what a conversion comes to, without its edit."""
+    path, result = converted.config_path, converted.result
+    config = None if path is None else {"uri": uri_of(path), "text": converted.config_text, "isThere": path.exists()}
+    report = None
+    if result is not None:
+        from dsmigrate.report import json  # noqa: PLC0415
+        from dsmigrate.report.view import Entry, Report  # noqa: PLC0415
+
+        report = json.document(Report((Entry(result, None if path is None else str(path)),)))["files"][0]
+    return {
+        "status": converted.status,
+        "reasons": list(converted.reasons),
+        "launch": list(converted.launch),
+        "edit": None,
+        "report": report,
+        "after": converted.after,
+        "config": config,
+    }
 
 
 async def _convert(text: str, path: Path) -> Converted:

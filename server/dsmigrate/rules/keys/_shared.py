@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dsmigrate.document import Path, Scalar
+from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.knowledge import Consumer, Key, Knowledge, Status
 from dsmigrate.knowledge.near import nearest, slips
 from dsmigrate.rules.context import TYPED, Context, Entry
@@ -25,6 +25,9 @@ _MANY = 3
 """More sections than these have the name: it says nothing about where a key belongs."""
 _FAR = 8
 """The length from which a name may be a slip of a key of another section."""
+
+_NAMES = 1024
+"""Answers about names that are kept: they are the same from one keystroke to the next."""
 
 
 class Slip(enum.Enum):
@@ -102,7 +105,7 @@ def refuses(context: Context, section: str, entry: Entry | None = None) -> bool:
     An ``entry`` whose value is "auto" is dropped before its name is looked at
     (deepspeed/runtime/config_utils.py:DeepSpeedConfigModel).
     """
-    if entry is not None and entry.node is not None and entry.node.value() == "auto":
+    if entry is not None and _is_auto(entry):
         return False
     return bool(section) and context.known.rejects_unknown_keys(section)
 
@@ -113,19 +116,26 @@ def guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
 
 
 def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
-    name = entry.name
-    inside = _spellings(context, section)
-    slips = [Guess(Slip.SPELLING, inside[near], _folded(near) == _folded(name)) for near in nearest(name, inside)]
+    name, known = entry.name, context.known
+    slips = _near(known, name, section)
     exact = [guess for guess in slips if guess.exact]
     elsewhere = [Guess(Slip.PLACE, path, exact=True) for path in _elsewhere(context, entry, section)]
-    far = [] if slips or elsewhere else _far(context, entry, section)
-    part = [] if slips or elsewhere or far else _part(name, inside)
+    far = () if slips or elsewhere else _far(known, name, section, may_be_section=_may_be_section(entry))
+    part = () if slips or elsewhere or far else _part(known, name, section)
     found = [*exact, *elsewhere, *slips, *far, *part]
     return [guess for number, guess in enumerate(found) if guess.path not in {other.path for other in found[:number]}]
 
 
-def _spellings(context: Context, section: str) -> dict[str, str]:
-    children = [key for key in context.known.children(section) if key.status is not Status.REJECTED]
+@functools.lru_cache(maxsize=_NAMES)
+def _near(known: Knowledge, name: str, section: str) -> tuple[Guess, ...]:
+    """Return the keys of the same section that a name is a slip of."""
+    inside = _spellings(known, section)
+    return tuple(Guess(Slip.SPELLING, inside[near], _folded(near) == _folded(name)) for near in nearest(name, inside))
+
+
+@functools.lru_cache(maxsize=_NAMES)
+def _spellings(known: Knowledge, section: str) -> dict[str, str]:
+    children = [key for key in known.children(section) if key.status is not Status.REJECTED]
     own = {key.name: key.path for key in children if key.name != "*"}
     return {key.field: key.path for key in children if key.field} | own
 
@@ -154,11 +164,17 @@ def _parameters(context: Context, entry: Entry, section: str) -> list[str]:
 
 def _rank(context: Context, entry: Entry, section: str, key: Key) -> tuple[bool, int, bool, int, str]:
     node = entry.node
-    fits = not key.type or node is None or not kinds_of(node.value()).isdisjoint({*key.type, "null"}) or _is_auto(entry)
+    fits = not key.type or node is None or not _kinds(node).isdisjoint({*key.type, "null"}) or _is_auto(entry)
     mine, its = section.split(".") if section else [], key.parent.split(".") if key.parent else []
     shared = next((at for at, (a, b) in enumerate(zip(mine, its, strict=False)) if a != b), min(len(mine), len(its)))
     there = not key.parent or context.has(key.parent)
     return not fits, -shared, not there, key.path.count("."), key.path
+
+
+def _kinds(node: Node) -> set[str]:
+    if isinstance(node, Scalar):
+        return kinds_of(node.value())
+    return {"object" if isinstance(node, Object) else "array"}
 
 
 def _may_be_section(entry: Entry) -> bool:
@@ -171,20 +187,21 @@ def _is_near(context: Context, section: str, keys: list[Key]) -> bool:
 
 
 def _is_auto(entry: Entry) -> bool:
-    return entry.node is not None and entry.node.value() == "auto"
+    return isinstance(entry.node, Scalar) and entry.node.value() == "auto"
 
 
-def _far(context: Context, entry: Entry, section: str) -> list[Guess]:
-    if len(entry.name) < _FAR:
-        return []
+@functools.lru_cache(maxsize=_NAMES)
+def _far(known: Knowledge, name: str, section: str, *, may_be_section: bool) -> tuple[Guess, ...]:
+    """Return the key of another section that a long name is a slip of."""
+    if len(name) < _FAR:
+        return ()
     names: dict[str, str] = {}
-    may_be_section = _may_be_section(entry)
-    for key in _every_key(context.known):
+    for key in _every_key(known):
         fits = may_be_section or not key.is_section
-        if fits and key.parent != section and abs(len(key.name) - len(entry.name)) <= 2:
+        if fits and key.parent != section and abs(len(key.name) - len(name)) <= 2:
             names.setdefault(key.name, key.path)
-    close = nearest(entry.name, names, limit=1)
-    return [Guess(Slip.BOTH, names[name], exact=False) for name in close if _slips(entry.name, name) <= 2]
+    close = nearest(name, names, limit=1)
+    return tuple(Guess(Slip.BOTH, names[other], exact=False) for other in close if _slips(name, other) <= 2)
 
 
 @functools.lru_cache(maxsize=16)
@@ -200,13 +217,14 @@ def _slips(left: str, right: str) -> int:
     return 3 if found is None else found
 
 
-def _part(name: str, inside: dict[str, str]) -> list[Guess]:
-    """Return the keys that hold all words of a name of two or more, in their order."""
-    words = _folded(name).split("_")
+@functools.lru_cache(maxsize=_NAMES)
+def _part(known: Knowledge, name: str, section: str) -> tuple[Guess, ...]:
+    """Return the keys of the same section that hold all words of a name of two or more, in their order."""
+    inside, words = _spellings(known, section), _folded(name).split("_")
     if len(words) < 2:
-        return []
+        return ()
     holding = [other for other in inside if _in_order(words, _folded(other).split("_"))]
-    return [Guess(Slip.PART, inside[other], exact=False) for other in sorted(holding, key=len)[:3]]
+    return tuple(Guess(Slip.PART, inside[other], exact=False) for other in sorted(holding, key=len)[:3])
 
 
 def _in_order(words: Sequence[str], others: Sequence[str]) -> bool:

@@ -32,6 +32,6 @@ def at(
         path=path,
         start=start,
         end=end,
-        fixes=tuple(fixes),
         related=tuple(related),
+        proposed=tuple(fixes),
     )

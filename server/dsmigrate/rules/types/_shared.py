@@ -48,6 +48,9 @@ def _judged(context: Context, entry: Entry) -> Verdict | None:
     key, node = entry.key, entry.node
     if key is None or node is None or entry.is_parameter or key.status not in _HERE or is_shadowed(context, entry.path):
         return None
+    if isinstance(node, Object) and (key.is_section or key.alias_of is not None):
+        fits = "object" in key.type or context.is_overwritten(key.path)
+        return None if fits else Verdict(Kind.OTHER, Effect.IGNORED, "a list")
     value = node.value()
     if (value == "auto" and not _is_kept_section(context, key)) or context.is_overwritten(key.path):
         return None
@@ -55,7 +58,7 @@ def _judged(context: Context, entry: Entry) -> Verdict | None:
         moved = context.known.key("zero_optimization.allgather_bucket_size")
         key = key if moved is None else moved
     if key.is_section or key.alias_of is not None:
-        return _section(context, key, node, value)
+        return _section(context, key, value)
     if key.is_checked and key.rejects_wrong_values:
         return checked(context, key, value)
     rejects = key.rejects_wrong_values and context.holds(key.rejects_when) is not False
@@ -84,12 +87,10 @@ def is_shadowed(context: Context, path: Path) -> bool:
     return other is not None and other.node is not None and other.node.value() is not None
 
 
-def _section(context: Context, key: Key, node: Node, value: object) -> Verdict | None:
+def _section(context: Context, key: Key, value: object) -> Verdict | None:
     kinds = set(key.type)
-    if isinstance(node, Object) or not kinds.isdisjoint(kinds_of(value)):
-        return (
-            None if not isinstance(node, Object) or "object" in kinds else Verdict(Kind.OTHER, Effect.IGNORED, "a list")
-        )
+    if not kinds.isdisjoint(kinds_of(value)):
+        return None
     wanted = "an object in braces" if "object" in kinds else "a list"
     if key.path == "expert_parallel" and not value:
         return None
