@@ -1,0 +1,225 @@
+import * as vscode from 'vscode';
+
+import type { Conversion } from '../answers';
+import { compare } from '../compare/comparing';
+import { explain } from '../explain';
+import { goTo, nameOf, type Tools, uriOf } from '../tools';
+import { type Asked, Panel } from '../webview/panel';
+import { editOf, type Manner } from './edit';
+import { conversionReport, type Stage } from './render';
+
+const open = new Map<string, Converting>();
+
+/** Work out the conversion of a script, and show it: the changes in a diff editor, the reasons in a report beside it. */
+export async function convertScript(tools: Tools, given?: unknown): Promise<void> {
+  const uri = uriOf(given);
+  const document = uri && (await vscode.workspace.openTextDocument(uri));
+  if (document?.languageId !== 'python' || document.isUntitled) {
+    const said =
+      document?.languageId === 'python'
+        ? vscode.l10n.t('Save the script first: its config goes beside it.')
+        : vscode.l10n.t('Open the training script to convert first.');
+    void vscode.window.showInformationMessage(said);
+    return;
+  }
+  const shown = open.get(document.uri.toString());
+  if (shown) {
+    await shown.again();
+    return;
+  }
+  const made = new Converting(tools, document);
+  open.set(document.uri.toString(), made);
+  made.onDidClose(() => open.delete(document.uri.toString()));
+  await made.start();
+}
+
+/** One conversion from its preview to its undoing. Nothing is written before it is applied. */
+class Converting {
+  private conversion!: Conversion;
+  private version = 0;
+  private stage: Stage = 'preview';
+  private panel: Panel | undefined;
+  private column = vscode.ViewColumn.One;
+  private readonly closed = new vscode.EventEmitter<void>();
+  readonly onDidClose = this.closed.event;
+  private readonly parts: vscode.Disposable[] = [];
+
+  constructor(
+    private readonly tools: Tools,
+    private readonly script: vscode.TextDocument,
+  ) {}
+
+  async start(): Promise<void> {
+    try {
+      await this.work();
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+    await this.showText();
+    this.column = vscode.window.activeTextEditor?.viewColumn ?? vscode.ViewColumn.One;
+    this.panel = await Panel.open(this.tools.context, 'dsmigrate.conversion', vscode.ViewColumn.Beside, (asked) =>
+      this.act(asked),
+    );
+    this.panel.onDidClose(() => this.stop());
+    this.parts.push(
+      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (document === this.script && contentChanges.length && this.stage !== 'stale') {
+          this.turn('stale');
+        }
+      }),
+    );
+    this.show();
+  }
+
+  async again(): Promise<void> {
+    if (this.stage !== 'preview') {
+      await this.work();
+      this.turn('preview');
+    }
+    await this.showText();
+    this.panel?.reveal();
+  }
+
+  private async work(): Promise<void> {
+    const title = vscode.l10n.t('Converting {0} to DeepSpeed', nameOf(this.script.uri));
+    this.version = this.script.version;
+    this.conversion = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, () =>
+      this.tools.session.execute<Conversion>('dsmigrate.convertScript', [this.script.uri.toString(), false]),
+    );
+  }
+
+  private show(): void {
+    const name = nameOf(this.script.uri);
+    this.panel?.show(vscode.l10n.t('{0}: Conversion', name), conversionReport(this.conversion, name, this.stage));
+  }
+
+  private turn(stage: Stage): void {
+    this.stage = stage;
+    this.show();
+  }
+
+  private async act(asked: Asked): Promise<void> {
+    const { script, tools } = this;
+    switch (asked['do']) {
+      case 'apply':
+        return this.apply({});
+      case 'choose':
+        return this.apply({ choose: true });
+      case 'replace':
+        return this.apply({ replaceConfig: true });
+      case 'preview':
+        return this.showText();
+      case 'again':
+        return this.again();
+      case 'close':
+        return this.panel?.close();
+      case 'undo':
+        await vscode.window.showTextDocument(script, { viewColumn: this.column });
+        await vscode.commands.executeCommand('undo');
+        return;
+      case 'go':
+        return goTo(this.stage === 'applied' ? this.before : script.uri, this.column, ...linesOf(asked));
+      case 'explain':
+        return explain(tools, asked['word'] ?? '');
+      case 'copy':
+        await vscode.env.clipboard.writeText(asked['text'] ?? '');
+        vscode.window.setStatusBarMessage(vscode.l10n.t('$(check) The command is in the clipboard'), 3000);
+        return;
+      case 'terminal':
+        return this.putInTerminal(asked['text'] ?? '');
+      case 'compareConfig':
+        return this.compareConfig();
+    }
+  }
+
+  private async apply(manner: Manner): Promise<void> {
+    if (this.script.isClosed || this.script.version !== this.version) {
+      this.turn('stale');
+      return;
+    }
+    const before = this.script.getText();
+    const edit = await editOf(this.conversion, this.script.uri, manner);
+    await vscode.window.showTextDocument(this.script, { viewColumn: this.column, preview: false });
+    this.stage = 'applied'; // what the edit changes does not make it stale
+    const done = await vscode.workspace.applyEdit(edit);
+    if (!done || this.script.getText() === before) {
+      this.turn('preview');
+      return;
+    }
+    this.tools.texts.put('before', this.script.uri, before);
+    await this.closePreview();
+    this.followUndo(before);
+    this.turn('applied');
+  }
+
+  /** When the script is as it was again, the conversion can be applied again. */
+  private followUndo(before: string): void {
+    const following = vscode.workspace.onDidChangeTextDocument(({ document }) => {
+      if (document === this.script && document.getText() === before) {
+        following.dispose();
+        this.version = document.version;
+        this.turn('preview');
+      }
+    });
+    this.parts.push(following);
+  }
+
+  private get before(): vscode.Uri {
+    return this.tools.texts.uri('before', this.script.uri);
+  }
+
+  private get after(): vscode.Uri {
+    return this.tools.texts.uri('converted', this.script.uri);
+  }
+
+  /** Show the changes in a diff editor; a script without any is shown itself. */
+  private async showText(): Promise<void> {
+    const { uri } = this.script;
+    const viewColumn = this.panel ? this.column : vscode.ViewColumn.Active;
+    if (this.conversion.after === null || this.stage === 'applied') {
+      await vscode.window.showTextDocument(this.script, { viewColumn });
+      return;
+    }
+    this.tools.texts.put('converted', uri, this.conversion.after);
+    const title = vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri));
+    await vscode.commands.executeCommand('vscode.diff', uri, this.after, title, { viewColumn, preview: true });
+  }
+
+  private async closePreview(): Promise<void> {
+    const after = this.after.toString();
+    const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+    const shown = tabs.filter(
+      ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === after,
+    );
+    await vscode.window.tabGroups.close(shown, true);
+  }
+
+  private putInTerminal(command: string): void {
+    const cwd = vscode.Uri.joinPath(this.script.uri, '..'); // the command names the script alone
+    const terminal = vscode.window.createTerminal({ name: 'DeepSpeed', cwd });
+    terminal.show();
+    terminal.sendText(command, false); // the person presses Enter
+  }
+
+  private async compareConfig(): Promise<void> {
+    const { config } = this.conversion;
+    if (config) {
+      const text = config.text;
+      await compare(this.tools, vscode.Uri.parse(config.uri), { kind: 'text', name: vscode.l10n.t('proposed'), text });
+    }
+  }
+
+  private stop(): void {
+    vscode.Disposable.from(...this.parts.splice(0)).dispose();
+    void this.closePreview();
+    this.tools.texts.drop(this.after);
+    this.tools.texts.drop(this.before);
+    this.closed.fire();
+    this.closed.dispose();
+  }
+}
+
+function linesOf(asked: Asked): [number, number] {
+  return [Number(asked['line']), Number(asked['end'])];
+}

@@ -1,0 +1,46 @@
+import { strict as assert } from 'node:assert';
+import { existsSync } from 'node:fs';
+import * as vscode from 'vscode';
+
+import { closeAll, problem, root, session, show, until } from '../support/editor';
+
+const inRoot = (path: string): string => vscode.Uri.joinPath(root(), path).fsPath;
+const started = (): boolean => existsSync(inRoot('.venv/bin/started'));
+
+describe('a folder that is not trusted', () => {
+  after(closeAll);
+
+  it('does not choose the interpreter: that of the user settings is taken', async () => {
+    assert.equal(vscode.workspace.isTrusted, false);
+    const { document } = await show('first/ds_config.json', '{"train_batch_size": 8, "zero_optimizatoin": {"stage": 2}}\n');
+    await problem(document.uri, 'DS101');
+    const { server } = await session();
+    assert.equal(server?.origin, 'setting');
+    assert.equal(server?.command, process.env['DSMIGRATE_TEST_PYTHON']);
+    assert.equal(started(), false);
+  });
+
+  it('has nothing imported from it', () => {
+    assert.equal(existsSync(inRoot('json.py.imported')), false);
+  });
+
+  it('has its harmless settings', async () => {
+    const answer = await (await session()).execute<{ worldSize: number }>('dsmigrate.status', [
+      vscode.Uri.joinPath(root(), 'first/ds_config.json').toString(),
+    ]);
+    assert.equal(answer.worldSize, 3);
+  });
+
+  it('chooses the interpreter once it is trusted', async () => {
+    const before = (await session()).server?.command;
+    await vscode.commands.executeCommand('workbench.trust.manage'); // the window of the test presses the button
+    await until(() => vscode.workspace.isTrusted, 'trust');
+    await until(async () => {
+      const { state, server } = await session();
+      return state === 'running' && server?.command !== before;
+    }, 'another server');
+    assert.equal((await session()).server?.command, inRoot('.venv/bin/python'));
+    assert.equal(started(), true);
+    assert.equal(existsSync(inRoot('json.py.imported')), false);
+  });
+});

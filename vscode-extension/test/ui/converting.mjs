@@ -1,0 +1,71 @@
+// @ts-check
+import { strict as assert } from 'node:assert';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { accessible, closed } from './person.mjs';
+import { REFUSED, SCRIPT } from './workspace.mjs';
+
+/**
+ * @param {import('playwright-core').Page} page
+ * @param {() => boolean} is
+ * @param {string} what
+ */
+async function until(page, is, what) {
+  for (let tries = 0; !is() && tries < 100; tries++) {
+    await page.waitForTimeout(100);
+  }
+  assert.ok(is(), what);
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function convert(person) {
+  const { page, profile } = person;
+  const [script, config] = [join(profile.workspace, SCRIPT), join(profile.workspace, dirname(SCRIPT), 'ds_config.json')];
+  const before = readFileSync(script, 'utf8');
+  await person.open(SCRIPT);
+  const wrap = before.slice(0, before.indexOf('DDP(')).split('\n').length;
+  await page.keyboard.press('Control+G');
+  await person.fill(`:${wrap}`);
+  await page.keyboard.press('Enter');
+  await page.locator('.codelens-decoration').getByText('Convert to DeepSpeed').click();
+  const panel = await person.panel('Nothing is written yet');
+  await closed(panel);
+  await accessible(panel);
+  assert.equal(readFileSync(script, 'utf8'), before);
+  assert.ok(!existsSync(config));
+  await person.picture('conversion');
+  await panel.locator('#converted').scrollIntoViewIfNeeded();
+  await person.picture('conversion-reasons');
+  await panel.getByRole('button', { name: 'Choose Changes…' }).click();
+  const preview = page.locator('.bulk-edit-panel');
+  await preview.locator('.monaco-list-row').first().waitFor();
+  await person.picture('refactor-preview');
+  await preview.locator('.monaco-button', { hasText: 'Discard' }).click();
+  await preview.waitFor({ state: 'hidden' });
+  assert.equal(readFileSync(script, 'utf8'), before);
+  await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
+  await panel.getByRole('button', { name: 'Apply' }).click();
+  await panel.locator('.verdict', { hasText: 'Applied' }).waitFor();
+  assert.match(readFileSync(config, 'utf8'), /train_micro_batch_size_per_gpu/, 'the config is there at once');
+  await until(page, () => readFileSync(script, 'utf8').includes('deepspeed.initialize('), 'the script is saved');
+  await person.picture('conversion-applied');
+  await panel.getByRole('button', { name: 'Undo' }).click();
+  await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
+  await until(page, () => !existsSync(config), 'one Undo takes the config back, too');
+  await until(page, () => readFileSync(script, 'utf8') === before, 'and all of the script');
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function refused(person) {
+  const { page } = person;
+  await person.open(REFUSED);
+  await page.locator('.codelens-decoration').getByText('Convert to DeepSpeed').waitFor();
+  await person.run('DeepSpeed: Convert This Script to DeepSpeed');
+  const panel = await person.panel('The script stays as it is');
+  await accessible(panel);
+  assert.equal(await panel.getByRole('button', { name: 'Apply' }).count(), 0);
+  await person.picture('refusal');
+  await panel.locator('button.line').first().click();
+  await page.locator('.monaco-editor.focused').first().waitFor();
+}

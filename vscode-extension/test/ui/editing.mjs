@@ -1,0 +1,108 @@
+// @ts-check
+import { strict as assert } from 'node:assert';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { CONFIG } from './workspace.mjs';
+
+const WRONG = 'zero3_offload.json';
+const TEXT = `{
+  "train_micro_batch_size_per_gpu": 8,
+  "gradient_accumulation_steps": 4,
+  "gradient_clipping": 1.0,
+  "bf16": { "enabled": true },
+  "zero_optimization": {
+    "stage": 3,
+    "overlap_com": true,
+    "reduce_bucket_size": 5e8,
+    "stage3_prefetch_bucket_size": 5e7,
+    "offload_optimizer": { "device": "cpu" }
+  },
+
+  "fp16": { "enabled": true }
+}
+`;
+
+/** @param {import('./person.mjs').Person} person */
+export async function problems(person) {
+  const { page, profile } = person;
+  writeFileSync(join(profile.workspace, WRONG), TEXT);
+  await person.open(WRONG);
+  await page.locator('.squiggly-error').first().waitFor();
+  await person.status('ZeRO-3').waitFor();
+  await page.keyboard.press('Control+Shift+M');
+  const rows = page.locator('.markers-panel-container .monaco-list-row');
+  await rows.filter({ hasText: 'overlap_com' }).first().waitFor();
+  assert.equal(await rows.filter({ hasText: 'overlap_com' }).count(), 1, 'a problem has one entry');
+  const lens = page.locator('.codelens-decoration').getByText('ZeRO-3');
+  await lens.waitFor({ state: 'attached' });
+  await person.line('"stage": 3').hover();
+  await page.mouse.wheel(0, -1000); // a lens that comes late stands above the first line that is shown
+  await lens.waitFor();
+  await page.locator('.view-line').getByText('GiB').first().waitFor(); // an inlay hint
+  await person.picture('problems');
+  await page.keyboard.press('Control+Shift+M');
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function hover(person) {
+  const { page } = person;
+  await person.line('stage3_prefetch_bucket_size').getByText('stage3_prefetch_bucket_size').first().hover();
+  const hovers = page.locator('.monaco-hover:visible .hover-row');
+  await hovers.getByText('gathers ahead').first().waitFor();
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(person.pictures, 'hover.png'), animations: 'disabled', caret: 'hide' });
+  assert.equal(await hovers.filter({ hasText: 'gathers ahead' }).count(), 1, 'a key has one hover');
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function completion(person) {
+  const { page } = person;
+  await page.keyboard.press('Escape');
+  await person.line('"offload_optimizer"').click();
+  await page.keyboard.press('Home');
+  await page.keyboard.press('Control+Enter'); // a line below
+  await page.keyboard.type('"st');
+  const list = page.locator('.suggest-widget.visible');
+  await list.getByText('stage3_max_live_parameters').first().waitFor();
+  await page.waitForTimeout(400);
+  await page.screenshot({ path: join(person.pictures, 'completion.png'), animations: 'disabled', caret: 'hide' });
+  const names = await list.locator('.monaco-list-row .label-name').allTextContents();
+  assert.equal(new Set(names).size, names.length, 'a key is offered once');
+  await page.keyboard.press('Escape');
+  for (let times = 0; times < 3; times++) {
+    await page.keyboard.press('Control+Z');
+  }
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function quickFix(person) {
+  const { page } = person;
+  await person.line('"overlap_com"').getByText('overlap_com').first().click();
+  await page.keyboard.press('Control+.');
+  const menu = page.locator('.action-widget');
+  const fix = menu.locator('.monaco-list-row').filter({ hasText: 'overlap_comm' }).first();
+  await fix.waitFor();
+  await page.screenshot({ path: join(person.pictures, 'quick-fix.png'), animations: 'disabled', caret: 'hide' });
+  await fix.click();
+  await person.line('"overlap_comm"').waitFor();
+}
+
+/** @param {import('./person.mjs').Person} person */
+export async function menu(person) {
+  const { page } = person;
+  await person.open(CONFIG);
+  await person.status('ZeRO-3, bf16').click();
+  await person.row('World size').waitFor();
+  await person.picture('menu');
+  await person.row('World size').click();
+  await person.answer('Number of GPUs', '8');
+  await person.status('effective batch 512').waitFor();
+  await person.status('ZeRO-3, bf16').click();
+  await person.row('Parameters of the model').click();
+  await person.answer('Parameters of the Model', '7b');
+  await person.tidy();
+  const settings = readFileSync(join(person.profile.state, 'data/Machine/settings.json'), 'utf8');
+  assert.doesNotMatch(settings, /worldSize/, 'the session alone has it');
+  await page.keyboard.press('Escape');
+}
