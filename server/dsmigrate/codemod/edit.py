@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import libcst as cst
 
-from dsmigrate.codemod.tree import Node, Tree, descendants
+from dsmigrate.codemod.tree import Node, Part, Tree, descendants
 
 _MARK = "__dsmigrate_removed__"
 _BLANK = cst.EmptyLine(indent=False)
@@ -26,6 +26,7 @@ class Edits:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.module = tree.module
         self.expressions: dict[Node, ExpressionEdit] = {}
         self.statements: dict[Node, list[str]] = {}
         self.before: dict[Node, list[str]] = {}
@@ -102,17 +103,17 @@ class Edits:
                 node = self.tree.parent.get(node)
         return found
 
-    def apply(self) -> cst.Module:
-        """The edited module."""
-        module = self.tree.module
-        return module.visit(_Rewriter(self, self.touched()))
+    def apply(self, part: Part | None = None) -> cst.Module:
+        """The edited module of a file, of the entry script by default."""
+        self.module = self.tree.module if part is None else part.module
+        return self.module.visit(_Rewriter(self, self.touched()))
 
     def parse(self, lines: Sequence[str]) -> list[cst.SimpleStatementLine | cst.BaseCompoundStatement]:
         """Statements from source text, in the file's own indentation and newline style."""
         if not lines:
             return []
         text = "\n".join(lines)
-        indent = self.tree.module.default_indent
+        indent = self.module.default_indent
         if indent != "    ":
             text = "\n".join(_reindent(line, indent) for line in text.split("\n"))
         parsed = cst.parse_module(text + "\n")

@@ -14,7 +14,7 @@ from dsmigrate.codemod.flow import Flow, Place
 from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import Roles, Wrap
-from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
+from dsmigrate.codemod.tree import Function, Node, Part, Statement, Tree, descendants
 
 _COMMENT_WIDTH = 117
 
@@ -22,9 +22,10 @@ _COMMENT_WIDTH = 117
 class RefusedError(Exception):
     """A reason, with its line, why the file cannot be converted without risk to the training."""
 
-    def __init__(self, code: str, line: int, end_line: int, message: str, reason: str) -> None:
+    def __init__(self, code: str, line: int, end_line: int, message: str, reason: str, path: str = "") -> None:
         super().__init__(message)
         self.change = Change(code, Kind.REFUSED, line, end_line, message, reason)
+        self.path = path
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class Plan:
     roles: Roles
     options: Options
     edits: Edits
-    changes: list[Change] = field(default_factory=list)
+    changes: dict[Part, list[Change]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     runtime: list[RuntimeValue] = field(default_factory=list)
     site: EngineSite | None = None
@@ -86,6 +87,7 @@ class Plan:
     after_engine: list[str] = field(default_factory=list)
     handled: set[Node] = field(default_factory=set)
     facts: dict[str, Any] = field(default_factory=dict)
+    handed_over: dict[Function, str] = field(default_factory=dict)
 
     @property
     def flow(self) -> Flow:
@@ -123,8 +125,13 @@ class Plan:
         if isinstance(statement.node, cst.BaseCompoundStatement):
             last = self.header_end(statement)
         change = Change(code, kind, first, last, message, reason)
-        if change not in self.changes:
-            self.changes.append(change)
+        changes = self.changes.setdefault(self.part_of(statement), [])
+        if change not in changes:
+            changes.append(change)
+
+    def part_of(self, statement: Statement) -> Part:
+        """The file that a statement stands in."""
+        return self.tree.part_of_top[statement.function.top]
 
     def header_end(self, statement: Statement) -> int:
         """The last line of a compound statement's header."""
@@ -149,14 +156,15 @@ class Plan:
                 target = self.tree.parent[target]
         if not isinstance(target, cst.BaseSmallStatement):
             depth = sum(isinstance(node, cst.IndentedBlock) for node in self.tree.ancestors(target))
-            width = _COMMENT_WIDTH - depth * len(self.tree.module.default_indent.expandtabs(4))
+            module = self.part_of(statement).module
+            width = _COMMENT_WIDTH - depth * len(module.default_indent.expandtabs(4))
             for line in textwrap.wrap(f"TODO(dsmigrate {code}): {message}", max(width, 60), subsequent_indent="  "):
                 self.edits.comment(target, line)
 
     def refuse(self, code: str, where: Node | Statement, message: str, reason: str) -> RefusedError:
         """The refusal to raise, at the line of a node or statement."""
         statement = where if isinstance(where, Statement) else self.tree.statement(where)
-        return RefusedError(code, statement.line, statement.end_line, message, reason)
+        return RefusedError(code, statement.line, statement.end_line, message, reason, self.part_of(statement).path)
 
     def need(self, module: str, statement: str | None = None) -> None:
         """Make sure that a module is imported in the result."""
@@ -230,6 +238,9 @@ class Plan:
     def engine_name(self, function: Function) -> str | None:
         """The name of the engine in a function: the variable that is called there, else any that holds it."""
         candidates: dict[str, int] = {}
+        handed: str | None = self.handed_over.get(function)
+        if handed is not None:
+            return handed
         scope: Function | None = function
         while scope is not None:
             for place, tags in self.roles.env.items():

@@ -199,7 +199,7 @@ def _find_wraps(roles: Roles) -> None:
 
 def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
     return any(
-        name.endswith("Optimizer") for base in cls.bases for name in roles.flow.imports.meaning.get(base, {base})
+        name.endswith("Optimizer") for base in cls.bases for name in roles.flow.imports.meanings(base, cls.scope) or {base}
     ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
 
 
@@ -210,7 +210,7 @@ def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
         head, _, last = name.rpartition(".")
         if "lr_scheduler" in name:
             return False
-        cls = roles.flow.tree.classes.get(name)
+        cls = _class_called(roles, call, name)
         if cls is not None:
             return _class_is_optimizer(cls, roles)
         if head in {"torch.optim", "torch.optim._multi_tensor", "torch.distributed.optim"} and last[:1].isupper():
@@ -238,6 +238,14 @@ def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
     if isinstance(func, cst.Subscript) and isinstance(func.value, cst.Attribute):
         return roles.flow.imports.is_from_package(func.value.value, "torch.optim")
     return False
+
+
+def _class_called(roles: Roles, call: cst.Call, name: str) -> Class | None:
+    tree = roles.flow.tree
+    if len(tree.parts) == 1:
+        return tree.classes.get(name)
+    text = dotted(call.func)
+    return None if text is None else roles.flow.class_named(text, tree.statement(call).function)
 
 
 def _takes_parameters(call: cst.Call) -> bool:
@@ -464,7 +472,7 @@ def through(roles: Roles, node: Node) -> Node:
 
 def _is_module_name(roles: Roles, node: Node) -> bool:
     text = dotted(node)
-    return text is not None and text.partition(".")[0] in roles.flow.imports.meaning
+    return text is not None and bool(roles.flow.imports.meanings(text.partition(".")[0], roles.flow.tree.statement(node).function))
 
 
 def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:

@@ -87,7 +87,7 @@ def _is_rebound(plan: Plan, node: Node, function: Function) -> bool:
         ):
             return True
     # `exec` and `globals()` may change any module-level name (nanoGPT's configurator).
-    if place[1] == id(plan.tree.top):
+    if any(place[1] == id(part.top) for part in plan.tree.parts):
         return any(dotted(call.func) in ("exec", "globals") for call in plan.tree.calls)
     return False
 
@@ -247,7 +247,14 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
             continue
         seen_from_site = plan.flow.variable(name, site.function)
         seen_from_here = plan.flow.variable(name, function)
-        if seen_from_here == seen_from_site and (name in plan.imports.meaning or _bound_in_time(plan, name, function)):
+        imported = plan.imports.meanings(name, function)
+        if (
+            imported == plan.imports.meanings(name, site.function) != set()
+            and seen_from_here == ("v", id(function.top), name)
+            and seen_from_site == ("v", id(site.function.top), name)
+        ):
+            continue
+        if seen_from_here == seen_from_site and _bound_in_time(plan, name, function):
             continue
         incoming = _parameter_with(plan, seen_from_here)
         if incoming is not None:
@@ -316,9 +323,10 @@ def _bound_in_time(plan: Plan, name: str, function: Function) -> bool:
     if place[1] == id(site.function) and name in site.function.params:
         return True
     bindings = plan.flow.by_place.get(place, ())
-    if not bindings and name not in plan.imports.meaning:
-        inner = name in site.function.inner or name in plan.tree.top.inner or name in plan.tree.classes
-        return inner or place[1] != id(plan.tree.top)
+    if not bindings and not plan.imports.meanings(name, function):
+        top = site.function.top
+        inner = name in site.function.inner or name in top.inner or name in plan.tree.part_of_top[top].classes
+        return inner or place[1] != id(top)
     owner_is_site = place[1] == id(site.function)
     if not owner_is_site:
         return True

@@ -15,6 +15,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accumulation import no_sync, unmanaged
 from dsmigrate.codemod.steps.balance import is_one_to_one
 from dsmigrate.codemod.steps.gradients import gradient_access
+from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, mark_twins, scaler_of, short, step_text
 from dsmigrate.codemod.steps.zero_grad import find_zeroes, zero_grads
 from dsmigrate.codemod.tree import Node
@@ -88,7 +89,7 @@ def _loss_of(plan: Plan, call: cst.Call) -> Node:
 
 
 def _backward(plan: Plan, call: cst.Call) -> None:
-    engine = plan.engine_in(call)
+    engine = hand_over(plan, plan.function_of(call))
     statement = plan.tree.statement(call)
     if engine is None:
         raise plan.refuse(
@@ -149,7 +150,7 @@ def _bare_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
 
 def _step(plan: Plan, call: cst.Call) -> None:
     statement = plan.tree.statement(call)
-    engine = plan.engine_in(call)
+    engine = hand_over(plan, statement.function)
     if engine is None:
         raise plan.refuse(
             "MG913", call, "the optimizer is stepped where neither the model nor its holder can be named",

@@ -113,7 +113,8 @@ def run(plan: Plan) -> None:
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
         names = plan.imports.names(site.call.func) if site.call is not None else set()
         last = {name.rpartition(".")[2] for name in names}
-        cls = next((plan.tree.classes[n] for n in names if n in plan.tree.classes), None)
+        text = dotted(site.call.func) if site.call is not None else None
+        cls = plan.flow.class_named(text, site.statement.function) if text is not None else None
         if names & TESTED:
             continue
         untested = True

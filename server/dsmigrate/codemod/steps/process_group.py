@@ -324,7 +324,7 @@ def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
         return False
     names = plan.imports.names(call.func)
     text = dotted(call.func)
-    if text is None or text.partition(".")[0] not in plan.imports.meaning:
+    if text is None or not plan.imports.meanings(text.partition(".")[0], statement.function):
         return False
     return not any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES)
 
