@@ -77,6 +77,7 @@ def epoch_order(evidence: Evidence) -> str | None:
     "data-order",
     "other samples, or the same in another order",
     advice="look at samplers, shuffling and seeds: what is drawn between the seed and the loader must be the same",
+    fallback=True,
     explains=_LATER,
     certain=True,
 )

@@ -63,6 +63,7 @@ def loss_scale(evidence: Evidence) -> str | None:
     "loss-multiplied",
     "the loss is multiplied by a constant",
     advice="look at what stands between the criterion and backward",
+    fallback=True,
     explains=("loss",),
 )
 def constant_factor(evidence: Evidence) -> str | None:
@@ -80,6 +81,7 @@ def constant_factor(evidence: Evidence) -> str | None:
     "the loss is computed in another way",
     advice="weights, data and mode are the same, so the difference is in the forward or the criterion: what is inside of "
     "the autocast region, the reduction, a term that is missing",
+    fallback=True,
     explains=("loss",),
 )
 def other_loss(evidence: Evidence) -> str | None:

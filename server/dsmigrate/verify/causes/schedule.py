@@ -33,8 +33,7 @@ def stands_still(evidence: Evidence) -> str | None:
 def too_fast(evidence: Evidence) -> str | None:
     before = [step.rates for step in evidence.original.steps]
     after = [step.rates for step in evidence.converted.steps]
-    calls = sum(b.schedulers for _, b in evidence.until()) - sum(a.schedulers for a, _ in evidence.until())
-    if evidence.setting("engine_scheduler") and calls:
+    if evidence.setting("engine_scheduler"):
         return (
             f"the engine has a scheduler of its own ({evidence.setting('engine_scheduler')}), which steps at every step"
         )
@@ -112,6 +111,7 @@ def multiplied(evidence: Evidence) -> str | None:
     "another schedule, or another learning rate",
     advice="keep the script's own scheduler, built on its own optimizer; schedulers of the config are others (WarmupLR is not "
     "cosine with warm-up)",
+    fallback=True,
     explains=_EXPLAINS,
 )
 def other_schedule(evidence: Evidence) -> str | None:

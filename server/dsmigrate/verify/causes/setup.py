@@ -66,6 +66,7 @@ def other_start(evidence: Evidence) -> str | None:
     "dropout, noise or augmentation draws other random numbers",
     advice="what draws random numbers between the seed and the loop must be the same in both; compare with dropout at 0 to "
     "see whether anything else differs",
+    fallback=True,
     explains=_NUMBERS,
 )
 def random_numbers(evidence: Evidence) -> str | None:

@@ -156,7 +156,9 @@ class Recorder:
         parameters = gradients.parameters_of([optimizer])
         if self.engine is None and self.window.applied is not None:  # a second optimizer in the same step
             parameters = gradients.parameters_of(self.optimizers)
-        self.window.applied = gradients.norm(self.torch, parameters)
+        found = gradients.norm(self.torch, parameters)
+        beside = self.engine is not None and not self.in_engine
+        self.window.applied = found if found is not None or beside else 0.0  # beside the engine they may be ZeRO's
         if self.window.norm is None:
             self.window.norm = self.window.applied
         if self.engine is None or self.window.outside:
