@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 
 from dsmigrate.codemod.edit import Edits
-from dsmigrate.codemod.flow import Flow, Place
+from dsmigrate.codemod.flow import Binding, Flow, Place
 from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import Roles, Wrap
@@ -263,6 +263,8 @@ class Plan:
                     candidates.setdefault(f"{base}.{place[2]}", 0)
         if self.site is not None and function is self.site.function:
             candidates[self.site.target] = candidates.get(self.site.target, 0) + 20
+        for name in [name for name in candidates if self._is_raw(name, function)]:
+            del candidates[name]
         if not candidates:
             return None
         for call in self.tree.calls:
@@ -274,6 +276,46 @@ class Plan:
             if text in candidates:
                 candidates[text] += 1
         return max(candidates, key=lambda name: candidates[name])
+
+    def _is_raw(self, name: str, function: Function) -> bool:
+        """Whether a name was given the plain model, before the engine was made, and never the engine."""
+        if self.site is None or "." in name:
+            return False
+        return self.flow.variable(name, function) in self.raw_places
+
+    @property
+    def raw_places(self) -> set[Place]:
+        """Variables and parameters that only ever get the plain model in the converted script (``model_without_ddp``)."""
+        found: set[Place] | None = self.facts.get("raw_places")
+        if found is not None:
+            return found
+        found = set()
+        self.facts["raw_places"] = found
+        holders = {place for place, tags in self.roles.env.items() if self._holds_engine(tags)}
+        while True:
+            more = {
+                place
+                for place in holders - found
+                if place[2] != getattr(self.site, "target", None)
+                and (bindings := self.flow.by_place.get(place))
+                and all(self._gives_raw(binding, found) for binding in bindings)
+            }
+            if not more:
+                return found
+            found |= more
+
+    def _gives_raw(self, binding: Binding, raw: set[Place]) -> bool:
+        """Whether a binding hands on the plain model: a raw place, ``.module``, or the model before the engine."""
+        value = binding.value
+        if binding.index is not None or binding.kind not in ("assign", "argument"):
+            return False
+        if isinstance(value, cst.Attribute) and value.attr.value == "module":
+            return True
+        place = self.flow.place(value, binding.function)
+        if place is None or any(wrap.call is value for wrap in self.wraps):
+            return False
+        early = binding.kind == "assign" and self.is_before_engine(value)
+        return place in raw or (early and isinstance(value, cst.Name))
 
     def _holds_engine(self, tags: set[str]) -> bool:
         return any(tag[0] == "E" and tag[1:] in self.group for tag in tags)

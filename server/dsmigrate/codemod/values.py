@@ -94,12 +94,25 @@ def _is_rebound(plan: Plan, node: Node, function: Function) -> bool:
 
 def _is_final(plan: Plan, node: Node, function: Function) -> bool:
     """Whether a static value cannot differ when the script runs."""
+    if _literal(node) is not _UNKNOWN:
+        return True
     if isinstance(node, cst.Name) and node.value not in _BUILTINS:
         bindings = _bindings(plan, node, function)
+        if not bindings and _never_given(plan, node.value, function):
+            return True
         return not _is_rebound(plan, node, function) and all(_is_final(plan, v, f) for v, f in bindings)
     if isinstance(node, cst.Attribute):
         return False
     return not any(isinstance(sub, cst.Name | cst.Attribute | cst.Call | cst.Subscript) for sub in descendants(node))
+
+
+def _never_given(plan: Plan, name: str, function: Function) -> bool:
+    """Whether a parameter keeps its default: every call of the function is seen, and none gives it."""
+    calls = plan.flow.callers.get(function, ())
+    if name not in function.params or not calls or any(arg.star for call in calls for arg in call.args):
+        return False
+    places = [plan.flow.place(s.node.target, function) for s in function.statements if isinstance(s.node, cst.AugAssign)]
+    return ("v", id(function), name) not in places
 
 
 def _static(plan: Plan, node: Node, function: Function, depth: int) -> Any:
