@@ -98,7 +98,11 @@ CASES: list[Case] = [
     ("clipping-limit", _changed(run(), _clipped(1.5)), converted(_clipped(1.0))),
     ("schedule-stands-still", run(), rates(converted(), [0.1] * 8)),
     ("schedule-too-fast", run(), rates(converted(), _schedule(2))),
-    ("schedule-too-fast", rates(run(), PER_EPOCH), rates(converted(setting={"engine_scheduler": "StepLR"}), _schedule(1))),
+    (
+        "schedule-too-fast",
+        rates(run(), PER_EPOCH),
+        rates(converted(setting={"engine_scheduler": "StepLR"}), _schedule(1)),
+    ),
     ("schedule-too-slow", run(), rates(converted(), _schedule(0.5))),
     ("schedule-shifted", run(), rates(converted(), [0.1, *_schedule(1)[:-1]])),
     ("rate-multiplied", run(), rates(converted(), [2 * rate for rate in _schedule(1)])),
@@ -152,7 +156,10 @@ def test_what_cannot_explain_the_first_difference_is_not_named() -> None:
 
 def test_a_clip_that_does_not_bite_yet_is_no_cause() -> None:
     small = _changed(run(), _factor(norm=0.1))
-    found = compare(small, replace(converted(_from(2, _factor(1.3, 0.1))), steps=small.steps[:2] + converted(_factor(1.3, 0.1)).steps[2:]))
+    found = compare(
+        small,
+        replace(converted(_from(2, _factor(1.3, 0.1))), steps=small.steps[:2] + converted(_factor(1.3, 0.1)).steps[2:]),
+    )
     assert all(cause.id != "clipping-default" for cause in found.causes)
 
 

@@ -22,7 +22,9 @@ def test_equal_runs_agree() -> None:
 
 
 def test_rounding_is_no_difference() -> None:
-    found = compare(run(), converted(lambda one: replace(one, loss=one.loss * (1 + 1e-6), norm=(one.norm or 0) * 1.00001)))
+    found = compare(
+        run(), converted(lambda one: replace(one, loss=one.loss * (1 + 1e-6), norm=(one.norm or 0) * 1.00001))
+    )
     assert found.agrees
     assert found.worst["loss"] == pytest.approx(1e-6, rel=1e-3)
 
@@ -112,7 +114,9 @@ def test_weights_are_compared_by_how_far_training_moved_them() -> None:
     assert far.first is not None
     assert far.first.quantity == "weights"
     assert "farthest: layer.weight" in far.first.detail
-    near = {name: {**one, "products": [p * (1 + 1e-4) for p in one["products"]]} for name, one in weights(2).tensors.items()}
+    near = {
+        name: {**one, "products": [p * (1 + 1e-4) for p in one["products"]]} for name, one in weights(2).tensors.items()
+    }
     assert compare(run(), converted(end=(replace(weights(2), tensors=near),))).agrees
 
 

@@ -80,7 +80,9 @@ def test_what_another_launcher_has_left_behind_is_gone(monkeypatch: pytest.Monke
     assert not {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "MASTER_PORT"} & set(found)
     assert found["PYTHONPATH"].split(":") == [str(HARNESS), "/mine"]
     assert found["CUDA_VISIBLE_DEVICES"] == ""
-    assert "CUDA_VISIBLE_DEVICES" not in base_environment(cpu=False) or base_environment(cpu=False)["CUDA_VISIBLE_DEVICES"]
+    assert (
+        "CUDA_VISIBLE_DEVICES" not in base_environment(cpu=False) or base_environment(cpu=False)["CUDA_VISIBLE_DEVICES"]
+    )
 
 
 def test_ports_are_free() -> None:

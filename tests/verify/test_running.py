@@ -15,7 +15,6 @@ from dsmigrate.verify.launching import Launch, Start
 from dsmigrate.verify.model import Ending, Outcome
 
 
-
 def launch(tmp_path: Path, *scripts: str) -> Launch:
     starts = []
     for index, script in enumerate(scripts):
@@ -92,9 +91,7 @@ def test_a_hang_ends_with_everything_it_has_started(tmp_path: Path) -> None:
     assert all(map(gone, pids(tmp_path)))
 
 
-def test_processes_that_ignore_the_first_signal_are_ended_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_that_ignore_the_first_signal_are_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + textwrap.dedent(HANGS)
     found = run(tmp_path, stubborn, timeout=2.0)
@@ -139,7 +136,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     assert all(map(gone, pids(tmp_path)))
 
 
-def test_a_tree_holds_all_that_descend(tmp_path: Path) -> None:
+def test_a_tree_holds_all_that_descend() -> None:
     assert processes.tree([os.getppid()])[0] == os.getppid()
     assert os.getpid() in processes.tree([os.getppid()])
     assert processes.parents()[os.getpid()] == os.getppid()

@@ -133,6 +133,8 @@ def test_whatever_writes_the_original_stays(project: Path, place: Path, writing:
 def test_reading_keeps_the_link(project: Path, place: Path) -> None:
     copy = shadow(project, place)
     server = str(Path(module.__file__).parents[2])
-    script = f"from dsmigrate.verify.harness.links import protect; protect({str(copy)!r}); open('weights.bin', 'rb').read()"
+    script = (
+        f"from dsmigrate.verify.harness.links import protect; protect({str(copy)!r}); open('weights.bin', 'rb').read()"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=copy, env={**os.environ, "PYTHONPATH": server}, check=True)
     assert (copy / "weights.bin").is_symlink()

@@ -88,8 +88,10 @@ def command(  # noqa: PLR0917 - click passes by name
         say = _silent if quiet else _say
         say(f"this runs your code: {_training(request)}")
         verification = verify(request, say)
-    except (SettingsError, VerifyError) as error:
+    except SettingsError as error:
         raise click.UsageError(str(error)) from None
+    except VerifyError as error:
+        raise click.ClickException(str(error)) from None
     _print(verification, form)
     if plot is not None:
         _draw(verification, plot)

@@ -145,8 +145,10 @@ def _queries(shim: Shim) -> None:
         setattr(cuda, name, lambda *_, **__: 0)
 
     def set_device(device: Any) -> None:
-        index = getattr(device, "index", device)
-        shim.device = index if isinstance(index, int) else int(str(index or "0").rpartition(":")[2])
+        if isinstance(device, shim.real_device):
+            device = device.index or 0
+        number = str(device).rpartition(":")[2]
+        shim.device = int(number) if number.isdigit() else 0
 
     properties = SimpleNamespace(
         name="CPU in the place of a GPU", major=8, minor=0, total_memory=_MEMORY, multi_processor_count=1
