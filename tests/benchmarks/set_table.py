@@ -121,13 +121,16 @@ def main(argv: list[str] | None = None) -> int:
                 if row is not None:
                     rows.append(row)
     for row in rows:
-        print(f"{row.script}\n    {row.status:22}  {row.todos} todo  {row.seconds:.2f}s  with {', '.join(row.changed) or '-'}")
+        changed = ", ".join(row.changed) or "-"
+        print(f"{row.script}\n    {row.status:22}  {row.todos} todo  {row.seconds:.2f}s  with {changed}")
         for label, texts in (("because", (row.reason,)), ("leftover", row.leftover), ("FAULT", tuple(row.faults))):
             for text in filter(None, texts):
                 print(f"    {label}: {text}")
     counts = Counter(row.status for row in rows)
     print(f"\nscripts with modules: {len(rows)}  {dict(counts)}")
-    print(f"with leftover idioms: {sum(bool(r.leftover) for r in rows)}  with faults: {sum(bool(r.faults) for r in rows)}")
+    print(
+        f"with leftover idioms: {sum(bool(r.leftover) for r in rows)}  with faults: {sum(bool(r.faults) for r in rows)}"
+    )
     return 1 if any(row.faults for row in rows) else 0
 
 

@@ -29,7 +29,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG108": ("        loss = model(x, y).mean()",),
     "MG109": ("    model = DDP(Net().cuda(), device_ids=[local_rank], broadcast_buffers=False)",),
     "MG110": ("    model = DDP(Net().cuda(), device_ids=[local_rank], find_unused_parameters=True)",),
-    "MG111": ("def optimize(loss, optimizer):", "        optimize(F.cross_entropy(model(x.cuda()), y.cuda()), optimizer)"),
+    "MG111": (
+        "def optimize(loss, optimizer):",
+        "        optimize(F.cross_entropy(model(x.cuda()), y.cuda()), optimizer)",
+    ),
     "MG201": ("        timeout=datetime.timedelta(minutes=60),",),
     "MG202": ("    mp.spawn(worker, args=(world_size, 10), nprocs=world_size, join=True)",),
     "MG203": ('    os.environ["MASTER_ADDR"] = "localhost"', '    os.environ["MASTER_PORT"] = "12355"'),

@@ -27,7 +27,10 @@ def migrate(folder: Path, *names: str, root: Path | None = None) -> list[Outcome
 
 
 def test_a_script_outside_that_uses_a_changed_function_is_a_conflict(tmp_path: Path) -> None:
-    write(tmp_path, {"train.py": ENTRY, "engine.py": ENGINE, "alone.py": "import engine\nengine.train_one_epoch(1, 2, 3)\n"})
+    write(
+        tmp_path,
+        {"train.py": ENTRY, "engine.py": ENGINE, "alone.py": "import engine\nengine.train_one_epoch(1, 2, 3)\n"},
+    )
     (outcome,) = migrate(tmp_path, "train.py")
     assert outcome.result.status is Status.REFUSED
     (change,) = outcome.result.changes
@@ -38,9 +41,14 @@ def test_a_script_outside_that_uses_a_changed_function_is_a_conflict(tmp_path: P
 
 
 def test_two_scripts_that_need_a_module_in_different_forms_are_both_refused(tmp_path: Path) -> None:
-    other = ENTRY.replace("model = Dis", "args = parse()\n        model = Dis").replace("optimizer)\n\n", "optimizer, args.limit)\n\n")
+    other = ENTRY.replace("model = Dis", "args = parse()\n        model = Dis").replace(
+        "optimizer)\n\n", "optimizer, args.limit)\n\n"
+    )
     engine = ENGINE.replace("optimizer):", "optimizer, limit=None):").replace(
-        "optimizer.step()", "if limit is not None:\n                torch.nn.utils.clip_grad_norm_(net.parameters(), limit)\n            optimizer.step()"
+        "optimizer.step()",
+        "if limit is not None:\n"
+        "                torch.nn.utils.clip_grad_norm_(net.parameters(), limit)\n"
+        "            optimizer.step()",
     )
     engine = engine.replace("import torch.nn.functional", "import torch\n    import torch.nn.functional")
     unknown = other.replace("args.limit", "limits[rank]")

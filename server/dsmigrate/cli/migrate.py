@@ -78,8 +78,8 @@ def command(  # noqa: PLR0917 - click passes by name
 
     Prints a patch on stdout and a report on stderr, and writes nothing unless told to. `-` reads a script from
     standard input. Directories are searched for *.py files. Modules of the project that a script trains with (its
-    engine.py, utils.py, trainer.py) are converted together with it, all or none. The settings below may also stand in pyproject.toml
-    under [tool.dsmigrate] or in dsmigrate.toml; flags override them.
+    engine.py, utils.py, trainer.py) are converted together with it, all or none. The settings below may also stand in
+    pyproject.toml under [tool.dsmigrate] or in dsmigrate.toml; flags override them.
     """
     if in_place and output is not None:
         raise click.UsageError("--write rewrites the scripts, --output leaves them alone: give one of the two")

@@ -199,7 +199,9 @@ def _find_wraps(roles: Roles) -> None:
 
 def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
     return any(
-        name.endswith("Optimizer") for base in cls.bases for name in roles.flow.imports.meanings(base, cls.scope) or {base}
+        name.endswith("Optimizer")
+        for base in cls.bases
+        for name in roles.flow.imports.meanings(base, cls.scope) or {base}
     ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
 
 
@@ -472,7 +474,9 @@ def through(roles: Roles, node: Node) -> Node:
 
 def _is_module_name(roles: Roles, node: Node) -> bool:
     text = dotted(node)
-    return text is not None and bool(roles.flow.imports.meanings(text.partition(".")[0], roles.flow.tree.statement(node).function))
+    return text is not None and bool(
+        roles.flow.imports.meanings(text.partition(".")[0], roles.flow.tree.statement(node).function)
+    )
 
 
 def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:

@@ -348,13 +348,13 @@ class Tree:
 
         bases = tuple(name for base in node.bases if (name := dotted(base.value)) is not None)
         name = node.name.value
-        part = self.part_of_top[function.top]
-        taken = name in self.classes and name not in part.classes
-        key = f"{name} of {part.path}" if taken else name
+        file = self.part_of_top[function.top]
+        taken = name in self.classes and name not in file.classes
+        key = f"{name} of {file.path}" if taken else name
         found = Class(name, node, bases, function, key)
         self.class_of_node[node] = found
         self.classes[key] = found
-        part.classes[name] = found
+        file.classes[name] = found
         function.local_names.add(node.name.value)
         for part in (*node.decorators, *node.bases, *node.keywords):
             self._expression(part, node, function, statement)

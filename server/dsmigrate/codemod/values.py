@@ -111,7 +111,9 @@ def _never_given(plan: Plan, name: str, function: Function) -> bool:
     calls = plan.flow.callers.get(function, ())
     if name not in function.params or not calls or any(arg.star for call in calls for arg in call.args):
         return False
-    places = [plan.flow.place(s.node.target, function) for s in function.statements if isinstance(s.node, cst.AugAssign)]
+    places = [
+        plan.flow.place(s.node.target, function) for s in function.statements if isinstance(s.node, cst.AugAssign)
+    ]
     return ("v", id(function), name) not in places
 
 

@@ -65,7 +65,7 @@ def run(job: Job) -> Outcome:
         return Outcome(job, failure(job, UNREADABLE, error.message, "the file is left as it is", error.line), source)
     try:
         if job.project is not None:
-            together = _migrate_set(job, source, encoding)
+            together = _migrate_set(job, job.project, source, encoding)
             if together is not None:
                 return together
         result = _migrate(source, job)
@@ -83,12 +83,10 @@ def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> Fi
     return FileResult(job.name, Status.ERROR, (change,))
 
 
-def _migrate_set(job: Job, source: bytes, encoding: str) -> Outcome | None:
+def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome | None:
     """Migrate a script together with the modules it reaches; None where the training is in the script alone."""
     from dsmigrate.codemod.across import migrate_set  # noqa: PLC0415 - as above
 
-    assert job.project is not None
-    root = job.project
     entry = relative(job.path, root)
     if entry is None:
         return None

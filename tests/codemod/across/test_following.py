@@ -38,7 +38,9 @@ def test_every_way_of_importing_is_followed(imported: str, call: str, path: str)
 
 
 def test_an_import_inside_a_function_is_followed() -> None:
-    entry = ENTRY.replace("    import engine\n", "").replace("        engine.train", "        import engine\n        engine.train")
+    entry = ENTRY.replace("    import engine\n", "").replace(
+        "        engine.train", "        import engine\n        engine.train"
+    )
     assert LOOP[0] in convert({"train.py": entry, "engine.py": ENGINE}).after("engine.py")
 
 
@@ -71,7 +73,9 @@ def test_import_lines_are_taken_out_of_blocks_and_brackets() -> None:
 
 
 def test_a_wrap_in_a_helper_of_another_module() -> None:
-    entry = ENTRY.replace("DistributedDataParallel(torch.nn.Linear(4, 4).cuda())", "wrap.distribute(torch.nn.Linear(4, 4))")
+    entry = ENTRY.replace(
+        "DistributedDataParallel(torch.nn.Linear(4, 4).cuda())", "wrap.distribute(torch.nn.Linear(4, 4))"
+    )
     entry = entry.replace("from torch.nn.parallel import DistributedDataParallel", "import wrap")
     wrap = """
     from torch.nn.parallel import DistributedDataParallel as DDP
@@ -131,11 +135,14 @@ def test_options_of_another_module_fill_the_config() -> None:
         return parser.parse_args()
     """
     entry = ENTRY.replace("import engine", "import engine\n    import options").replace(
-        "dist.init", "args = options.parse()\n        loader = torch.utils.data.DataLoader(data, batch_size=args.batch_size)\n        dist.init"
+        "dist.init",
+        "args = options.parse()\n"
+        "        loader = torch.utils.data.DataLoader(data, batch_size=args.batch_size)\n"
+        "        dist.init",
     )
     project = convert({"train.py": entry, "options.py": options, "engine.py": ENGINE})
     assert project.result.entry.config is not None
-    assert project.result.entry.config["train_micro_batch_size_per_gpu"] == 12  # noqa: PLR2004
+    assert project.result.entry.config["train_micro_batch_size_per_gpu"] == 12
     assert 'ds_config["train_micro_batch_size_per_gpu"] = args.batch_size' in project.after("train.py")
 
 
@@ -168,7 +175,8 @@ SCALER = """
 
 def test_a_scaler_object_gets_the_engine_and_its_norm() -> None:
     entry = ENTRY.replace("import engine", "import engine\n    import misc").replace(
-        "engine.train_one_epoch(model, loader, optimizer)", "engine.train_one_epoch(model, loader, optimizer, misc.NativeScaler())"
+        "engine.train_one_epoch(model, loader, optimizer)",
+        "engine.train_one_epoch(model, loader, optimizer, misc.NativeScaler())",
     )
     engine = """
     import torch
@@ -189,7 +197,7 @@ def test_a_scaler_object_gets_the_engine_and_its_norm() -> None:
     assert "update_grad=step % 4 == 3, engine=model)" in project.after("engine.py")
     config = project.result.entry.config
     assert config is not None
-    assert config["gradient_clipping"] == 0.5  # noqa: PLR2004
+    assert config["gradient_clipping"] == 0.5
     assert config["managed_gradient_accumulation"] is False
     assert config["zero_optimization"] == {"stage": 2}
 
@@ -205,13 +213,17 @@ def test_functions_for_checkpoints_exist_once() -> None:
     """
     entry = ENTRY.replace("import engine", "import engine\n    import misc").replace(
         "engine.train_one_epoch(model, loader, optimizer)",
-        'engine.train_one_epoch(model, loader, optimizer)\n        if dist.get_rank() == 0:\n            misc.save(model, optimizer, "last.pt")',
+        "engine.train_one_epoch(model, loader, optimizer)\n"
+        "        if dist.get_rank() == 0:\n"
+        '            misc.save(model, optimizer, "last.pt")',
     )
     project = convert({"train.py": entry, "engine.py": ENGINE, "misc.py": misc})
     assert "_checkpoint_requests = []" in project.after("misc.py")
     assert "_checkpoint_requests" not in project.after("train.py")
     assert "from misc import save_requested_checkpoints" in project.after("train.py")
-    assert '        misc.save(model, optimizer, "last.pt")\n    save_requested_checkpoints(model)\n' in project.after("train.py")
+    assert '        misc.save(model, optimizer, "last.pt")\n    save_requested_checkpoints(model)\n' in project.after(
+        "train.py"
+    )
 
 
 def test_users_of_a_changed_name_are_found_and_re_exports_are_none() -> None:

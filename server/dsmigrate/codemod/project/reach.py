@@ -15,7 +15,7 @@ def reached(index: Index) -> dict[str, frozenset[str]]:
     that does. The entry script itself is not among them: all of it counts.
     """
     files = index.training_files()
-    if len(files) < 2:  # noqa: PLR2004 - the entry script alone
+    if len(files) < 2:
         return {}
     refers: dict[Definition, set[Definition]] = {}
     entry = index.outline(index.entry)

@@ -215,7 +215,10 @@ def _restore_weights(plan: Plan, found: Found) -> None:
         _other_origins(plan, found, call)
         if statement.node in plan.edits.statements:
             continue
-        plan.edits.remove(statement.node)
+        if isinstance(statement.node, cst.Assign):  # `msg = model.load_state_dict(…)`, to be logged
+            plan.edits.replace(call, '"restored by the engine"')
+        else:
+            plan.edits.remove(statement.node)
         plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
                        "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
     plan.facts["weight_keys"] = keys

@@ -13,7 +13,7 @@ from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
-from dsmigrate.codemod.tree import Node, Statement, descendants
+from dsmigrate.codemod.tree import Node
 from dsmigrate.codemod.values import Value, carry, resolve
 
 CLIP_NORM = frozenset(
@@ -124,6 +124,9 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
+    for step in _unclipped_steps(plan, ours):
+        plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
+                  "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
     for call in ours:
         if not _called_beside_step(plan, call):
             plan.todo("MG424", call, "this clip stands in a function that is not called right where the step is; the engine clips before each step",
@@ -138,6 +141,25 @@ def run(plan: Plan) -> None:
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+
+
+def _unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
+    """Steps in functions that neither clip nor call what clips, where other steps are clipped."""
+    clipping = {plan.function_of(call) for call in clips}
+    for call in plan.tree.calls:
+        if clips and plan.flow.callee(call) in clipping:
+            clipping = clipping | {plan.function_of(call)} if _steps_beside(plan, call) else clipping
+    return [call for call in find_steps(plan) if clips and plan.function_of(call) not in clipping]
+
+
+def _steps_beside(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call of a clipping hook stands in the branch in which its function steps."""
+    statement = plan.tree.statement(call)
+    return any(
+        plan.function_of(step) is statement.function
+        and branches_to(plan.tree.statement(step)) == branches_to(statement)
+        for step in find_steps(plan)
+    )
 
 
 def _called_beside_step(plan: Plan, call: cst.Call, depth: int = 3) -> bool:

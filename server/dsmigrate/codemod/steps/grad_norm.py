@@ -15,7 +15,12 @@ from dsmigrate.codemod.steps.sites import find_steps, scaler_of, step_text
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _NORM_NAME = re.compile(r"grad(?:ient)?s?_?norm", re.IGNORECASE)
-_EDITS = re.compile(r"\.(?:mul|div|add|sub|copy|zero|clamp|fill|set|detach|neg|masked_fill|addcmul)_\(|\.grad\s*(?:[-+*/]?=)(?!=)")
+_OF_NORMS = re.compile(r"norm\(torch\.stack\(")
+_POWER = re.compile(r"\*\*2|pow\(2\)|\*\*norm_type|pow\(norm_type\)|\.square\(")
+_ROOT = re.compile(r"sqrt|\*\*0?\.5|\*\*\(1(?:\.0?)?/(?:2|norm_type)")
+_EDITS = re.compile(
+    r"\.(?:mul|div|add|sub|copy|zero|clamp|fill|set|detach|neg|masked_fill|addcmul)_\(|\.grad\s*(?:[-+*/]?=)(?!=)"
+)
 
 
 def measured_norms(plan: Plan) -> list[tuple[cst.Call, Statement, str]]:
@@ -54,14 +59,22 @@ def _only_measures(plan: Plan, function: Function) -> bool:
     if not isinstance(node, cst.FunctionDef) or function.owner is not None or not function.params:
         return False
     text = plan.tree.module.code_for_node(node.body)
-    if ".grad" not in text or "norm" not in text or _EDITS.search(text) or "no_grad(" in text and "clip" in text:
+    if ".grad" not in text or "norm" not in text or _EDITS.search(text):
         return False
     if re.search(r"\bclip", text) or not any(isinstance(s.node, cst.Return) for s in function.statements):
         return False
     for param in node.params.params[1:]:
         if param.name.value != "norm_type" or param.default is None or number(param.default) not in (2, 2.0):
             return False
-    return "2" in text or "norm_type" in function.params
+    squeezed = re.sub(r"\s", "", text)
+    if not _OF_NORMS.search(squeezed) and not (_POWER.search(squeezed) and _ROOT.search(squeezed)):
+        return False
+    returned = [s.node.value for s in function.statements if isinstance(s.node, cst.Return)]
+    return all(isinstance(value, cst.Name | cst.Call) or _is_root(value) for value in returned)
+
+
+def _is_root(value: Node | None) -> bool:
+    return isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Power)
 
 
 def _is_served(plan: Plan, call: cst.Call) -> bool:
