@@ -66,6 +66,12 @@ def test_ranks_that_wait_at_different_places_miss_each_other() -> None:
     assert BARRIER in found[0].why
 
 
+def test_a_run_that_waits_for_a_lock_of_the_compiler_says_so() -> None:
+    stack = "/copy/train.py:9 in main (inside of wait, file_baton.py)"
+    found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=(stack, stack))))
+    assert [cause.id for cause in found] == ["operator-lock"]
+
+
 @pytest.mark.parametrize("stacks", [(), (SAVE, SAVE), ("/copy/train.py:5 in main (inside of sleep)",)])
 def test_a_run_that_is_only_slow_is_a_hang(stacks: tuple[str, ...]) -> None:
     found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=stacks)))

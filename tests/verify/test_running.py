@@ -93,10 +93,28 @@ def test_a_hang_ends_with_everything_it_has_started(tmp_path: Path) -> None:
 
 def test_processes_that_ignore_the_first_signal_are_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
-    stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + textwrap.dedent(HANGS)
+    monkeypatch.setattr(processes, "INTERRUPT_SECONDS", 0.5)
+    deaf = "import signal; [signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)]\n"
+    stubborn = deaf + textwrap.dedent(HANGS)
     found = run(tmp_path, stubborn, timeout=2.0)
     assert found.ending is Ending.TIMED_OUT
     assert all(map(gone, pids(tmp_path)))
+
+
+def test_a_run_that_is_ended_may_tidy_up(tmp_path: Path) -> None:
+    """Compilers of operators hold a lock, which they give back when they are interrupted."""
+    script = """
+        import pathlib, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        lock = pathlib.Path("lock")
+        lock.touch()
+        try:
+            time.sleep(600)
+        finally:
+            lock.unlink()
+    """
+    assert run(tmp_path, script, timeout=3.0).ending is Ending.TIMED_OUT
+    assert not (tmp_path / "lock").exists()
 
 
 def test_a_hang_says_where_the_script_stands(tmp_path: Path) -> None:

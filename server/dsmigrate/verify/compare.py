@@ -142,5 +142,8 @@ def _notes(original: Run, converted: Run) -> Iterator[str]:
                 f"buffers (running statistics) of rank 0 differ by {buffers:.1e}: DDP broadcasts them before each "
                 "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
             )
+    broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
+    if broken is not None:
+        yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"
     if any(step.norm is None and not step.skipped for step in converted.steps):
         yield "gradient norms of the converted script are not known at some steps and were not compared there"

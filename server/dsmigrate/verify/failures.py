@@ -110,6 +110,15 @@ def explain_failure(run: Run) -> tuple[Cause, ...]:
 def _hang(run: Run) -> Cause:
     stacks = list(dict.fromkeys(run.outcome.stacks))
     places = "; ".join(stacks) or "where it stands is not known"
+    if "file_baton.py" in places:
+        return Cause(
+            "operator-lock",
+            "it waits for DeepSpeed's operators to be compiled by another process",
+            places,
+            "if nothing compiles, a run that was killed has left its lock: delete the files named lock below "
+            "~/.cache/torch_extensions (TORCH_EXTENSIONS_DIR)",
+            certain=True,
+        )
     if len(stacks) > 1 and _COLLECTIVE.search(places):
         return Cause(
             "collective-on-some-ranks",

@@ -87,12 +87,16 @@ def _verdict(  # noqa: PLR0917 - one verdict
     arguments = request.arguments if request.converted_arguments is None else request.converted_arguments
     run = trials.run(f"converted{at}", scene, arguments=arguments, stage=stage)
     comparison = judge(original, run, request.tolerance)
-    if request.resume is None or not run.is_complete or (again is not None and again.comparison is None):
-        return Verdict(stage, comparison, None if run.is_complete is False or again is None else again)
+    if request.resume is None or not run.is_complete:
+        return Verdict(stage, comparison)
+    if again is not None and again.comparison is None:  # nothing to continue from
+        return Verdict(stage, comparison, again)
     say(f"stopping and resuming the conversion{at}")
     scene, _ = scenes.converted(stage)
     restarted = resumed(trials, scene, run, arguments, (*arguments, *request.resume), stage)
-    return Verdict(stage, comparison, restarted)
+    trained_on = restarted.comparison is not None and not restarted.problem
+    excused = again is not None and not again.agrees and trained_on
+    return Verdict(stage, comparison, replace(restarted, excused=excused))
 
 
 def _trained(run: Run, request: Request) -> Run:

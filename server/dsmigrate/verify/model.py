@@ -170,12 +170,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A run that was stopped and started again, compared with one that was not."""
+    """A run that was stopped and started again, compared with one that was not.
+
+    ``excused`` says that the original does not go on exactly either, so that a difference says nothing about the
+    conversion.
+    """
 
     name: str
     stopped_after: int | None
     comparison: Comparison | None
     problem: str = ""
+    excused: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -194,7 +199,8 @@ class Verdict:
     @property
     def agrees(self) -> bool:
         """Whether training and, where it was asked for, its continuation are those of the original."""
-        return self.comparison.agrees and (self.resumed is None or self.resumed.agrees)
+        resumed = self.resumed
+        return self.comparison.agrees and (resumed is None or resumed.agrees or resumed.excused)
 
 
 @dataclass(frozen=True, slots=True)

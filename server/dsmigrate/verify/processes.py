@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+INTERRUPT_SECONDS = 1.5
 GRACE_SECONDS = 3.0
 
 
@@ -58,14 +59,17 @@ def send(pids: Iterable[int], number: int) -> None:
 def end(running: list[subprocess.Popen[bytes]], known: Iterable[int] = ()) -> None:
     """End the processes and everything that they have started, in other sessions too.
 
-    ``known`` are descendants seen before: children of a process that is gone already belong to nobody.
+    They are interrupted first, as by Ctrl-C: a Python that is compiling an operator of DeepSpeed then gives its lock
+    back, for which every later run would wait for ever. ``known`` are descendants seen before: children of a process
+    that is gone already belong to nobody.
     """
     pids = list(dict.fromkeys([*tree(process.pid for process in running if process.poll() is None), *known]))
     alive = [pid for pid in pids if is_alive(pid)]
-    send(alive, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE_SECONDS
-    while time.monotonic() < deadline and any(process.poll() is None for process in running):
-        time.sleep(0.02)
+    for number, seconds in ((signal.SIGINT, INTERRUPT_SECONDS), (signal.SIGTERM, GRACE_SECONDS)):
+        send([pid for pid in alive if is_alive(pid)], number)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(process.poll() is None for process in running):
+            time.sleep(0.02)
     send([pid for pid in alive if is_alive(pid)], signal.SIGKILL)
     for process in running:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -99,7 +99,8 @@ def _stacks(running: Sequence[subprocess.Popen[bytes]], files: Sequence[Path], f
             own = [match for match in _FRAME.finditer(thread) if match["file"].startswith(str(folder))]
             if own:
                 inner = next(iter(_FRAME.finditer(thread)))
-                yield f"{own[0]['file']}:{own[0]['line']} in {own[0]['function']} (inside of {inner['function']})"
+                place = f"{inner['function']}, {Path(inner['file']).name}"
+                yield f"{own[0]['file']}:{own[0]['line']} in {own[0]['function']} (inside of {place})"
 
 
 def _tail(file: Path) -> list[str]:

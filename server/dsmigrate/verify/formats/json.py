@@ -81,6 +81,7 @@ def _resumed(resumed: Resumed) -> dict[str, Any]:
     comparison = resumed.comparison
     return {
         "agrees": resumed.agrees,
+        "excused": resumed.excused,
         "stopped_after": resumed.stopped_after,
         "message": words.resume_line(resumed),
         "differences": [] if comparison is None else [_difference(one) for one in comparison.differences],

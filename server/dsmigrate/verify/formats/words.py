@@ -71,7 +71,8 @@ def resume_line(resumed: Resumed) -> str:
             f"{said}: continues as if it had not been stopped, for {counted(len(resumed.comparison.converted.steps))}"
         )
     first = resumed.comparison.first
-    return f"{said}: {difference(first) if first else headline(resumed.comparison)}"
+    excuse = "; the original does not go on exactly either" if resumed.excused else ""
+    return f"{said}: {difference(first) if first else headline(resumed.comparison)}{excuse}"
 
 
 def number(value: object) -> str:

@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 import traceback
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,8 @@ def boot() -> None:
     job = read_job()
     if hasattr(signal, "SIGUSR1"):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     _look_in_the_copy(job)
     if job.links:
         protect(job.work)
