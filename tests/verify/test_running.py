@@ -105,7 +105,8 @@ def test_a_run_that_is_ended_may_tidy_up(tmp_path: Path) -> None:
     """Compilers of operators hold a lock, which they give back when they are interrupted."""
     script = """
         import pathlib, signal, time
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as the harness does
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         lock = pathlib.Path("lock")
         lock.touch()
         try:
