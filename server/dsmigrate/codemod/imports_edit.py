@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import libcst as cst
 
-from dsmigrate.codemod.edit import close_gaps, placeholder
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.rewriting import close_gaps, placeholder
 from dsmigrate.codemod.tree import Function, Part, Statement
 
 _GAP = 6

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
-from dsmigrate.codemod.roles import qualifies
+from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
 from dsmigrate.codemod.tree import Node
-from dsmigrate.codemod.values import Value, carry, resolve
+from dsmigrate.codemod.values import Value, resolve
 
 CLIP_NORM = frozenset(
     {

@@ -9,7 +9,8 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import TORCH_OPTIMIZERS, OptimizerSite
+from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
+from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.tree import Class, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
