@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
 import time
@@ -159,3 +160,15 @@ def test_a_tree_holds_all_that_descend() -> None:
     assert processes.tree([os.getppid()])[0] == os.getppid()
     assert os.getpid() in processes.tree([os.getppid()])
     assert processes.parents()[os.getpid()] == os.getppid()
+
+
+def test_a_number_that_another_process_has_now_is_left_alone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as other:
+        try:
+            processes.end([], {other.pid: "1"})
+            assert other.poll() is None
+            assert processes.born(other.pid) == processes.born(other.pid) != ""
+            processes.end([], {other.pid: processes.born(other.pid)})
+            assert other.wait(timeout=30) != 0
+        finally:
+            other.kill()

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 INTERRUPT_SECONDS = 1.5
@@ -49,6 +49,14 @@ def tree(roots: Iterable[int]) -> list[int]:
     return found
 
 
+def born(pid: int) -> str:
+    """Return when a process was started, so that another with its number is told apart; "" where that is not known."""
+    with contextlib.suppress(OSError, IndexError):
+        text = Path("/proc", str(pid), "stat").read_text(encoding="utf-8", errors="replace")
+        return text.rpartition(")")[2].split()[19]
+    return ""
+
+
 def send(pids: Iterable[int], number: int) -> None:
     """Send a signal; processes that are gone are no error."""
     for pid in pids:
@@ -56,14 +64,15 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def end(running: list[subprocess.Popen[bytes]], known: Iterable[int] = ()) -> None:
+def end(running: list[subprocess.Popen[bytes]], known: Mapping[int, str]) -> None:
     """End the processes and everything that they have started, in other sessions too.
 
     They are interrupted first, as by Ctrl-C: a Python that is compiling an operator of DeepSpeed then gives its lock
-    back, for which every later run would wait for ever. ``known`` are descendants seen before: children of a process
-    that is gone already belong to nobody.
+    back, for which every later run would wait for ever. ``known`` are descendants seen before, with their birth:
+    children of a process that is gone already belong to nobody, and numbers of processes are used again.
     """
-    pids = list(dict.fromkeys([*tree(process.pid for process in running if process.poll() is None), *known]))
+    left = [pid for pid, birth in known.items() if birth and born(pid) == birth]
+    pids = list(dict.fromkeys([*tree(process.pid for process in running if process.poll() is None), *left]))
     alive = [pid for pid in pids if is_alive(pid)]
     for number, seconds in ((signal.SIGINT, INTERRUPT_SECONDS), (signal.SIGTERM, GRACE_SECONDS)):
         send([pid for pid in alive if is_alive(pid)], number)

@@ -35,7 +35,7 @@ def run(launch: Launch, *, folder: Path, logs: Path, timeout: float, has_ended: 
     logs.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     running: list[subprocess.Popen[bytes]] = []
-    known: list[int] = []
+    known: dict[int, str] = {}
     stacks: tuple[str, ...] = ()
     files = [logs / f"process{index}.txt" for index in range(len(launch.starts))]
     try:
@@ -63,7 +63,9 @@ def run(launch: Launch, *, folder: Path, logs: Path, timeout: float, has_ended: 
     return Outcome(ending, launch.shown, codes, tails, stacks, time.monotonic() - start)
 
 
-def _wait(running: Sequence[subprocess.Popen[bytes]], known: list[int], deadline: float, has_ended: Ended) -> Ending:
+def _wait(
+    running: Sequence[subprocess.Popen[bytes]], known: dict[int, str], deadline: float, has_ended: Ended
+) -> Ending:
     failed: float | None = None
     ended: float | None = None
     looked = 0.0
@@ -72,7 +74,8 @@ def _wait(running: Sequence[subprocess.Popen[bytes]], known: list[int], deadline
         codes = [process.poll() for process in running]
         if now - looked > 1.0:
             looked = now
-            known.extend(pid for pid in processes.tree(one.pid for one in running) if pid not in known)
+            found = processes.tree(one.pid for one in running)
+            known.update((pid, processes.born(pid)) for pid in found if pid not in known)
         if ended is None and has_ended():
             ended = now
         if None not in codes:
