@@ -251,3 +251,22 @@ def test_reading_is_lazy() -> None:
     index.outline("train.py")
     assert seen == ["train.py"]
     assert "other.py" not in project.result.looked_at
+
+
+def test_a_helper_named_backward_gets_the_engine() -> None:
+    engine = """
+    import torch.nn.functional as F
+
+    def backward(total_loss):
+        total_loss.backward()
+
+    def train_one_epoch(net, loader, optimizer):
+        for x, y in loader:
+            optimizer.zero_grad()
+            backward(F.mse_loss(net(x), y))
+            optimizer.step()
+    """
+    after = convert({"train.py": ENTRY, "engine.py": engine}).after("engine.py")
+    assert "def backward(total_loss, *, engine):" in after
+    assert "engine.backward(total_loss)" in after
+    assert "backward(F.mse_loss(net(x), y), engine=net)" in after

@@ -66,6 +66,8 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
     for call in plan.tree.calls:
         if id(call.func) in own:
             continue
+        if cls is None and not isinstance(call.func, cst.Name):
+            continue  # `loss.backward()` is no call of a function of that name
         last = (dotted(call.func) or "").rpartition(".")[2]
         if last in names and plan.flow.callee(call) is None and not _is_construction(plan, call):
             return True
