@@ -105,7 +105,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 def verify(folder: Path, *words: str, code: int | None = 0) -> dict[str, Any]:
     """Run the command in ``folder`` and return its JSON."""
-    done = command(folder, *words, "--format", "json")
+    done = command(folder, "--format", "json", *words)
     assert code is None or done.returncode == code, done.stderr[-3000:] + done.stdout[-3000:]
     found: dict[str, Any] = json.loads(done.stdout)
     jsonschema.validate(found, SCHEMA, cls=jsonschema.Draft7Validator)

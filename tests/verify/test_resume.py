@@ -32,6 +32,10 @@ def test_a_run_that_goes_on_agrees() -> None:
     ("wanted", "change"),
     [
         ("schedule-not-restored", lambda one: replace(one, groups=({**one.groups[0], "lr": 0.1},))),
+        (
+            "optimizer-not-restored",
+            lambda one: replace(one, groups=({**one.groups[0], "lr": 0.1},)) if one.index == STOPPED else one,
+        ),
         ("weights-not-restored", lambda one: replace(one, loss=one.loss * 1.2)),
         (
             "optimizer-not-restored",

@@ -59,6 +59,16 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
                 certain=True,
             ),
         )
+    if first.quantity == "learning rate" and first.step == 0 and _goes_on(second, whole, stopped):
+        return (
+            Cause(
+                "optimizer-not-restored",
+                "the state of the optimizer is not restored",
+                "the learning rate of the first step after the restart, which stands in the optimizer, is another one, and "
+                "the schedule goes on",
+                "engine.load_checkpoint with load_optimizer_states",
+            ),
+        )
     if first.quantity == "learning rate":
         return (
             Cause(
@@ -88,6 +98,14 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
             ),
         )
     return ()
+
+
+def _goes_on(second: Run, whole: Run, stopped: int) -> bool:
+    """Return whether the schedule is right from the second step after the restart on."""
+    pairs = list(zip(second.steps, whole.steps[stopped:], strict=False))[1:]
+    return bool(pairs) and all(
+        all(map(_same, after.rates, before.rates)) and len(after.rates) == len(before.rates) for after, before in pairs
+    )
 
 
 def _same(one: float, other: float) -> bool:
