@@ -64,8 +64,8 @@ def _causes(whole: Run, second: Run, stopped: int, found: Comparison) -> Sequenc
             Cause(
                 "optimizer-not-restored",
                 "the state of the optimizer is not restored",
-                "the learning rate of the first step after the restart, which stands in the optimizer, is another one, and "
-                "the schedule goes on",
+                "the learning rate of the first step after the restart, which stands in the optimizer, is another one, "
+                "and the schedule goes on",
                 "engine.load_checkpoint with load_optimizer_states",
             ),
         )
