@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
         (project / "zoo").mkdir()
         (project / "zoo" / "__init__.py").write_text("")
         for number in range(args.files):
-            imports = "" if number % 10 == 9 else f"from zoo.part{number + 1} import build{number + 1}"  # noqa: PLR2004
+            imports = "" if number % 10 == 9 else f"from zoo.part{number + 1} import build{number + 1}"
             text = _BODY.format(number=number, imports=imports) * 4
             (project / "zoo" / f"part{number}.py").write_text(text)
         entry = project / args.example.name
