@@ -15,6 +15,7 @@ EXAMPLES = Path(__file__).parents[2] / "server" / "dsmigrate" / "codemod" / "exa
 WITHOUT = {
     "MG999": "a failed audit is a fault of dsmigrate itself; no script triggers it",
     "MG998": "an internal error, which only tests/migration plants",
+    "MG914": "several scripts and their modules, which tests/migration has",
 }
 # The lines that the change with the example's own code has to cover, by their text.
 LINES: dict[str, tuple[str, ...]] = {
@@ -28,6 +29,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG108": ("        loss = model(x, y).mean()",),
     "MG109": ("    model = DDP(Net().cuda(), device_ids=[local_rank], broadcast_buffers=False)",),
     "MG110": ("    model = DDP(Net().cuda(), device_ids=[local_rank], find_unused_parameters=True)",),
+    "MG111": (
+        "def optimize(loss, optimizer):",
+        "        optimize(F.cross_entropy(model(x.cuda()), y.cuda()), optimizer)",
+    ),
     "MG201": ("        timeout=datetime.timedelta(minutes=60),",),
     "MG202": ("    mp.spawn(worker, args=(world_size, 10), nprocs=world_size, join=True)",),
     "MG203": ('    os.environ["MASTER_ADDR"] = "localhost"', '    os.environ["MASTER_PORT"] = "12355"'),
@@ -56,6 +61,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG408": ("        optimizer.zero_grad()  # drops the unfinished window of the last epoch",),
     "MG409": ("            param.grad.add_(param.detach().sign(), alpha=1e-4)  # L1 penalty",),
     "MG410": ("        biggest = max(p.grad.abs().max().item() for p in model.parameters())",),
+    "MG411": ("        loss.backward(create_graph=second_order)",),
     "MG421": ("        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.5)",),
     "MG422": ("        grad_norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",),
     "MG423": ("        nn.utils.clip_grad_value_(model.parameters(), 0.1)",),

@@ -122,6 +122,32 @@ CASES: tuple[Case, ...] = (
     Case("autocast_ctx-fp32", "autocast_ctx.py", argv=("--precision", "fp32")),
     Case("frozen_backbone-adagrad", "frozen_backbone.py", exports=("finetuned.pt",)),
     Case("frozen_backbone-rmsprop", "frozen_backbone.py", argv=("--optimizer", "rmsprop", "--unfreeze-last")),
+    Case(
+        "mae_engine",
+        "mae_engine/main_pretrain.py",
+        argv=("--clip_grad", "0.35"),
+        halves=(
+            ("--clip_grad", "0.35", "--stop_epoch", "0"),
+            ("--clip_grad", "0.35", "--resume", "output_dir/checkpoint-0.pth"),
+        ),
+    ),
+    Case("mae_engine-accum", "mae_engine/main_pretrain.py", argv=("--accum_iter", "2")),
+    Case(
+        "mae_engine-accum-amp",
+        "mae_engine/main_pretrain.py",
+        argv=("--amp", "--accum_iter", "2", "--clip_grad", "0.35"),
+        precision="fp16",
+    ),
+    Case(
+        "distribute_helper",
+        "distribute_helper/main.py",
+        halves=(("--epochs", "1"), ("--resume", "tagger.pt")),
+    ),
+    Case(
+        "trainer_hooks",
+        "trainer_hooks/train.py",
+        halves=(("--epochs", "1"), ("--resume", "runs/last.pt")),
+    ),
 )
 
 

@@ -27,7 +27,7 @@ def convert(script: Path, stage: int, output: Path) -> None:
         timeout=120,
         check=False,
     )
-    if result.returncode not in (0, 1) or not (output / script.name).is_file():
+    if result.returncode not in (0, 1) or not (output / CONFIG_NAME).is_file():
         raise ConversionError(
             f"dsmigrate {script.name} --zero-stage {stage}: exit code {result.returncode}, "
             f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"

@@ -19,6 +19,7 @@ COMMANDS = {
     "migrate": "Convert DDP training scripts to the DeepSpeed engine (the default command).",
     "check": "Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.",
     "diff": "Say what a change of a DeepSpeed config does.",
+    "verify": "Train the original and the converted script side by side, and compare every step.",
     "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
@@ -32,6 +33,7 @@ _HELP = """Move PyTorch DDP training to DeepSpeed.
   dsmigrate train.py                 print the patch and the report
   dsmigrate train.py --write         rewrite the script, write ds_config.json beside it
   dsmigrate train.py --output DIR    write the results to DIR, leave the script alone
+  dsmigrate verify train.py          train it and its conversion (this runs your code), compare every step
   dsmigrate explain zero_optimization.stage
                                      say what a key of ds_config.json does, its default, history and traps
   dsmigrate explain MG101            say what a code of the report means

@@ -17,9 +17,10 @@ from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import WriteError, write_all
 from dsmigrate.migration.configs import to_rename
-from dsmigrate.migration.job import Job, Outcome
+from dsmigrate.migration.job import Job, Outcome, relative
 from dsmigrate.migration.placement import Placed, PlacementError, place, writes
 from dsmigrate.migration.pool import cores, run_all
+from dsmigrate.migration.sets import flattened, project_root, reconcile
 from dsmigrate.report import json as json_report
 from dsmigrate.report.view import Entry, Report
 from dsmigrate.settings.errors import SettingsError
@@ -45,6 +46,13 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @click.option("--force", is_flag=True, help="Replace a differing config (or file in --output) that is already there.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Processes for many files; default: one per core.")
+@click.option("--no-follow", is_flag=True, help="Take each script alone; do not look into the modules it imports.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Follow imports within DIR; default: the folder above the script with .git or pyproject.toml.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
 @_setting("zero-stage")
 @_setting("offload")
@@ -61,14 +69,17 @@ def command(  # noqa: PLR0917 - click passes by name
     force: bool,  # noqa: FBT001
     form: str,
     jobs: int | None,
+    no_follow: bool,  # noqa: FBT001
+    root: Path | None,
     quiet: bool,  # noqa: FBT001
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Convert DDP training scripts to the DeepSpeed engine.
 
     Prints a patch on stdout and a report on stderr, and writes nothing unless told to. `-` reads a script from
-    standard input. Directories are searched for *.py files. The settings below may also stand in pyproject.toml
-    under [tool.dsmigrate] or in dsmigrate.toml; flags override them.
+    standard input. Directories are searched for *.py files. Modules of the project that a script trains with (its
+    engine.py, utils.py, trainer.py) are converted together with it, all or none. The settings below may also stand in
+    pyproject.toml under [tool.dsmigrate] or in dsmigrate.toml; flags override them.
     """
     if in_place and output is not None:
         raise click.UsageError("--write rewrites the scripts, --output leaves them alone: give one of the two")
@@ -76,7 +87,7 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("what comes from standard input has no file to write to: leave out --write and --output")
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
-        work = list(_jobs(paths, given))
+        work = [_following(job, root) if not no_follow else job for job in _jobs(paths, given)]
         outcomes = _migrate(work, jobs or cores(), quiet=quiet or form == "json")
         placed = place(outcomes, output)
         writing = writes(placed, force=force, in_place=in_place) if in_place or output is not None else []
@@ -123,7 +134,16 @@ def _migrate(jobs: Sequence[Job], processes: int, *, quiet: bool) -> list[Outcom
             again = [replace(jobs[index], options=options) for index, options in renamed.items()]
             for index, outcome in zip(renamed, run_all(again, processes, lambda _: None), strict=True):
                 outcomes[index] = outcome
-    return outcomes
+    return flattened(reconcile(outcomes))
+
+
+def _following(job: Job, root: Path | None) -> Job:
+    """The job with the folder in which its imports are followed; what comes from standard input has none."""
+    if job.source is not None:
+        return job
+    if root is not None and relative(job.path, root) is None:
+        raise click.UsageError(f"--root {root}: {job.path} is not below it")
+    return replace(job, project=root if root is not None else project_root(job.path))
 
 
 @contextlib.contextmanager

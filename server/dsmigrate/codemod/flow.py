@@ -1,13 +1,13 @@
 """Where values go: places (variables, attributes, return values) and the bindings between them.
 
-A small, flow-insensitive model of one file. A *place* is something that can hold a value: a variable of a function,
+A small, flow-insensitive model of a tree. A *place* is something that can hold a value: a variable of a function,
 an attribute of ``self``, an attribute of a named object, or what a function returns. A *binding* says that the value
 of an expression may arrive in a place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -48,16 +48,12 @@ class Flow:
         self.bindings: list[Binding] = []
         self.by_place: dict[Place, list[Binding]] = {}
         self.instances: dict[Place, Class] = {}
+        self.callers: dict[Function, list[cst.Call]] = {}
         self._classes_by_instance()
         self._collect()
-        self.callers: dict[Function, list[cst.Call]] = {}
-        for call in tree.calls:
-            function = self.callee(call)
-            if function is not None:
-                self.callers.setdefault(function, []).append(call)
-                self._bind_arguments(call, function)
-            if imports.names(call.func) & set(SPAWNERS):
-                self._bind_spawn(call)
+        self._bind_calls(tree.calls)
+        if len(tree.parts) > 1:
+            self._follow_instances()
         for binding in self.bindings:
             self.by_place.setdefault(binding.place, []).append(binding)
 
@@ -69,20 +65,38 @@ class Flow:
         while scope is not None:
             if name in scope.global_names:
                 break
-            if name in scope.local_names:
+            if name in scope.local_names and name not in scope.imported_names:
                 return ("v", id(scope), name)
+            if name in scope.local_names:
+                found = self.tree.resolve(name, function)
+                return ("v", id(scope), name) if found is None else ("v", id(found[0].top), found[1])
             scope = scope.parent
-        return ("v", id(self.tree.top), name)
+        found = self.tree.resolve(name, function)  # through `from module import *`
+        return ("v", id(function.top), name) if found is None else ("v", id(found[0].top), found[1])
+
+    def class_named(self, name: str, function: Function) -> Class | None:
+        """The class of the tree that a dotted name stands for in a function."""
+        if "." not in name:
+            found = self.tree.part_of_top[function.top].classes.get(name)
+            if found is not None:
+                return found
+        target = self.tree.resolve(name, function)
+        return None if target is None else target[0].classes.get(target[1])
+
+    def bases(self, cls: Class) -> list[Class]:
+        """The base classes that stand in the tree."""
+        found = [self.class_named(name, cls.scope) for name in cls.bases]
+        return [base for base in found if base is not None and base is not cls]
 
     def family(self, cls: Class) -> str:
-        """The name of the topmost base class of the same file: subclasses share their attributes with it."""
-        seen = {cls.name}
+        """The key of the topmost base class of the tree: subclasses share their attributes with it."""
+        seen = {cls.key}
         while True:
-            base = next((b for b in cls.bases if b in self.tree.classes and b not in seen), None)
+            base = next((b for b in self.bases(cls) if b.key not in seen), None)
             if base is None:
-                return cls.name
-            seen.add(base)
-            cls = self.tree.classes[base]
+                return cls.key
+            seen.add(base.key)
+            cls = base
 
     def place(self, node: Node, function: Function) -> Place | None:
         """The place an expression names, or None for anything that is not a name or an attribute."""
@@ -98,6 +112,10 @@ class Flow:
                 if cls is not None:
                     return ("a", self.family(cls), node.attr.value)
                 text = dotted(base)
+                full = dotted(node)
+                found = self.tree.resolve(full, function) if full is not None else None
+                if found is not None:
+                    return ("v", id(found[0].top), found[1])
                 return ("n", text or "", node.attr.value)
         if isinstance(node, cst.Subscript):
             base_text = dotted(node.value)
@@ -114,32 +132,36 @@ class Flow:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def find_method(self, cls: Class, name: str) -> Function | None:
-        """A method by name, looked up through the base classes of the same file."""
+        """A method by name, looked up through the base classes of the tree."""
         seen: set[str] = set()
         queue = [cls]
         while queue:
             current = queue.pop(0)
-            if current.name in seen:
+            if current.key in seen:
                 continue
-            seen.add(current.name)
+            seen.add(current.key)
             if name in current.methods:
-                return current.methods[name]
-            queue.extend(self.tree.classes[b] for b in current.bases if b in self.tree.classes)
+                own = current.methods[name]
+                return (self._override(cls, name) or own) if _is_abstract(own) else own
+            queue.extend(self.bases(current))
         # A hook that a base class calls and a subclass overrides.
+        return self._override(cls, name)
+
+    def _override(self, cls: Class, name: str) -> Function | None:
         for other in self.tree.classes.values():
-            if cls.name in other.bases and name in other.methods:
+            if name in other.methods and cls in self.bases(other):
                 return other.methods[name]
         return None
 
     def function_named(self, node: Node, function: Function) -> Function | None:
-        """The function of this file that an expression names, if any."""
+        """The function of the tree that an expression names, if any."""
         if isinstance(node, cst.Name):
             scope: Function | None = function
             while scope is not None:
                 if node.value in scope.inner:
                     return scope.inner[node.value]
                 scope = scope.parent
-            return None
+            return self._elsewhere(node, function)
         if isinstance(node, cst.Attribute):
             base = node.value
             if isinstance(base, cst.Name) and base.value == function.self_name and function.class_seen is not None:
@@ -150,26 +172,40 @@ class Flow:
                 and base.func.value == "super"
                 and function.class_seen is not None
             ):
-                for name in function.class_seen.bases:
-                    parent = self.tree.classes.get(name)
-                    found = self.find_method(parent, node.attr.value) if parent is not None else None
+                for parent in self.bases(function.class_seen):
+                    found = self.find_method(parent, node.attr.value)
                     if found is not None:
                         return found
                 return None
             place = self.place(base, function)
             cls = self.instances.get(place) if place is not None else None
-            if cls is None and isinstance(base, cst.Call) and isinstance(base.func, cst.Name):
-                cls = self.tree.classes.get(base.func.value)
+            if cls is None and isinstance(base, cst.Call):
+                name = dotted(base.func)
+                cls = self.class_named(name, function) if name is not None else None
             if cls is not None:
                 return self.find_method(cls, node.attr.value)
+            return self._elsewhere(node, function)
         return None
 
+    def _elsewhere(self, node: Node, function: Function) -> Function | None:
+        """The function of another file that a dotted name stands for."""
+        text = dotted(node)
+        found = self.tree.resolve(text, function) if text is not None else None
+        return None if found is None else found[0].top.inner.get(found[1])
+
     def callee(self, call: cst.Call) -> Function | None:
-        """The function of this file that a call runs (``__init__`` for a class), if it can be told."""
+        """The function of the tree that a call runs (``__init__`` for a class), if it can be told."""
         function = self.tree.statement(call).function
-        if isinstance(call.func, cst.Name) and call.func.value in self.tree.classes:
-            return self.find_method(self.tree.classes[call.func.value], "__init__")
-        return self.function_named(call.func, function)
+        name = dotted(call.func)
+        cls = self.class_named(name, function) if name is not None else None
+        if cls is not None:
+            return self.find_method(cls, "__init__")
+        found = self.function_named(call.func, function)
+        if found is None and len(self.tree.parts) > 1:
+            place = self.place(call.func, function)
+            instance = self.instances.get(place) if place is not None else None
+            return self.find_method(instance, "__call__") if instance is not None else None
+        return found
 
     def parameter_of(self, call: cst.Call, function: Function, arg: cst.Arg) -> str | None:
         """The parameter name of ``function`` that an argument of ``call`` fills."""
@@ -201,14 +237,55 @@ class Flow:
         for statement in self.tree.statements:
             node = statement.node
             if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
-                func = node.value.func
-                cls = self.tree.classes.get(func.value) if isinstance(func, cst.Name) else None
+                cls = self._made_class(node.value, statement.function)
                 if cls is None:
                     continue
                 for target in node.targets:
                     place = self.place(target.target, statement.function)
                     if place is not None:
                         self.instances.setdefault(place, cls)
+
+    def _made_class(self, call: cst.Call, function: Function) -> Class | None:
+        name = dotted(call.func)
+        if name is None or ("." in name and len(self.tree.parts) == 1):
+            return None
+        return self.class_named(name, function)
+
+    def _bind_calls(self, calls: Iterable[cst.Call]) -> None:
+        for call in calls:
+            function = self.callee(call)
+            if function is not None:
+                self.callers.setdefault(function, []).append(call)
+                self._bind_arguments(call, function)
+            if self.imports.names(call.func) & set(SPAWNERS):
+                self._bind_spawn(call)
+
+    def _follow_instances(self) -> None:
+        """Carry objects of the tree's classes through arguments and returns, so that calls of their methods are known."""
+        for _ in range(_ROUNDS):
+            known = len(self.instances)
+            for binding in self.bindings:
+                cls = self._class_of(binding)
+                if cls is not None:
+                    self.instances.setdefault(binding.place, cls)
+            if len(self.instances) == known:
+                return
+            bound = {id(call) for calls in self.callers.values() for call in calls}
+            self._bind_calls([call for call in self.tree.calls if id(call) not in bound])
+
+    def _class_of(self, binding: Binding) -> Class | None:
+        value = binding.value
+        if binding.kind in ("for", "with"):
+            return None
+        if isinstance(value, cst.Call):
+            callee = self.callee(value)
+            if callee is not None and callee.name != "__init__":
+                return self.instances.get(self.returned(callee, binding.index))
+            return self._made_class(value, binding.function) if binding.index is None else None
+        if binding.index is not None:
+            return None
+        place = self.place(value, binding.function)
+        return self.instances.get(place) if place is not None else None
 
     def _add(self, target: Node, value: Node, index: int | None, statement: Statement, kind: str = "assign") -> None:
         function = statement.function
@@ -273,6 +350,19 @@ class Flow:
             for name, element in zip(params[1:], packed.elements, strict=False):
                 place: Place = ("v", id(worker), name)
                 self.bindings.append(Binding(place, element.value, None, statement.function, statement, "argument"))
+
+
+def _is_abstract(function: Function) -> bool:
+    """Whether a method only stands for what subclasses do: nothing but a docstring, ``pass`` or ``raise``."""
+    return bool(function.statements) and all(
+        isinstance(s.node, cst.Pass | cst.Raise)
+        or (isinstance(s.node, cst.Expr) and isinstance(s.node.value, cst.SimpleString | cst.Ellipsis))
+        for s in function.statements
+    )
+
+
+_ROUNDS = 8
+"""How many calls deep an object is followed."""
 
 
 def _named_expressions(node: Node) -> Iterator[cst.NamedExpr]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import libcst as cst
 
-from dsmigrate.codemod.edit import close_gaps, placeholder
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Statement
+from dsmigrate.codemod.rewriting import close_gaps, placeholder
+from dsmigrate.codemod.tree import Function, Part, Statement
 
 _GAP = 6
 """Lines between two imports that still belong to one block."""
@@ -18,19 +18,25 @@ _GAP = 6
 
 def add_needed(plan: Plan) -> None:
     """Insert missing imports, each into its own group, and helper definitions behind the imports."""
-    missing = [(module, text) for module, text in sorted(plan.needed_imports.items()) if not _is_imported(plan, module)]
+    add_to(plan, plan.tree.parts[0], plan.needed_imports, plan.helpers)
+
+
+def add_to(plan: Plan, part: Part, needed: Mapping[str, str], definitions: Sequence[str]) -> None:
+    """Insert imports (module name to statement) and definitions into one file."""
+    top = part.top
+    missing = [(module, text) for module, text in sorted(needed.items()) if not _is_imported(top, module)]
     missing.sort(key=lambda item: (item[0] not in sys.stdlib_module_names, item[0]))
-    run = _first_run(plan)
-    first = plan.tree.top.statements[0] if plan.tree.top.statements else None
+    run = _first_run(top)
+    first = top.statements[0] if top.statements else None
     for module, text in missing:
         if not run:
             if first is not None:
                 plan.edits.insert_before(first.line_node, text)
             continue
         _insert(plan, run, module, text)
-    helpers = [line for helper in plan.helpers for line in ("", "", *helper.rstrip("\n").split("\n"))]
+    helpers = [line for helper in definitions for line in ("", "", *helper.rstrip("\n").split("\n"))]
     if helpers:
-        target = _first_after_imports(plan)
+        target = _first_after_imports(top)
         if target is not None:
             plan.edits.insert_before(target.line_node, *helpers)
 
@@ -76,9 +82,9 @@ def _is_future(statement: Statement) -> bool:
     return _module_of(statement) == "__future__"
 
 
-def _is_imported(plan: Plan, module: str) -> bool:
+def _is_imported(top: Function, module: str) -> bool:
     """Whether a plain module name is bound at the top level of the file, for all functions to see."""
-    for statement in plan.tree.top.statements:
+    for statement in top.statements:
         node = statement.node
         if statement.up is None and isinstance(node, cst.Import):
             for alias in node.names:
@@ -87,13 +93,13 @@ def _is_imported(plan: Plan, module: str) -> bool:
     return False
 
 
-def _top_imports(plan: Plan) -> list[Statement]:
-    return [s for s in plan.tree.top.statements if s.up is None and isinstance(s.node, cst.Import | cst.ImportFrom)]
+def _top_imports(top: Function) -> list[Statement]:
+    return [s for s in top.statements if s.up is None and isinstance(s.node, cst.Import | cst.ImportFrom)]
 
 
-def _first_run(plan: Plan) -> list[Statement]:
+def _first_run(top: Function) -> list[Statement]:
     """The imports at the top of the file, up to the first other statement behind torch's import."""
-    found = _top_imports(plan)
+    found = _top_imports(top)
     run: list[Statement] = []
     for statement in found:
         if run and statement.line - run[-1].end_line > _GAP:
@@ -103,11 +109,11 @@ def _first_run(plan: Plan) -> list[Statement]:
     return run
 
 
-def _first_after_imports(plan: Plan) -> Statement | None:
+def _first_after_imports(top: Function) -> Statement | None:
     """The first top-level statement behind the last import that stands at the top level."""
-    found = _top_imports(plan)
+    found = _top_imports(top)
     last = found[-1].order if found else -1
-    behind = [s for s in plan.tree.top.statements if s.up is None and s.order > last]
+    behind = [s for s in top.statements if s.up is None and s.order > last]
     return behind[0] if behind else None
 
 

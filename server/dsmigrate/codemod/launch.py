@@ -7,9 +7,9 @@ import shlex
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node
-from dsmigrate.codemod.values import option_calls, option_name
 
 PROCESSES = 2
 

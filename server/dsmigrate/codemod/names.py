@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dsmigrate.codemod.tree import Node, Tree
+from dsmigrate.codemod.tree import Function, Node, Part, Tree
 
 
 def dotted(node: Node | None) -> str | None:
@@ -20,30 +20,35 @@ def dotted(node: Node | None) -> str | None:
 
 
 class Imports:
-    """What each imported name of a file stands for, wherever in the file it is imported."""
+    """What each imported name stands for, file by file, wherever in the file it is imported."""
 
     def __init__(self, tree: Tree) -> None:
-        self.meaning: dict[str, set[str]] = {}
+        self.tree = tree
+        self.by_part: dict[Part, dict[str, set[str]]] = {}
         self.modules: set[str] = set()
         self.star_modules: set[str] = set()
+        for part in tree.parts:
+            self.by_part[part] = {}
         for statement in tree.statements:
             node = statement.node
-            if isinstance(node, cst.Import):
-                for alias in node.names:
-                    self._import(alias)
-            elif isinstance(node, cst.ImportFrom):
-                self._import_from(node)
+            if isinstance(node, cst.Import | cst.ImportFrom):
+                meaning = self.by_part[tree.part_of_top[statement.function.top]]
+                if isinstance(node, cst.ImportFrom):
+                    self._import_from(node, meaning)
+                else:
+                    for alias in node.names:
+                        self._import(alias, meaning)
 
-    def _import(self, alias: cst.ImportAlias) -> None:
+    def _import(self, alias: cst.ImportAlias, meaning: dict[str, set[str]]) -> None:
         full = dotted(alias.name) or ""
         self.modules.add(full)
         if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-            self.meaning.setdefault(alias.asname.name.value, set()).add(full)
+            meaning.setdefault(alias.asname.name.value, set()).add(full)
         else:
             root = full.partition(".")[0]
-            self.meaning.setdefault(root, set()).add(root)
+            meaning.setdefault(root, set()).add(root)
 
-    def _import_from(self, node: cst.ImportFrom) -> None:
+    def _import_from(self, node: cst.ImportFrom, meaning: dict[str, set[str]]) -> None:
         module = "." * len(node.relative) + (dotted(node.module) or "")
         self.modules.add(module)
         if isinstance(node.names, cst.ImportStar):
@@ -53,22 +58,23 @@ class Imports:
             name = dotted(alias.name) or ""
             local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
             separator = "" if module.endswith(".") else "."
-            self.meaning.setdefault(local, set()).add(f"{module}{separator}{name}")
+            meaning.setdefault(local, set()).add(f"{module}{separator}{name}")
+
+    def meanings(self, name: str, function: Function | None = None) -> set[str]:
+        """What a name may have been imported as in the file of a function (in the entry script without one)."""
+        part = self.tree.parts[0] if function is None else self.tree.part_of_top[function.top]
+        return self.by_part[part].get(name, set())
 
     def names(self, node: Node | None) -> set[str]:
         """Every full name a dotted expression may stand for (a name can be imported twice, under try/except)."""
         text = dotted(node)
-        if text is None:
+        if node is None or text is None:
             return set()
         root, _, rest = text.partition(".")
-        found = self.meaning.get(root)
+        found = self.by_part[self.tree.part(node)].get(root)
         if not found:
             return {text}
         return {f"{full}.{rest}" if rest else full for full in found}
-
-    def local_names(self, *full: str) -> set[str]:
-        """The local names under which any of the full names is imported."""
-        return {local for local, meanings in self.meaning.items() if meanings & set(full)}
 
     def is_from_package(self, node: Node | None, package: str) -> bool:
         """Whether a dotted expression stands for something inside a package."""

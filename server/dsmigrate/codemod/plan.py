@@ -10,11 +10,11 @@ from typing import Any
 import libcst as cst
 
 from dsmigrate.codemod.edit import Edits
-from dsmigrate.codemod.flow import Flow, Place
+from dsmigrate.codemod.flow import Binding, Flow, Place
 from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.roles import Roles, Wrap
-from dsmigrate.codemod.tree import Function, Node, Statement, Tree, descendants
+from dsmigrate.codemod.tree import Function, Node, Part, Statement, Tree, descendants
 
 _COMMENT_WIDTH = 117
 
@@ -22,9 +22,10 @@ _COMMENT_WIDTH = 117
 class RefusedError(Exception):
     """A reason, with its line, why the file cannot be converted without risk to the training."""
 
-    def __init__(self, code: str, line: int, end_line: int, message: str, reason: str) -> None:
+    def __init__(self, code: str, line: int, end_line: int, message: str, reason: str, path: str = "") -> None:
         super().__init__(message)
         self.change = Change(code, Kind.REFUSED, line, end_line, message, reason)
+        self.path = path
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class Plan:
     roles: Roles
     options: Options
     edits: Edits
-    changes: list[Change] = field(default_factory=list)
+    changes: dict[Part, list[Change]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     runtime: list[RuntimeValue] = field(default_factory=list)
     site: EngineSite | None = None
@@ -86,6 +87,7 @@ class Plan:
     after_engine: list[str] = field(default_factory=list)
     handled: set[Node] = field(default_factory=set)
     facts: dict[str, Any] = field(default_factory=dict)
+    handed_over: dict[Function, str] = field(default_factory=dict)
 
     @property
     def flow(self) -> Flow:
@@ -123,8 +125,13 @@ class Plan:
         if isinstance(statement.node, cst.BaseCompoundStatement):
             last = self.header_end(statement)
         change = Change(code, kind, first, last, message, reason)
-        if change not in self.changes:
-            self.changes.append(change)
+        changes = self.changes.setdefault(self.part_of(statement), [])
+        if change not in changes:
+            changes.append(change)
+
+    def part_of(self, statement: Statement) -> Part:
+        """The file that a statement stands in."""
+        return self.tree.part_of_top[statement.function.top]
 
     def header_end(self, statement: Statement) -> int:
         """The last line of a compound statement's header."""
@@ -149,14 +156,15 @@ class Plan:
                 target = self.tree.parent[target]
         if not isinstance(target, cst.BaseSmallStatement):
             depth = sum(isinstance(node, cst.IndentedBlock) for node in self.tree.ancestors(target))
-            width = _COMMENT_WIDTH - depth * len(self.tree.module.default_indent.expandtabs(4))
+            module = self.part_of(statement).module
+            width = _COMMENT_WIDTH - depth * len(module.default_indent.expandtabs(4))
             for line in textwrap.wrap(f"TODO(dsmigrate {code}): {message}", max(width, 60), subsequent_indent="  "):
                 self.edits.comment(target, line)
 
     def refuse(self, code: str, where: Node | Statement, message: str, reason: str) -> RefusedError:
         """The refusal to raise, at the line of a node or statement."""
         statement = where if isinstance(where, Statement) else self.tree.statement(where)
-        return RefusedError(code, statement.line, statement.end_line, message, reason)
+        return RefusedError(code, statement.line, statement.end_line, message, reason, self.part_of(statement).path)
 
     def need(self, module: str, statement: str | None = None) -> None:
         """Make sure that a module is imported in the result."""
@@ -230,6 +238,9 @@ class Plan:
     def engine_name(self, function: Function) -> str | None:
         """The name of the engine in a function: the variable that is called there, else any that holds it."""
         candidates: dict[str, int] = {}
+        handed: str | None = self.handed_over.get(function)
+        if handed is not None:
+            return handed
         scope: Function | None = function
         while scope is not None:
             for place, tags in self.roles.env.items():
@@ -252,6 +263,8 @@ class Plan:
                     candidates.setdefault(f"{base}.{place[2]}", 0)
         if self.site is not None and function is self.site.function:
             candidates[self.site.target] = candidates.get(self.site.target, 0) + 20
+        for name in [name for name in candidates if self._is_raw(name, function)]:
+            del candidates[name]
         if not candidates:
             return None
         for call in self.tree.calls:
@@ -263,6 +276,46 @@ class Plan:
             if text in candidates:
                 candidates[text] += 1
         return max(candidates, key=lambda name: candidates[name])
+
+    def _is_raw(self, name: str, function: Function) -> bool:
+        """Whether a name was given the plain model, before the engine was made, and never the engine."""
+        if self.site is None or "." in name:
+            return False
+        return self.flow.variable(name, function) in self.raw_places
+
+    @property
+    def raw_places(self) -> set[Place]:
+        """Variables and parameters that only ever get the plain model in the converted script (``model_without_ddp``)."""
+        found: set[Place] | None = self.facts.get("raw_places")
+        if found is not None:
+            return found
+        found = set()
+        self.facts["raw_places"] = found
+        holders = {place for place, tags in self.roles.env.items() if self._holds_engine(tags)}
+        while True:
+            more = {
+                place
+                for place in holders - found
+                if place[2] != getattr(self.site, "target", None)
+                and (bindings := self.flow.by_place.get(place))
+                and all(self._gives_raw(binding, found) for binding in bindings)
+            }
+            if not more:
+                return found
+            found |= more
+
+    def _gives_raw(self, binding: Binding, raw: set[Place]) -> bool:
+        """Whether a binding hands on the plain model: a raw place, ``.module``, or the model before the engine."""
+        value = binding.value
+        if binding.index is not None or binding.kind not in ("assign", "argument"):
+            return False
+        if isinstance(value, cst.Attribute) and value.attr.value == "module":
+            return True
+        place = self.flow.place(value, binding.function)
+        if place is None or any(wrap.call is value for wrap in self.wraps):
+            return False
+        early = binding.kind == "assign" and self.is_before_engine(value)
+        return place in raw or (early and isinstance(value, cst.Name))
 
     def _holds_engine(self, tags: set[str]) -> bool:
         return any(tag[0] == "E" and tag[1:] in self.group for tag in tags)

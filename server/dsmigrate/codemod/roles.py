@@ -13,74 +13,27 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from dsmigrate.codemod.flow import Binding, Flow, Place, argument
+from dsmigrate.codemod.makers import (
+    is_amp_initialize,
+    is_made_here,
+    is_optimizer_call,
+    is_parser_call,
+    is_scheduler_call,
+)
 from dsmigrate.codemod.names import Imports, dotted
-from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree, descendants
-
-DDP_NAMES = frozenset({
-    "torch.nn.parallel.DistributedDataParallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel",
-    "torch.nn.DistributedDataParallel",
-    "apex.parallel.DistributedDataParallel",
-    "apex.parallel.distributed.DistributedDataParallel",
-    "DistributedDataParallel",
-    "nn.parallel.DistributedDataParallel",
-})  # fmt: skip
-DATA_PARALLEL_NAMES = frozenset(
-    {
-        "torch.nn.DataParallel",
-        "torch.nn.parallel.DataParallel",
-        "torch.nn.parallel.data_parallel.DataParallel",
-        "nn.DataParallel",
-    }
+from dsmigrate.codemod.role_names import (
+    AUTOCAST_NAMES,
+    DATA_PARALLEL_NAMES,
+    EMA_WORD,
+    OPTIMIZER_NAME,
+    PASS_CALLS,
+    PASS_METHODS,
+    SCALER_NAMES,
+    SCHEDULER_WORD,
+    is_ddp_class,
+    qualifies,
 )
-SCALER_NAMES = frozenset(
-    {
-        "torch.cuda.amp.GradScaler",
-        "torch.amp.GradScaler",
-        "torch.cuda.amp.grad_scaler.GradScaler",
-        "torch.amp.grad_scaler.GradScaler",
-        "torch.cpu.amp.GradScaler",
-        "torch.GradScaler",
-        "GradScaler",
-    }
-)
-AUTOCAST_NAMES = frozenset(
-    {
-        "torch.autocast",
-        "torch.amp.autocast",
-        "torch.cuda.amp.autocast",
-        "torch.cpu.amp.autocast",
-        "torch.amp.autocast_mode.autocast",
-        "torch.cuda.amp.autocast_mode.autocast",
-        "autocast",
-    }
-)
-
-# Calls and methods that give the same model back (possibly moved, cast, compiled or converted in place).
-PASS_METHODS = frozenset({
-    "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "requires_grad_", "to_empty", "share_memory",
-    "xpu", "npu", "type",
-})  # fmt: skip
-PASS_CALLS = re.compile(
-    r"(?:^|\.)(?:compile|convert_sync_batchnorm|convert_syncbn_model|script|prepare_model|DataParallel|replace_ln"
-    r"|trace|optimize|freeze|nvfuser|convert_syncbn|SyncBatchNorm)$"
-)
-_OPTIMIZER_WORD = re.compile(r"optim(?!al)", re.IGNORECASE)
-_OPTIMIZER_NAME = re.compile(
-    r"^(?:_?optim(?:izer)?s?\d*|opt|opti|\w*_optim(?:izer)?|optim(?:izer)?_\w+|\w+_opt|optimiser)$"
-)
-_SCHEDULER_WORD = re.compile(r"sched|warmup_?lr|lr_?warm|annealing", re.IGNORECASE)
-_EMA_WORD = re.compile(r"(?:^|[._])ema|averagedmodel|modelema|model_ema", re.IGNORECASE)
-
-TORCH_OPTIMIZERS = frozenset({
-    "SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD", "LBFGS",
-    "SparseAdam", "Adafactor", "Muon",
-})  # fmt: skip
-KNOWN_OPTIMIZER_CLASSES = TORCH_OPTIMIZERS | frozenset({
-    "LARS", "LARC", "LAMB", "Lamb", "FusedAdam", "FusedLAMB", "FusedSGD", "BertAdam", "Lion", "Adam8bit", "AdamW8bit",
-    "PagedAdamW8bit", "Lookahead", "Shampoo", "SOAP", "AdaBelief", "Ranger", "DAdaptAdam", "Prodigy", "NovoGrad",
-    "RMSpropTF", "Sophia", "SophiaG", "AdamP", "SGDP", "Adan", "MADGRAD", "FusedNovoGrad", "AdaBound", "RangerLars",
-})  # fmt: skip
+from dsmigrate.codemod.tree import Function, Node, Statement, Tree
 
 
 @dataclass(slots=True)
@@ -152,19 +105,6 @@ class Roles:
         return any(tag[0] in "ER" for tag in self.here(node))
 
 
-def qualifies(imports: Imports, node: Node | None, names: frozenset[str]) -> bool:
-    """Whether an expression names one of the given full names, imports taken into account."""
-    return bool(imports.names(node) & names)
-
-
-def is_ddp_class(imports: Imports, node: Node | None) -> bool:
-    """Whether an expression names a DistributedDataParallel class (torch's or apex's, under any import)."""
-    found = imports.names(node)
-    if found & DDP_NAMES:
-        return True
-    return any(name.endswith(".DistributedDataParallel") and name.startswith((".", "torch", "apex")) for name in found)
-
-
 def recognise(tree: Tree, imports: Imports) -> Roles:
     """Give every place of the file its roles."""
     flow = Flow(tree, imports)
@@ -197,68 +137,6 @@ def _find_wraps(roles: Roles) -> None:
             roles.scalers.append(call)
 
 
-def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
-    return any(
-        name.endswith("Optimizer") for base in cls.bases for name in roles.flow.imports.meaning.get(base, {base})
-    ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
-
-
-def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
-    """Whether a call makes an optimizer: a torch or known class, a class of the file, or a factory named so."""
-    imports = roles.flow.imports
-    for name in imports.names(call.func):
-        head, _, last = name.rpartition(".")
-        if "lr_scheduler" in name:
-            return False
-        cls = roles.flow.tree.classes.get(name)
-        if cls is not None:
-            return _class_is_optimizer(cls, roles)
-        if head in {"torch.optim", "torch.optim._multi_tensor", "torch.distributed.optim"} and last[:1].isupper():
-            return True
-        if last in KNOWN_OPTIMIZER_CLASSES:
-            return True
-        if last.endswith(("Optimizer", "Optim")) and last[:1].isupper() and _takes_parameters(call):
-            return True
-        lowered = last.lower()
-        if (
-            not last[:1].isupper()
-            and _OPTIMIZER_WORD.search(lowered)
-            and not _SCHEDULER_WORD.search(lowered)
-            and re.match(
-                r"^_*(?:create|build|get|make|configure|prepare|setup|init|construct|load)?_?\w*optim", lowered
-            )
-            and not lowered.startswith(("load_state", "save", "adjust", "update", "step", "optimize", "zero", "set_"))
-            and not re.search(r"param|group|state|args|config|name|wd|dtype", lowered)
-        ):
-            return True
-    func = call.func
-    # A class of torch.optim chosen by name, through getattr or the module's dictionary.
-    if isinstance(func, cst.Call) and dotted(func.func) == "getattr" and func.args:
-        return roles.flow.imports.is_from_package(func.args[0].value, "torch.optim")
-    if isinstance(func, cst.Subscript) and isinstance(func.value, cst.Attribute):
-        return roles.flow.imports.is_from_package(func.value.value, "torch.optim")
-    return False
-
-
-def _takes_parameters(call: cst.Call) -> bool:
-    """Whether a class named like an optimizer is given parameters or a model (there are other optimizers in the world)."""
-    return any(
-        isinstance(sub, cst.Name) and re.search(r"param|model|net|group", sub.value, re.IGNORECASE)
-        for arg in call.args
-        for sub in descendants(arg.value)
-    )
-
-
-def _is_scheduler_call(roles: Roles, call: cst.Call) -> bool:
-    for name in roles.flow.imports.names(call.func):
-        last = name.rpartition(".")[2]
-        if "lr_scheduler" in name and last[:1].isupper():
-            return True
-        if _SCHEDULER_WORD.search(last) and not last.startswith(("adjust", "update", "step", "load")):
-            return True
-    return False
-
-
 def _seed_optimizers(roles: Roles) -> None:
     tree, flow = roles.flow.tree, roles.flow
     for binding in flow.bindings:
@@ -267,35 +145,29 @@ def _seed_optimizers(roles: Roles) -> None:
         if binding.kind not in ("assign", "with") or not isinstance(value, cst.Call):
             continue
         if binding.index is None:
-            if is_optimizer_call(roles, value) and _is_made_here(flow, value):
-                if not _SCHEDULER_WORD.search(name):
+            if is_optimizer_call(roles, value) and is_made_here(flow, value):
+                if not SCHEDULER_WORD.search(name):
                     _add_optimizer(roles, value, binding.statement, binding.place)
             elif (
-                _OPTIMIZER_NAME.match(name)
-                and not _is_scheduler_call(roles, value)
+                OPTIMIZER_NAME.match(name)
+                and not is_scheduler_call(roles, value)
                 and flow.callee(value) is None
                 and not is_parser_call(value)
                 and _steps_somewhere(roles, name)
             ):
                 _add_optimizer(roles, value, binding.statement, binding.place)
-        elif _OPTIMIZER_NAME.match(name) and flow.callee(value) is None and not _is_amp_initialize(roles, value):
+        elif OPTIMIZER_NAME.match(name) and flow.callee(value) is None and not is_amp_initialize(roles, value):
             _add_optimizer(roles, value, binding.statement, binding.place)
     for statement in tree.statements:
         node = statement.node
         if isinstance(node, cst.Return) and isinstance(node.value, cst.Call) and is_optimizer_call(roles, node.value):
-            if _is_made_here(flow, node.value):
+            if is_made_here(flow, node.value):
                 _add_optimizer(roles, node.value, statement, None)
         elif isinstance(node, cst.Return) and isinstance(node.value, cst.Tuple):
             for element in node.value.elements:
                 value = element.value
-                if isinstance(value, cst.Call) and is_optimizer_call(roles, value) and _is_made_here(flow, value):
+                if isinstance(value, cst.Call) and is_optimizer_call(roles, value) and is_made_here(flow, value):
                     _add_optimizer(roles, value, statement, None)
-
-
-def _is_made_here(flow: Flow, call: cst.Call) -> bool:
-    """Whether a call makes the object itself, rather than running a factory of this file that returns it."""
-    callee = flow.callee(call)
-    return callee is None or callee.name == "__init__"
 
 
 def _steps_somewhere(roles: Roles, name: str) -> bool:
@@ -313,16 +185,6 @@ def _steps_somewhere(roles: Roles, name: str) -> bool:
                 known.add((dotted(call.args[0].value) or "").rpartition(".")[2])
         roles.used_as_optimizer = known
     return name in known
-
-
-def is_parser_call(call: cst.Call) -> bool:
-    """Whether a call reads options rather than making an object."""
-    text = dotted(call.func) or ""
-    return text.endswith(("parse_args", "add_argument", "add_argument_group", "get", "pop", "state_dict"))
-
-
-def _is_amp_initialize(roles: Roles, call: cst.Call) -> bool:
-    return any(name.endswith("amp.initialize") for name in roles.flow.imports.names(call.func))
 
 
 def _add_optimizer(roles: Roles, node: Node, statement: Statement, place: Place | None) -> None:
@@ -352,12 +214,12 @@ def _seed_by_use(roles: Roles, *, bound_too: bool = False) -> bool:
         name = place[2]
         if roles.env.get(place):
             continue
-        if _SCHEDULER_WORD.search(name):
+        if SCHEDULER_WORD.search(name):
             if "step" in used:
                 roles.env.setdefault(place, set()).add("S")
             continue
-        if ("step" in used and ("zero_grad" in used or _OPTIMIZER_NAME.match(name))) or (
-            "zero_grad" in used and _OPTIMIZER_NAME.match(name)
+        if ("step" in used and ("zero_grad" in used or OPTIMIZER_NAME.match(name))) or (
+            "zero_grad" in used and OPTIMIZER_NAME.match(name)
         ):
             if not bound_too and any(b.kind in ("assign", "argument", "return") for b in _bindings_to(roles, place)):
                 continue  # a value made in this file; the fixpoint will tell
@@ -464,7 +326,9 @@ def through(roles: Roles, node: Node) -> Node:
 
 def _is_module_name(roles: Roles, node: Node) -> bool:
     text = dotted(node)
-    return text is not None and text.partition(".")[0] in roles.flow.imports.meaning
+    return text is not None and bool(
+        roles.flow.imports.meanings(text.partition(".")[0], roles.flow.tree.statement(node).function)
+    )
 
 
 def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:
@@ -518,9 +382,9 @@ def _evaluate_call(roles: Roles, node: cst.Call, function: Function) -> set[str]
             tags = _evaluate(roles, node.args[0].value, function)
             return {"R" + tag[1:] for tag in tags if tag[0] in "ER"}
         return set()
-    if _is_scheduler_call(roles, node):
+    if is_scheduler_call(roles, node):
         return {"S"}
-    if _EMA_WORD.search(text) or text.endswith("deepcopy"):
+    if EMA_WORD.search(text) or text.endswith("deepcopy"):
         if any(tag[0] in "ER" for arg in node.args for tag in _evaluate(roles, arg.value, function)):
             return {"N"}
         return set()
@@ -538,13 +402,13 @@ def _evaluate_element(roles: Roles, node: Node, index: int, function: Function) 
             if site.node is node:
                 # The whole call was seeded for one element of its tuple: the binding of that element has the tag.
                 return set()
-        if _is_amp_initialize(roles, node):
+        if is_amp_initialize(roles, node):
             value = argument(node, index, ("models", "optimizers")[index] if index < 2 else None)
             return _evaluate(roles, value, function) if value is not None else set()
         callee = flow.callee(node)
         if callee is not None:
             return set(roles.env.get(flow.returned(callee, index), ()))
-        if index == 1 and _is_scheduler_call(roles, node):
+        if index == 1 and is_scheduler_call(roles, node):
             return {"S"}
     if isinstance(node, cst.IfExp):
         return _evaluate_element(roles, node.body, index, function) | _evaluate_element(

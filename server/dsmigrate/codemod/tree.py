@@ -1,6 +1,7 @@
-"""One cheap walk over a LibCST tree: parents, statements with their lines, functions, calls and names.
+"""One cheap walk over LibCST trees: parents, statements with their lines, functions, calls and names.
 
-LibCST's metadata providers cost more than its parser, so this index is built by hand: it visits the nodes that carry
+A tree spans the entry script and, where the training is spread over several files, the parts of the other modules
+that the training reaches; their statements form one list. LibCST's metadata providers cost more than its parser, so this index is built by hand: it visits the nodes that carry
 meaning, skips white space, and takes line numbers from the standard library's ``ast`` of the same text, statement by
 statement (both list the same statements in the same order).
 """
@@ -8,7 +9,7 @@ statement (both list the same statements in the same order).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -70,11 +71,16 @@ def descendants(node: Node) -> Iterator[Node]:
 
 @dataclass(slots=True, eq=False)
 class Class:
-    """A class of the file; ``bases`` are the dotted names it derives from."""
+    """A class of the file; ``bases`` are the dotted names it derives from, ``scope`` is where it stands.
+
+    ``key`` is its name in the whole tree: classes of other modules may have the same ``name``.
+    """
 
     name: str
     node: cst.ClassDef
     bases: tuple[str, ...]
+    scope: Function
+    key: str
     methods: dict[str, Function] = field(default_factory=dict)
 
 
@@ -88,6 +94,7 @@ class Function:
     owner: Class | None
     params: tuple[str, ...] = ()
     local_names: set[str] = field(default_factory=set)
+    imported_names: set[str] = field(default_factory=set)
     global_names: set[str] = field(default_factory=set)
     statements: list[Statement] = field(default_factory=list)
     inner: dict[str, Function] = field(default_factory=dict)
@@ -96,6 +103,14 @@ class Function:
     def is_module(self) -> bool:
         """Whether this stands for the module's own statements."""
         return self.parent is None
+
+    @property
+    def top(self) -> Function:
+        """The module that this stands in."""
+        function = self
+        while function.parent is not None:
+            function = function.parent
+        return function
 
     @property
     def self_name(self) -> str | None:
@@ -146,11 +161,47 @@ class Statement:
             outer = outer.up
 
 
-class Tree:
-    """The index of one parsed file."""
+@dataclass(slots=True, eq=False)
+class Part:
+    """One file of a tree.
 
-    def __init__(self, module: cst.Module, python: ast.Module) -> None:
+    ``path`` is relative to the project root. ``kept`` names the top-level functions and classes that belong to the
+    training, None for all of them; the others are passed over, so that nothing is concluded from them or done to them.
+    """
+
+    path: str
+    module: cst.Module
+    python: ast.Module
+    top: Function
+    kept: frozenset[str] | None = None
+    classes: dict[str, Class] = field(default_factory=dict)
+
+    def passes_over(self, node: object) -> bool:
+        """Whether a top-level definition is left out."""
+        if self.kept is None or not isinstance(
+            node, cst.FunctionDef | cst.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
+            return False
+        name = node.name if isinstance(node.name, str) else node.name.value
+        return name not in self.kept
+
+
+Resolver: TypeAlias = "Callable[[Part, str], tuple[Part, str] | None]"
+"""From a dotted name as written in one file to the file of the tree that defines it, and its name there."""
+
+ModuleFinder: TypeAlias = "Callable[[Part, str, int], Part | None]"
+"""From a module's name as a file imports it, and its leading dots, to that module where it belongs to the tree."""
+
+
+class Tree:
+    """The index of one parsed file, or of several that train together."""
+
+    def __init__(self, module: cst.Module, python: ast.Module, path: str = "") -> None:
         self.module = module
+        self.parts: list[Part] = []
+        self.part_of_top: dict[Function, Part] = {}
+        self.resolver: Resolver | None = None
+        self.find_module: ModuleFinder | None = None
         self.parent: dict[Node, Node] = {}
         self.statement_of: dict[Node, Statement] = {}
         self.statements: list[Statement] = []
@@ -158,11 +209,20 @@ class Tree:
         self.withs: list[Statement] = []
         self.functions: list[Function] = []
         self.classes: dict[str, Class] = {}
+        self.class_of_node: dict[Node, Class] = {}
         self.function_of_node: dict[Node, Function] = {}
-        self.top = Function("<module>", module, None, None)
-        self.functions.append(self.top)
-        self._block(module, module.body, self.top, None, "body")
-        self._lines(python)
+        self.top = self.add(module, python, path).top
+
+    def add(self, module: cst.Module, python: ast.Module, path: str, kept: frozenset[str] | None = None) -> Part:
+        """Index one more file; the first one is the entry script. Raises LineMismatchError."""
+        part = Part(path, module, python, Function("<module>", module, None, None), kept)
+        self.parts.append(part)
+        self.part_of_top[part.top] = part
+        self.functions.append(part.top)
+        first = len(self.statements)
+        self._block(module, [node for node in module.body if not part.passes_over(node)], part.top, None, "body")
+        self._lines(python, part, first)
+        return part
 
     # -- building -------------------------------------------------------------------------------------------------
 
@@ -264,7 +324,7 @@ class Tree:
             self._expression(decorator, node, outer, statement)
         owner = None
         if statement.up is not None and isinstance(statement.up.node, cst.ClassDef):
-            owner = self.classes.get(statement.up.node.name.value)
+            owner = self.class_of_node.get(statement.up.node)
         params = node.params
         names = [p.name.value for p in (*params.posonly_params, *params.params)]
         kwonly = [p.name.value for p in params.kwonly_params]
@@ -287,7 +347,14 @@ class Tree:
         from dsmigrate.codemod.names import dotted
 
         bases = tuple(name for base in node.bases if (name := dotted(base.value)) is not None)
-        self.classes[node.name.value] = Class(node.name.value, node, bases)
+        name = node.name.value
+        file = self.part_of_top[function.top]
+        taken = name in self.classes and name not in file.classes
+        key = f"{name} of {file.path}" if taken else name
+        found = Class(name, node, bases, function, key)
+        self.class_of_node[node] = found
+        self.classes[key] = found
+        file.classes[name] = found
         function.local_names.add(node.name.value)
         for part in (*node.decorators, *node.bases, *node.keywords):
             self._expression(part, node, function, statement)
@@ -308,6 +375,7 @@ class Tree:
                     name = name.value
                 if isinstance(name, cst.Name):
                     function.local_names.add(name.value)
+                    function.imported_names.add(name.value)
         for child in semantic_children(node):
             self._expression(child, node, function, statement)
 
@@ -330,11 +398,12 @@ class Tree:
         elif isinstance(target, cst.StarredElement):
             self._bind(target.value, function)
 
-    def _lines(self, python: ast.Module) -> None:
-        nodes = list(_ast_statements(python.body))
-        if len(nodes) != len(self.statements):
-            raise LineMismatchError(len(nodes), len(self.statements))
-        for statement, node in zip(self.statements, nodes, strict=True):
+    def _lines(self, python: ast.Module, part: Part, start: int) -> None:
+        nodes = list(_ast_statements([node for node in python.body if not part.passes_over(node)]))
+        statements = self.statements[start:]
+        if len(nodes) != len(statements):
+            raise LineMismatchError(len(nodes), len(statements))
+        for statement, node in zip(statements, nodes, strict=True):
             first = min((d.lineno for d in getattr(node, "decorator_list", ())), default=node.lineno)
             statement.line, statement.end_line = first, node.end_lineno or first
 
@@ -343,6 +412,25 @@ class Tree:
     def statement(self, node: Node) -> Statement:
         """The statement a node stands in."""
         return self.statement_of[node]
+
+    def part(self, node: Node) -> Part:
+        """The file that a node stands in; the entry script for a node that is no statement's."""
+        statement = self.statement_of.get(node)
+        return self.parts[0] if statement is None else self.part_of_top[statement.function.top]
+
+    def resolve(self, text: str, function: Function) -> tuple[Part, str] | None:
+        """The other file of the tree that defines what a dotted name of a function's file stands for, and its name there."""
+        if self.resolver is None or len(self.parts) == 1:
+            return None
+        root = text.partition(".")[0]
+        scope: Function | None = function
+        while scope is not None:
+            if root in scope.local_names:
+                if root not in scope.imported_names:
+                    return None
+                break
+            scope = scope.parent
+        return self.resolver(self.part_of_top[function.top], text)
 
     def ancestors(self, node: Node) -> Iterator[Node]:
         """The nodes around a node, innermost first."""

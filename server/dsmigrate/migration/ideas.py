@@ -9,6 +9,8 @@ UNREADABLE = "MG900"
 
 INTERNAL = "MG998"
 
+CONFLICT = "MG914"
+
 IDEAS = (
     Idea(
         code=INTERNAL,
@@ -17,6 +19,18 @@ IDEAS = (
         why=(
             "No input should lead here. The message names the exception and the place in dsmigrate; the file, or the "
             "part of it that still fails, makes a good report."
+        ),
+        source="dsmigrate",
+        kind=Kind.REFUSED,
+    ),
+    Idea(
+        code=CONFLICT,
+        title="Several scripts need a module in different forms",
+        summary="A module that the conversion would change is used by another script, which would stop working.",
+        why=(
+            "A helper that several entry scripts use is converted only if all of them keep working: they are converted "
+            "in one run, and the module comes out the same for each. Where a script is not among those given, or needs "
+            "another text, nothing of the set is written. Name all scripts in one command, or separate the helper."
         ),
         source="dsmigrate",
         kind=Kind.REFUSED,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
@@ -15,12 +16,16 @@ from dsmigrate.migration.ideas import INTERNAL, UNREADABLE
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file to migrate. ``source`` holds its bytes where they were read already (standard input)."""
+    """One file to migrate. ``source`` holds its bytes where they were read already (standard input).
+
+    ``project`` is the folder within which local imports are followed; None where the file is taken alone.
+    """
 
     path: Path
     root: Path
     options: Options
     source: bytes | None = None
+    project: Path | None = None
 
     @property
     def name(self) -> str:
@@ -30,12 +35,24 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a job gave: the codemod's result, the bytes it was made from, and the encoding those are in."""
+    """What a job gave: the codemod's result, the bytes it was made from, and the encoding those are in.
+
+    ``modules`` are the other files of the same training, changed together with it or not at all; ``looked_at`` all
+    files of it, resolved; ``alters`` the top-level names, by resolved path, that behave differently for their callers.
+    """
 
     job: Job
     result: FileResult
     source: bytes = b""
     encoding: str = "utf-8"
+    modules: tuple[Outcome, ...] = ()
+    looked_at: tuple[Path, ...] = ()
+    alters: dict[Path, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether a file would be written."""
+        return self.result.new_source is not None or any(module.changes for module in self.modules)
 
 
 def run(job: Job) -> Outcome:
@@ -47,6 +64,10 @@ def run(job: Job) -> Outcome:
     except SourceError as error:
         return Outcome(job, failure(job, UNREADABLE, error.message, "the file is left as it is", error.line), source)
     try:
+        if job.project is not None:
+            together = _migrate_set(job, job.project, source, encoding)
+            if together is not None:
+                return together
         result = _migrate(source, job)
     except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -60,6 +81,54 @@ def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> Fi
     """Return the result of a file that could not be worked on."""
     change = Change(code, Kind.REFUSED, line, line, message, reason)
     return FileResult(job.name, Status.ERROR, (change,))
+
+
+def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome | None:
+    """Migrate a script together with the modules it reaches; None where the training is in the script alone."""
+    from dsmigrate.codemod.across import migrate_set  # noqa: PLC0415 - as above
+
+    entry = relative(job.path, root)
+    if entry is None:
+        return None
+
+    def read_file(path: str) -> bytes | None:
+        return source if path == entry else read_below(root, path)
+
+    def shown(path: str) -> str:
+        return job.name if path == entry else (root / path).as_posix()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = migrate_set(read_file, entry, shown=shown, options=job.options)
+    if found is None:
+        return None
+    modules = []
+    for path, result in found.modules.items():
+        text = read_below(root, path) or b""
+        modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
+    inside = all(relative(module.job.path, job.path.parent) for module in modules)
+    own = job if inside else replace(job, root=root)
+    placed = tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules)
+    alters = {(root / path).resolve(): names for path, names in found.alters.items() if names}
+    looked_at = tuple((root / path).resolve() for path in found.looked_at)
+    return Outcome(own, found.entry, source, encoding, placed, looked_at, alters)
+
+
+def relative(path: Path, root: Path) -> str | None:
+    """The way from a folder down to a path, with ``/``; None where the path is not below the folder."""
+    way = Path(os.path.relpath(path, root)).as_posix()
+    return None if way.startswith("..") else way
+
+
+def read_below(root: Path, path: str) -> bytes | None:
+    """The content of a file below a folder; None where there is none that can be read."""
+    file = root / path
+    if not file.is_file():
+        return None
+    try:
+        return read(file)
+    except SourceError:
+        return None
 
 
 def _migrate(source: bytes, job: Job) -> FileResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dsmigrate.files.writing import Write
 from dsmigrate.migration.configs import ConfigFile, config_at
-from dsmigrate.migration.job import Job, Outcome
+from dsmigrate.migration.job import Job, Outcome, relative
 
 
 class PlacementError(ValueError):
@@ -52,7 +52,9 @@ def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Wri
     in_the_way: list[Path] = []
     for item in placed:
         new = item.outcome.result.new_source
-        if new is None:
+        if new is None:  # with modules around it, a script may stay as it is and still have a config
+            for write in _config_writes(item, in_the_way):
+                found.setdefault(os.path.realpath(write.path), write)
             continue
         former = item.outcome.source if in_place else _read(item.script)
         if not in_place and former not in {None, new}:
@@ -92,7 +94,8 @@ def _place(outcome: Outcome, output: Path | None) -> Placed:
 
 
 def _below_root(job: Job) -> Path:
-    return job.path.relative_to(job.root)
+    way = relative(job.path, job.root)
+    return Path(job.path.name if way is None else way)
 
 
 def _check_output(placed: Sequence[Placed]) -> None:

@@ -24,6 +24,8 @@ CHECK = "check"
 """The table inside of ours that ``settings.check`` reads."""
 DIFF = "diff"
 """The table inside of ours that ``settings.diff`` reads."""
+VERIFY = "verify"
+"""The table inside of ours that ``settings.verify`` reads."""
 
 
 def find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
@@ -62,7 +64,7 @@ def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
     if found is None:
         return {}, None
     table, file, text = found
-    own = {name: value for name, value in table.items() if name not in {CHECK, DIFF}}
+    own = {name: value for name, value in table.items() if name not in {CHECK, DIFF, VERIFY}}
     return {_known(name, file, text): _value(name, value, file, text) for name, value in own.items()}, file
 
 

@@ -77,9 +77,22 @@ def test_a_backward_where_nothing_names_the_model_is_refused() -> None:
                 loss.backward()
                 optimizer.step()
             """,
-        loop=loop("optimize(loss, optimizer)"),
+        loop="phases = [optimize]\n" + loop("phases[0](loss, optimizer)"),
     )
     check_refused(source, "MG913", "    loss.backward()")
+
+
+def test_a_helper_that_gets_only_the_loss_is_given_the_engine() -> None:
+    helper = """
+        def optimize(loss, optimizer, scale=1.0):
+            optimizer.zero_grad()
+            (loss * scale).backward()
+            optimizer.step()
+        """
+    code = convert(helpers=helper, loop=loop("optimize(loss, optimizer)")).code
+    assert "def optimize(loss, optimizer, scale=1.0, *, engine):" in code
+    assert "engine.backward(loss * scale)" in code
+    assert "optimize(loss, optimizer, engine=model)" in code
 
 
 def test_a_step_in_another_module_is_refused() -> None:

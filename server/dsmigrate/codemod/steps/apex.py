@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
@@ -11,7 +12,6 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.scaler import SCALER_CLASS, scaler_class
 from dsmigrate.codemod.steps.sites import mark_twins
 from dsmigrate.codemod.tree import Node, Statement, descendants
-from dsmigrate.codemod.values import carry
 
 IDEAS = (
     Idea(

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import libcst as cst
 from packaging.version import Version
 
+from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import AUTOCAST_NAMES, qualifies
+from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.evaluation import calls_engine, evaluation, may_be_autocast, under_no_grad
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement
-from dsmigrate.codemod.values import carry, resolve
+from dsmigrate.codemod.values import resolve
 
 IDEAS = (
     Idea(

@@ -9,10 +9,11 @@ import libcst as cst
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.options import option_calls, option_default, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
-from dsmigrate.codemod.values import option_calls, option_default, option_name, resolve
+from dsmigrate.codemod.values import resolve
 
 IDEAS = (
     Idea(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -85,6 +89,8 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
     for call in found.optimizer_loads:
         statement = plan.tree.statement(call)
         engine = plan.engine_in(call)
+        if engine is None and not plan.is_before_engine(call):
+            engine = hand_over(plan, statement.function)
         early = plan.is_before_engine(call) or engine is None
         if not isinstance(statement.node, cst.Expr):
             plan.todo(
@@ -99,6 +105,11 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
             plan.edits.remove(statement.node)
             plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
             _rank_local_loads(plan, guard, call)
+        elif (weights := _weights_further_out(plan, found, call)) is not None:
+            plan.edits.substitute(weights.node, f"resume_engine({engine})")
+            plan.edits.remove(statement.node)
+            plan.converted("MG622", weights, "model.load_state_dict → resume_engine, which restores the optimizer too",
+                           "the weights are loaded whatever the condition around the optimizer says")  # fmt: skip
         else:
             plan.edits.substitute(statement.node, f"resume_engine({engine})")
         plan.handled.add(call)
@@ -106,6 +117,67 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
                        "the optimizer state is spread over the ranks")  # fmt: skip
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
+
+
+_ONLY_EVALUATES = re.compile(r"\b(?:eval|evaluate|test|test_only|eval_only|inference)\b")
+
+
+def _weights_further_out(plan: Plan, found: Found, optimizer_load: cst.Call) -> Statement | None:
+    """The load of the weights that also runs where the optimizer is not restored, because the script only evaluates.
+
+    Conditions that ask what the checkpoint holds are true for every checkpoint of the converted script. Any other
+    condition is for the person: the weights would come back only together with the optimizer.
+    """
+    statement = plan.tree.statement(optimizer_load)
+    loads = set(origins(plan, optimizer_load))
+    for call in found.model_loads:
+        weights = plan.tree.statement(call)
+        if weights.function is not statement.function or not set(origins(plan, call)) & loads:
+            continue
+        if not isinstance(weights.node, cst.Expr) or plan.is_before_engine(call):
+            continue
+        around = branches_to(weights)
+        tests = [node.test for node, _ in branches_to(statement) if isinstance(node, cst.If) and
+                 node not in {outer for outer, _ in around}]  # fmt: skip
+        open_tests = [part for test in tests for part in _conjuncts(test) if not _asks_for_content(part)]
+        if not open_tests:
+            continue
+        if all(_ONLY_EVALUATES.search(plan.code(part)) for part in open_tests):
+            return weights
+        plan.todo("MG622", weights, "the weights are restored together with the optimizer now, under the condition further down",
+                  "resume_engine loads both")  # fmt: skip
+    return None
+
+
+def _conjuncts(test: Node) -> list[Node]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return [*_conjuncts(test.left), *_conjuncts(test.right)]
+    return [test]
+
+
+def _asks_for_content(test: Node) -> bool:
+    """``"optimizer" in checkpoint`` and ``checkpoint.get("optimizer")``."""
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        return isinstance(test.left, cst.SimpleString) and isinstance(test.comparisons[0].operator, cst.In)
+    if isinstance(test, cst.Call) and isinstance(test.func, cst.Attribute):
+        return test.func.attr.value == "get"
+    return False
+
+
+def _other_origins(plan: Plan, found: Found, call: cst.Call) -> None:
+    """The checkpoint may also come from elsewhere (a URL): then nothing loads its weights any more."""
+    root = call.args[0].value if call.args else None
+    while isinstance(root, cst.Subscript | cst.Attribute):
+        root = root.value
+    if not isinstance(root, cst.Name):
+        return
+    place = plan.flow.variable(root.value, plan.function_of(call))
+    for binding in plan.flow.by_place.get(place, ()):
+        value = binding.value
+        if isinstance(value, cst.Call) and value not in found.loads and value not in plan.handled:
+            if (dotted(value.func) or "").endswith(("load_state_dict_from_url", "load_url", "download")):
+                plan.todo("MG622", binding.statement, "a checkpoint from here is none of DeepSpeed: load its weights before deepspeed.initialize",
+                          "its weights are not loaded below any more; those of the engine are")  # fmt: skip
 
 
 def _rank_local_loads(plan: Plan, guard: Statement, optimizer_load: cst.Call) -> None:
@@ -140,7 +212,13 @@ def _restore_weights(plan: Plan, found: Found) -> None:
         strict = argument(call, 1, "strict")
         if strict is not None and dotted(strict) == "False":
             plan.facts["not_strict"] = True
-        plan.edits.remove(statement.node)
+        _other_origins(plan, found, call)
+        if statement.node in plan.edits.statements:
+            continue
+        if isinstance(statement.node, cst.Assign):  # `msg = model.load_state_dict(…)`, to be logged
+            plan.edits.replace(call, '"restored by the engine"')
+        else:
+            plan.edits.remove(statement.node)
         plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
                        "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
     plan.facts["weight_keys"] = keys

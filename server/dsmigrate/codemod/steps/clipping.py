@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
-from dsmigrate.codemod.roles import qualifies
+from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.sites import find_steps, mark_twins, scaler_of, step_text
-from dsmigrate.codemod.tree import Node, Statement, descendants
-from dsmigrate.codemod.values import Value, carry, resolve
+from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
+from dsmigrate.codemod.steps.parameters import covers_model
+from dsmigrate.codemod.steps.sites import find_steps, mark_twins
+from dsmigrate.codemod.tree import Node
+from dsmigrate.codemod.values import Value, resolve
 
 CLIP_NORM = frozenset(
     {
@@ -102,8 +105,11 @@ def run(plan: Plan) -> None:
     """Convert every clip; ``gradient_clipping`` ends up in the config in any case."""
     plan.config.setdefault("gradient_clipping", 0.0)
     norms = [call for call in plan.tree.calls if qualifies(plan.imports, call.func, CLIP_NORM)]
+    for call, statement, engine in measured_norms(plan):
+        plan.handled.add(call)
+        keep_norm(plan, call, statement, engine)
     methods = [call for call in plan.tree.calls if _is_method(plan, call)]
-    ours = [call for call in norms if _covers_model(plan, call)]
+    ours = [call for call in norms if covers_model(plan, call)]
     for call in plan.tree.calls:
         if qualifies(plan.imports, call.func, CLIP_VALUE):
             plan.handled.add(call)
@@ -119,6 +125,13 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
+    for step in _unclipped_steps(plan, ours):
+        plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
+                  "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
+    for call in ours:
+        if not _called_beside_step(plan, call):
+            plan.todo("MG424", call, "this clip stands in a function that is not called right where the step is; the engine clips before each step",
+                      "clipping at other times than before each step is not the same")  # fmt: skip
     partial = [call for call in ours if _clips_partial_sums(plan, call)]
     for call in partial:
         plan.todo("MG424", call, "this clips at every micro-batch, not once per optimizer step; the engine clips once, before the step",
@@ -129,6 +142,43 @@ def run(plan: Plan) -> None:
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+
+
+def _unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
+    """Steps in functions that neither clip nor call what clips, where other steps are clipped."""
+    clipping = {plan.function_of(call) for call in clips}
+    for call in plan.tree.calls:
+        if clips and plan.flow.callee(call) in clipping:
+            clipping = clipping | {plan.function_of(call)} if _steps_beside(plan, call) else clipping
+    return [call for call in find_steps(plan) if clips and plan.function_of(call) not in clipping]
+
+
+def _steps_beside(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call of a clipping hook stands in the branch in which its function steps."""
+    statement = plan.tree.statement(call)
+    return any(
+        plan.function_of(step) is statement.function
+        and branches_to(plan.tree.statement(step)) == branches_to(statement)
+        for step in find_steps(plan)
+    )
+
+
+def _called_beside_step(plan: Plan, call: cst.Call, depth: int = 3) -> bool:
+    """Whether a clip in a function of its own (a hook) runs whenever the step does, and not more often."""
+    steps = [plan.tree.statement(c) for c in find_steps(plan)]
+    statement = plan.tree.statement(call)
+    if any(step.function is statement.function for step in steps):
+        return True
+    callers = [plan.tree.statement(c) for c in plan.flow.callers.get(statement.function, ())]
+    callees = {id(plan.flow.callee(c)): plan.tree.statement(c) for c in plan.tree.calls if plan.flow.callee(c) is not None
+               and any(step.function is plan.flow.callee(c) for step in steps)}  # fmt: skip
+    if depth == 0 or not callers:
+        return False
+    beside = [*steps, *callees.values()]
+    return all(
+        any(one.function is caller.function and branches_to(one) == branches_to(caller) for one in beside)
+        for caller in callers
+    )
 
 
 def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
@@ -206,47 +256,6 @@ def _is_method(plan: Plan, call: cst.Call) -> bool:
         and plan.is_ours(func.value)
         and not qualifies(plan.imports, func, CLIP_NORM)
     )
-
-
-def _covers_model(plan: Plan, call: cst.Call) -> bool:
-    """Whether the clipped parameters are all parameters of the trained model."""
-    params = argument(call, 0, "parameters")
-    norm_type = argument(call, 2, "norm_type")
-    if norm_type is not None and number(norm_type) not in (2, 2.0):
-        return False
-    return params is not None and _is_all(plan, params, 4)
-
-
-def _is_all(plan: Plan, node: Node, depth: int) -> bool:
-    if depth == 0:
-        return False
-    if isinstance(node, cst.Call):
-        func = node.func
-        if isinstance(func, cst.Attribute) and func.attr.value == "parameters":
-            return plan.is_ours(func.value) or _is_sole_model(plan, func.value)
-        if any(name.endswith("amp.master_params") for name in plan.imports.names(func)):
-            return True
-        if dotted(func) in ("list", "tuple", "iter") and node.args:
-            return _is_all(plan, node.args[0].value, depth - 1)
-        if dotted(func) == "filter" and len(node.args) == 2:
-            return "requires_grad" in plan.code(node.args[0].value) and _is_all(plan, node.args[1].value, depth - 1)
-        return False
-    if isinstance(node, cst.ListComp | cst.GeneratorExp):
-        text = plan.code(node).replace(" ", "")
-        plain = text[1:-1].startswith("pforpin") and ("if" not in text or "requires_grad" in text)
-        return plain and _is_all(plan, node.for_in.iter, depth - 1)
-    if isinstance(node, cst.Name | cst.Attribute):
-        place = plan.place_of(node)
-        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        return bool(bindings) and all(b.index is None and _is_all(plan, b.value, depth - 1) for b in bindings)
-    return False
-
-
-def _is_sole_model(plan: Plan, node: Node) -> bool:
-    """``self.model.parameters()`` where the attribute is known as the model only by its engine name."""
-    text = dotted(node)
-    engine = plan.engine_in(node)
-    return text is not None and engine is not None and text in (engine, f"{engine}.module")
 
 
 def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
@@ -378,107 +387,4 @@ def _drop(plan: Plan, call: cst.Call) -> None:
     engine = plan.engine_in(call)
     if engine is None:
         return
-    _keep_norm(plan, call, statement, engine)
-
-
-def _keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
-    """The returned norm is used: the engine knows it after the step, at every stage once it is asked to keep it."""
-    node = statement.node
-    steps = [
-        c
-        for c in find_steps(plan)
-        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
-    ]
-    plan.need("torch")
-    target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
-    step = plan.tree.statement(steps[0]) if steps else None
-    if target is None or step is None:
-        _norm_by_hand(plan, call, statement, engine)
-        return
-    scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
-    after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
-    if _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
-        plan.edits.remove(node)
-        plan.edits.insert_after(step.line_node, after)
-    elif (
-        branches_to(statement) == branches_to(step)
-        and isinstance(step.node, cst.Expr)
-        and _is_free_between(plan, statement, step)
-    ):
-        # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
-        text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
-        plan.edits.substitute(node, text, after)
-        plan.edits.remove(step.node)
-    else:
-        _norm_by_hand(plan, call, statement, engine)
-        return
-    _keep_known(plan)
-    plan.converted("MG422", statement, f"{target} is the engine's gradient norm, known after the step",
-                   "get_global_grad_norm() is valid after step() only")  # fmt: skip
-
-
-_NORM_HELPER = '''def keep_grad_norm(engine, optimizer):
-    """Let engine.get_global_grad_norm() know the norm at ZeRO stage 0 too; at stages 1-3 it does by itself."""
-    if engine.zero_optimization():
-        return
-
-    def measure(*_):
-        limit = engine.gradient_clipping() or float("inf")
-        engine._global_grad_norm = torch.nn.utils.clip_grad_norm_(engine.module.parameters(), limit)
-
-    if engine.gradient_clipping() > 0:
-        engine.clip_fp32_gradients = measure
-    else:
-        optimizer.register_step_pre_hook(measure)
-'''
-
-
-def _keep_known(plan: Plan) -> None:
-    assert plan.site is not None
-    if _NORM_HELPER not in plan.helpers:
-        plan.helpers.append(_NORM_HELPER)
-        plan.facts["keep_norm"] = True
-
-
-def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
-    plan.edits.replace(call, f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))')
-    plan.needs_full_gradients(
-        "MG422",
-        statement,
-        f"the gradient norm is used before the step; {engine}.get_global_grad_norm() knows it after {engine}.step()",
-        "p.grad is whole between backward and step at ZeRO 0 only",
-    )
-
-
-def _is_gated(clip: Statement, step: Statement) -> bool:
-    """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
-    return branches_to(step)[: len(branches_to(clip))] == branches_to(clip) and len(branches_to(step)) > len(
-        branches_to(clip)
-    )
-
-
-def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:
-    """Whether nothing between two statements touches the model, the optimizer or gradients, or leaves the block."""
-    for statement in plan.statements_between(first, last):
-        if plan.edits.is_removed(statement.node):
-            continue
-        if isinstance(statement.node, cst.Continue | cst.Break | cst.Return | cst.Raise):
-            return False
-        for sub in descendants(statement.node):
-            if isinstance(sub, cst.Name | cst.Attribute) and any(t[0] in "EROG" for t in plan.tags(sub)):
-                return False
-    return True
-
-
-def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statement) -> bool:
-    for statement in plan.statements_between(first, last):
-        node = statement.node
-        if isinstance(node, cst.BaseCompoundStatement):
-            head = getattr(node, "test", None) or getattr(node, "iter", None)
-            nodes = [head] if head is not None else []
-        else:
-            nodes = [node]
-        for item in nodes:
-            if any(dotted(sub) == target for sub in descendants(item) if isinstance(sub, cst.Name | cst.Attribute)):
-                return False
-    return first.order < last.order and first.function is last.function
+    keep_norm(plan, call, statement, engine)

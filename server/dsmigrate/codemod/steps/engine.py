@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import descendants
 
-_PATH = 'os.path.join(os.path.dirname(os.path.abspath(__file__)), "{name}")'
+_PATH = "os.path.join(os.path.dirname(os.path.abspath(__file__)), {name})"
 
 
 def run(plan: Plan) -> None:
@@ -20,7 +22,7 @@ def run(plan: Plan) -> None:
     lines: list[str] = []
     if site.replaces is not None and "model_first" in plan.facts:
         lines.append(plan.facts["model_first"])
-    path = _PATH.format(name=plan.options.config_name)
+    path = _PATH.format(name=_way_to_config(plan))
     if plan.runtime or plan.before_engine:
         plan.need("json")
         lines.append(f"with open({path}) as ds_config_file:")
@@ -55,6 +57,15 @@ def run(plan: Plan) -> None:
         plan.edits.substitute(site.anchor.node, *lines)
     else:
         plan.edits.insert_after(site.anchor.line_node, *lines)
+
+
+def _way_to_config(plan: Plan) -> str:
+    """The config lies beside the entry script: the way there from the file that makes the engine, as arguments of join."""
+    assert plan.site is not None
+    here = posixpath.dirname(plan.part_of(plan.site.anchor).path)
+    folder = posixpath.relpath(posixpath.dirname(plan.tree.parts[0].path) or ".", here or ".")
+    names = [] if folder == "." else folder.split("/")
+    return ", ".join(f'"{name}"' for name in (*names, plan.options.config_name))
 
 
 _FORWARD_HELPER = '''def enter_in_forward(model, context):

@@ -7,6 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.grad_norm import norm_helpers
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
 from dsmigrate.codemod.tree import Function, Statement, descendants
 
@@ -45,6 +46,8 @@ def gradient_access(plan: Plan) -> None:
         if any(plan.edits.is_removed(outer.node) for outer in statement.enclosing()):
             continue
         if statement.function.class_seen is not None and _in_optimizer_class(statement.function):
+            continue
+        if statement.function in norm_helpers(plan):
             continue
         for sub in descendants(node):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import PASS_METHODS
+from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.tree import Node, Statement
-from dsmigrate.codemod.values import carry
 
 IDEAS = (
     Idea(

@@ -15,9 +15,11 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accumulation import no_sync, unmanaged
 from dsmigrate.codemod.steps.balance import is_one_to_one
 from dsmigrate.codemod.steps.gradients import gradient_access
+from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, mark_twins, scaler_of, short, step_text
 from dsmigrate.codemod.steps.zero_grad import find_zeroes, zero_grads
-from dsmigrate.codemod.tree import Node
+from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.values import resolve
 
 IDEAS = (
     Idea(
@@ -35,6 +37,14 @@ IDEAS = (
         "Stepping the optimizer directly bypasses the engine: no clipping at ZeRO 0, no partitioned update.",
         "engine-semantics 10",
         Kind.CONVERTED,
+    ),
+    Idea(
+        "MG411",
+        "create_graph must be false",
+        "A backward whose create_graph is a variable is preceded by an assertion that it is false.",
+        "engine.backward has no create_graph; second-order optimizers, for which the flag is there, cannot be used.",
+        "deepspeed/runtime/engine.py, DeepSpeedEngine.backward",
+        Kind.KEPT,
     ),
 )
 
@@ -88,13 +98,14 @@ def _loss_of(plan: Plan, call: cst.Call) -> Node:
 
 
 def _backward(plan: Plan, call: cst.Call) -> None:
-    engine = plan.engine_in(call)
+    engine = hand_over(plan, plan.function_of(call))
     statement = plan.tree.statement(call)
     if engine is None:
         raise plan.refuse(
             "MG913", call, "backward runs where neither the model nor its holder can be named",
             "the engine has to run it",
         )  # fmt: skip
+    _second_order(plan, call, statement)
     loss = _loss_of(plan, call)
     scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
     own_scaler = f"{engine}.amp_scaler" if scaler is None and plan.facts.get("amp_scaler") else None
@@ -140,6 +151,22 @@ def _backward(plan: Plan, call: cst.Call) -> None:
     plan.converted("MG401", statement, f"{short(plan.code(call))} → {target}", "the engine averages the gradients")
 
 
+def _second_order(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """``create_graph=flag``: a literal True is refused elsewhere; a flag is asked when the script runs."""
+    for arg in call.args:
+        if arg.keyword is None or arg.keyword.value != "create_graph" or dotted(arg.value) in ("False", "None"):
+            continue
+        value = resolve(plan, arg.value, statement.function)
+        if value.known and value.expression is None and not value.is_default and not value.static:
+            return
+        flag = plan.code(arg.value)
+        plan.edits.insert_before(
+            statement.line_node, f'assert not {flag if flag.isidentifier() else f"({flag})"}, "engine.backward builds no graph of gradients"'
+        )  # fmt: skip
+        plan.kept("MG411", statement, f"create_graph={flag} must be false when the script runs: it is asserted",
+                  "engine.backward builds no graph of gradients (second-order optimizers need one)")  # fmt: skip
+
+
 def _bare_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
     if getattr(value, "lpar", ()) and not isinstance(value, cst.Tuple | cst.GeneratorExp | cst.NamedExpr):
         if "\n" not in cst.Module([]).code_for_node(value):
@@ -149,7 +176,7 @@ def _bare_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
 
 def _step(plan: Plan, call: cst.Call) -> None:
     statement = plan.tree.statement(call)
-    engine = plan.engine_in(call)
+    engine = hand_over(plan, statement.function)
     if engine is None:
         raise plan.refuse(
             "MG913", call, "the optimizer is stepped where neither the model nor its holder can be named",

@@ -9,7 +9,8 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import TORCH_OPTIMIZERS, OptimizerSite
+from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
+from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.tree import Class, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -113,7 +114,8 @@ def run(plan: Plan) -> None:
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
         names = plan.imports.names(site.call.func) if site.call is not None else set()
         last = {name.rpartition(".")[2] for name in names}
-        cls = next((plan.tree.classes[n] for n in names if n in plan.tree.classes), None)
+        text = dotted(site.call.func) if site.call is not None else None
+        cls = plan.flow.class_named(text, site.statement.function) if text is not None else None
         if names & TESTED:
             continue
         untested = True

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import libcst as cst
 
-from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.flow import SPAWNERS
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.rank_options import convert_rank_options
+from dsmigrate.codemod.steps.spawning import is_spawned, spawn_call
 from dsmigrate.codemod.tree import Node, Statement, descendants
-from dsmigrate.codemod.values import option_calls
 
 INIT_NAMES = frozenset(
     {
@@ -95,9 +94,9 @@ def run(plan: Plan) -> None:
         if plan.imports.names(call.func) & INIT_NAMES:
             _init(plan, call)
         elif plan.imports.names(call.func) & set(SPAWNERS):
-            _spawn(plan, call)
+            spawn_call(plan, call)
     _environment(plan)
-    _options(plan)
+    convert_rank_options(plan)
     if not plan.facts.get("initialised"):
         plan.kept("MG205", plan.wraps[0].statement, "this file sets up no process group: deepspeed.initialize does where nothing did",
                   "under a launcher it calls init_distributed itself")  # fmt: skip
@@ -117,7 +116,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
         raise plan.refuse(
             "MG903", statement, "the process group is built on a store of its own", "init_distributed takes no store"
         )
-    spawned = _is_spawned(plan)
+    spawned = is_spawned(plan)
     from_slurm = _mentions_slurm(plan)
     pieces: list[str] = []
     dropped: list[str] = []
@@ -225,130 +224,6 @@ def _mentions_slurm(plan: Plan) -> bool:
     )
 
 
-def _is_spawned(plan: Plan) -> bool:
-    return any(plan.imports.names(call.func) & set(SPAWNERS) for call in plan.tree.calls)
-
-
-def _spawn(plan: Plan, call: cst.Call) -> None:
-    statement = plan.tree.statement(call)
-    worker = argument(call, 0, "fn")
-    packed = argument(call, 1, "args")
-    processes = argument(call, 2, "nprocs")
-    if worker is None or not isinstance(statement.node, cst.Expr) or statement.node.value is not call:
-        raise plan.refuse(
-            "MG913", statement, "the result of mp.spawn is used", "the launcher replaces spawn and returns no context"
-        )
-    count = plan.code(processes) if processes is not None else None
-    multi_node = _is_multi_node(plan, worker, statement)
-    size = 'int(os.environ["LOCAL_WORLD_SIZE"])' if multi_node else 'int(os.environ["WORLD_SIZE"])'
-    texts: list[str] = []
-    if packed is None:
-        pass
-    elif isinstance(packed, cst.Tuple | cst.List):
-        for element in packed.elements:
-            text = plan.code(element.value)
-            same = count is not None and text == count
-            texts.append(size if same else f"*{text}" if isinstance(element, cst.StarredElement) else text)
-    else:
-        texts.append(f"*{plan.code(packed)}")
-    plan.need("os")
-    arguments = ", ".join(['int(os.environ["LOCAL_RANK"])', *texts])
-    plan.edits.replace(call, f"{plan.code(worker)}({arguments})")
-    if multi_node:
-        plan.edits.insert_before(
-            statement.line_node,
-            "# Set by torchrun; the deepspeed launcher calls it LOCAL_SIZE.",
-            'os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "1"))',
-        ) if size in texts else None
-    plan.handled.add(call)
-    if processes is not None:
-        _forget_count(plan, processes, call)
-        _say_count(plan, processes, call)
-    plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
-                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
-    plan.facts["spawned"] = True
-    _runs_in_every_process(plan, statement)
-
-
-_HEAVY = (
-    "dataset",
-    "download",
-    "prepare",
-    "process",
-    "makedirs",
-    "mkdir",
-    "rmtree",
-    "write",
-    "save",
-    "dump",
-    "load",
-    "reddit",
-)
-_LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
-          "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
-
-
-def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
-    """What stood before the spawn ran once, in the parent; now every process runs it."""
-    for call in plan.tree.calls:
-        statement = plan.tree.statement(call)
-        if statement.function is not spawn.function or statement.order >= spawn.order or call in plan.handled:
-            continue
-        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
-            continue
-        last = (dotted(call.func) or "").rpartition(".")[2]
-        if last in _LIGHT or not last or (spawn.function.is_module and statement.up is None):
-            continue
-        if "seed" in last:
-            plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
-                      "spawned workers started with their own seeds")  # fmt: skip
-        elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
-            shown = " ".join(plan.code(statement.node).split())
-            plan.todo(
-                "MG207",
-                statement,
-                f"`{shown if len(shown) < _SHOWN else shown[:_SHOWN] + '…'}` ran once in the parent and was shared; now every process "
-                "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
-                "the launcher starts the whole script in every process",
-            )
-
-
-_SHOWN = 50
-_PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
-                  "torch.cuda", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex")  # fmt: skip
-
-
-def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
-    """Whether a value that another module computes is kept in a variable: it may be random, large, or written to disk."""
-    if not isinstance(statement.node, cst.Assign):
-        return False
-    names = plan.imports.names(call.func)
-    text = dotted(call.func)
-    if text is None or text.partition(".")[0] not in plan.imports.meaning:
-        return False
-    return not any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES)
-
-
-def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
-    """Whether the worker works out its rank from a node rank (``rank = node_rank * gpus + gpu``)."""
-    function = plan.flow.function_named(worker, statement.function)
-    if function is None:
-        return False
-    index = plan.flow.positional(function)[:1]
-    for inner in function.statements:
-        node = inner.node
-        if isinstance(node, cst.Assign) and isinstance(node.value, cst.BinaryOperation):
-            target = dotted(node.targets[0].target) or ""
-            reads = {sub.value for sub in descendants(node.value) if isinstance(sub, cst.Name)}
-            if (
-                target.rpartition(".")[2].lower().endswith("rank")
-                and isinstance(node.value.operator, cst.Add)
-                and set(index) & reads
-            ):
-                return True
-    return False
-
-
 def _environment(plan: Plan) -> None:
     """``os.environ["MASTER_PORT"] = …`` → ``os.environ.setdefault(…)``."""
     for statement in plan.tree.statements:
@@ -369,125 +244,3 @@ def _environment(plan: Plan) -> None:
         )
         plan.converted("MG203", statement, f"{name} is only set where the launcher did not",
                        "overwriting the launcher's rendezvous leaves the processes waiting for each other")  # fmt: skip
-
-
-def _options(plan: Plan) -> None:
-    """``--local_rank`` in either spelling: default from the environment, both spellings accepted."""
-    for call in option_calls(plan):
-        spellings = [arg for arg in call.args if arg.keyword is None and isinstance(arg.value, cst.SimpleString)]
-        names = [str(arg.value.evaluated_value) for arg in spellings]  # type: ignore[attr-defined]
-        if not any(name.lstrip("-").replace("-", "_") == "local_rank" for name in names):
-            continue
-        plan.facts["takes_local_rank"] = True
-        statement = plan.tree.statement(call)
-        default = argument(call, None, "default")
-        if default is not None and "LOCAL_RANK" in plan.code(default) and "--local_rank" in names:
-            continue
-        fallback = plan.code(default) if default is not None and dotted(default) != "None" else "0"
-        plan.need("os")
-        plan.edits.replace(call, partial(_local_rank_option, fallback=fallback))
-        plan.converted("MG204", statement, "--local_rank takes its default from LOCAL_RANK, both spellings accepted",
-                       "torchrun sets the variable, the deepspeed launcher passes the option")  # fmt: skip
-
-
-_LONGEST_CALL = 110
-"""Characters of a rewritten option on one line, indentation not counted."""
-
-
-def _local_rank_option(call: Node, *, fallback: str) -> Node:
-    """``add_argument`` with both spellings and a default from the environment; its other arguments stay as they are."""
-    assert isinstance(call, cst.Call)
-    space = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    flags = [arg for arg in call.args if arg.keyword is None]
-    spelled = {str(arg.value.evaluated_value) for arg in flags if isinstance(arg.value, cst.SimpleString)}
-    new = [
-        cst.Arg(cst.SimpleString(f'"{name}"'), comma=space)
-        for name in ("--local_rank", "--local-rank")
-        if name not in spelled
-    ]
-    kept: list[cst.Arg] = []
-    has_default = has_type = False
-    for given in call.args:
-        arg = given
-        name = arg.keyword.value if arg.keyword is not None else None
-        if name == "required":
-            continue
-        if name == "default":
-            has_default = True
-            if "LOCAL_RANK" not in cst.Module([]).code_for_node(arg.value):
-                arg = arg.with_changes(value=cst.parse_expression(f'int(os.environ.get("LOCAL_RANK", {fallback}))'))
-        has_type = has_type or name == "type"
-        kept.append(arg)
-    head = [arg for arg in kept if arg.keyword is None]
-    if new and not isinstance(head[-1].comma, cst.Comma):
-        head[-1] = head[-1].with_changes(comma=space)
-    first = [
-        arg for arg in new if isinstance(arg.value, cst.SimpleString) and arg.value.evaluated_value == "--local_rank"
-    ]
-    arguments = [*first, *head, *[a for a in new if a not in first], *[arg for arg in kept if arg.keyword is not None]]
-    no_space = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    extra = []
-    if not has_type:
-        extra.append(cst.Arg(cst.Name("int"), keyword=cst.Name("type"), equal=no_space, comma=space))
-    if not has_default:
-        value = cst.parse_expression(f'int(os.environ.get("LOCAL_RANK", {fallback}))')
-        extra.append(cst.Arg(value, keyword=cst.Name("default"), equal=no_space))
-    if extra and not isinstance(arguments[-1].comma, cst.Comma):
-        arguments[-1] = arguments[-1].with_changes(comma=space)
-    arguments.extend(extra)
-    if not isinstance(call.args[-1].comma, cst.Comma):
-        arguments[-1] = arguments[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    result = call.with_changes(args=arguments)
-    text = cst.Module([]).code_for_node(result)
-    if "\n" in text or len(text) <= _LONGEST_CALL:
-        return result
-    function = cst.Module([]).code_for_node(call.func)
-    lines = [cst.Module([]).code_for_node(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in arguments]
-    return cst.parse_expression(f"{function}(\n" + "".join(f"    {line},\n" for line in lines) + ")")
-
-
-def _say_count(plan: Plan, count: Node, call: cst.Call) -> None:
-    """A count of processes that follows from something else than the devices there are has to be given to the launcher."""
-    function = plan.function_of(call)
-    values = [count]
-    if isinstance(count, cst.Name):
-        place = plan.flow.variable(count.value, function)
-        values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"] or values
-    for value in values:
-        if isinstance(value, cst.Call) and dotted(value.func) == "len":
-            plan.todo("MG202", call, f"start exactly {plan.code(value)} processes, and choose devices with CUDA_VISIBLE_DEVICES",
-                      "the launcher decides how many processes there are; each uses the device of LOCAL_RANK")  # fmt: skip
-
-
-def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
-    """Remove ``world_size = torch.cuda.device_count()`` where only the spawn read it."""
-    if not isinstance(count, cst.Name):
-        return
-    function = plan.function_of(call)
-    place = plan.flow.variable(count.value, function)
-    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
-    if len(bindings) != 1 or bindings[0].function is not function:
-        return
-    made = bindings[0].value
-    if not isinstance(made, cst.Call) or not (dotted(made.func) or "").endswith("device_count"):
-        return
-    inside = set(descendants(call))
-    for statement in function.statements:
-        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
-            continue
-        for sub in descendants(statement.node):
-            if (
-                isinstance(sub, cst.Name)
-                and sub.value == count.value
-                and sub not in inside
-                and statement is not bindings[0].statement
-            ):
-                if (
-                    not isinstance(statement.node, cst.BaseCompoundStatement)
-                    or plan.tree.statement_of.get(sub) is statement
-                ):
-                    return
-    plan.edits.remove(bindings[0].statement.node)
-    plan.converted(
-        "MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides"
-    )

@@ -6,15 +6,14 @@ the same function or in another one. The engine is made at the later of the two,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
-from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
-from dsmigrate.codemod.roles import OptimizerSite, Wrap, _evaluate_element, through
+from dsmigrate.codemod.roles import Wrap
+from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, heads_of
+from dsmigrate.codemod.steps.trained import target_of, trained_groups, wrap_groups
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -93,26 +92,14 @@ IDEAS = (
 )
 
 
-@dataclass(slots=True)
-class _Acquisition:
-    """How a function comes by a value: by a statement of its own, or on entry (parameter, attribute, global)."""
-
-    name: str
-    statements: list[Statement]
-
-    @property
-    def on_entry(self) -> bool:
-        return not self.statements
-
-
 def choose(plan: Plan) -> None:
     """Pick the trained wrap and the place of the engine; raises ``RefusedError`` where there is no safe one."""
-    groups = _groups(plan)
-    trained = _trained_groups(plan, groups)
+    groups = wrap_groups(plan)
+    trained = trained_groups(plan, groups)
     if not trained:
         raise _no_optimizer(plan, groups[0][0])
     if len(trained) > 1:
-        targets = [(_target(group[0]), group[0].model) for group in trained]
+        targets = [(target_of(group[0]), group[0].model) for group in trained]
         names = ", ".join(plan.code(node) for pair in targets if (node := pair[0] or pair[1]) is not None)
         raise plan.refuse(
             "MG901",
@@ -143,199 +130,12 @@ def _no_optimizer(plan: Plan, wrap: Wrap) -> Exception:
     )
 
 
-def _groups(plan: Plan) -> list[list[Wrap]]:
-    """Wraps of one and the same variable belong together (if/else twins, one per branch)."""
-    leader = {str(w.index): str(w.index) for w in plan.roles.wraps}
-
-    def find(key: str) -> str:
-        while leader[key] != key:
-            key = leader[key]
-        return key
-
-    by_target: dict[object, str] = {}
-    for wrap in plan.roles.wraps:
-        target = _target(wrap)
-        key: object = plan.flow.place(target, wrap.function) if target is not None else None
-        if key is None and isinstance(wrap.statement.node, cst.Return):
-            key = ("return", id(wrap.function))
-        if key is None:
-            continue
-        if key in by_target:
-            leader[find(str(wrap.index))] = find(by_target[key])
-        else:
-            by_target[key] = str(wrap.index)
-    groups: dict[str, list[Wrap]] = {}
-    for wrap in plan.roles.wraps:
-        groups.setdefault(find(str(wrap.index)), []).append(wrap)
-    return list(groups.values())
-
-
-def _target(wrap: Wrap) -> Node | None:
-    node = wrap.statement.node
-    if isinstance(node, cst.Assign) and len(node.targets) >= 1:
-        target = node.targets[0].target
-        return None if isinstance(target, cst.Tuple | cst.List) else target
-    if isinstance(node, cst.AnnAssign):
-        return node.target
-    return None
-
-
-def _trained_groups(plan: Plan, groups: list[list[Wrap]]) -> list[list[Wrap]]:
-    """The groups whose parameters reach an optimizer that is stepped."""
-    if len(groups) == 1:
-        return groups
-    trained = []
-    for group in groups:
-        indexes = {str(w.index) for w in group}
-        if any(_optimizer_reads(plan, site, indexes) for site in plan.roles.optimizers):
-            trained.append(group)
-    return trained
-
-
-def _optimizer_reads(plan: Plan, site: OptimizerSite, indexes: set[str], depth: int = 6) -> bool:
-    """Whether what an optimizer is made from leads back to a model of the group."""
-    if site.call is None:
-        return False
-    function = site.statement.function
-    queue: list[tuple[Node, Function, int]] = [(arg.value, function, depth) for arg in site.call.args]
-    if isinstance(site.call.func, cst.Attribute):
-        queue.append((site.call.func.value, function, depth))
-    seen: set[object] = set()
-    while queue:
-        node, where, left = queue.pop()
-        for sub in _readable(node):
-            tags = plan.roles.of(sub, where)
-            if any(tag[0] in "ER" and tag[1:] in indexes for tag in tags):
-                return True
-            place = plan.flow.place(sub, where)
-            if place is None or place in seen or left == 0:
-                continue
-            seen.add(place)
-            if any(tag[0] in "ER" for tag in tags):
-                continue
-            queue.extend((b.value, b.function, left - 1) for b in plan.flow.by_place.get(place, ()))
-            # Lists of parameters are often filled by append and extend.
-            for call in plan.tree.calls:
-                func = call.func
-                if (
-                    isinstance(func, cst.Attribute)
-                    and func.attr.value in ("append", "extend", "add_param_group", "update")
-                    and plan.flow.place(func.value, plan.function_of(call)) == place
-                ):
-                    queue.extend((arg.value, plan.function_of(call), left - 1) for arg in call.args)
-    return False
-
-
-def _readable(node: Node) -> list[Node]:
-    return [sub for sub in descendants(node) if isinstance(sub, cst.Name | cst.Attribute)]
-
-
-def _acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict[str, _Acquisition]:
-    """By which names a function can speak of a value with these tags, and which of its statements give it to them."""
-    found: dict[str, _Acquisition] = {}
-    wanted = {f"{prefix}{key}" for key in keys}
-    parameters = set(function.params)
-    for place, tags in plan.roles.env.items():
-        if not tags & wanted:
-            continue
-        name = _name_in(plan, place, function)
-        if name is None:
-            continue
-        statements = [
-            b.statement
-            for b in plan.flow.by_place.get(place, ())
-            if b.function is function
-            and b.kind in ("assign", "with")
-            and not _passes_itself_on(plan, b)
-            and (_gives(plan, b.value, b.index, b.function, wanted))
-        ]
-        if prefix == "O" and place[0] == "n" and not statements and _made_here(plan, name, function):
-            continue  # the attribute is filled out of sight, by whatever made the object
-        if name in parameters and not statements:
-            found[name] = _Acquisition(name, [])
-        else:
-            found[name] = _Acquisition(name, statements)
-    return found
-
-
-def _made_here(plan: Plan, name: str, function: Function) -> bool:
-    """Whether the object that an attribute belongs to is made in this very function."""
-    place = plan.flow.variable(name.partition(".")[0], function)
-    return any(b.function is function and b.kind == "assign" for b in plan.flow.by_place.get(place, ()))
-
-
-def _passes_itself_on(plan: Plan, binding: Binding) -> bool:
-    """``model = model.eval()``: the variable has had the value before."""
-    inner = through(plan.roles, binding.value)
-    wrapped = any(w.call is binding.value or w.call is inner for w in plan.roles.wraps)
-    return not wrapped and binding.index is None and plan.flow.place(inner, binding.function) == binding.place
-
-
-def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
-    if index is None:
-        return bool(plan.roles.of(value, function) & wanted)
-    if _evaluate_element(plan.roles, value, index, function) & wanted:
-        return True
-    return any(site.node is value and f"O{site.index}" in wanted for site in plan.roles.optimizers)
-
-
-def _name_in(plan: Plan, place: tuple[str, int | str, str], function: Function) -> str | None:
-    kind, owner, name = place
-    if kind == "v":
-        if plan.flow.variable(name, function) == place and _mentions(plan, function, name):
-            return name
-        return None
-    if kind == "a":
-        cls = function.class_seen
-        if cls is not None and function.self_name is not None and plan.flow.family(cls) == owner:
-            text = f"{function.self_name}.{name}"
-            return text if _mentions(plan, function, text) else None
-        return None
-    if kind == "n":
-        text = f"{owner}.{name}"
-        return text if _mentions(plan, function, text) else None
-    return None
-
-
-def _mentions(plan: Plan, function: Function, text: str) -> bool:
-    table: dict[Function, set[str]] = plan.facts.setdefault("mentions", {})
-    names = table.get(function)
-    if names is None:
-        names = set(function.params)
-        for statement in function.statements:
-            if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
-                continue
-            heads = (
-                [statement.node]
-                if not isinstance(statement.node, cst.BaseCompoundStatement)
-                else _heads(statement.node)
-            )
-            for head in heads:
-                for sub in descendants(head):
-                    if isinstance(sub, cst.Name | cst.Attribute):
-                        dotted_text = dotted(sub)
-                        if dotted_text is not None:
-                            names.add(dotted_text)
-        table[function] = names
-    return text in names
-
-
-def _heads(node: Node) -> list[Node]:
-    if isinstance(node, cst.If | cst.While):
-        return [node.test]
-    if isinstance(node, cst.For):
-        return [node.target, node.iter]
-    if isinstance(node, cst.With):
-        return list(node.items)
-    return []
-
-
 def _find_site(plan: Plan) -> EngineSite | None:
     optimizers = {str(site.index) for site in plan.roles.optimizers}
     candidates: list[tuple[int, int, EngineSite]] = []
     for function in plan.tree.functions:
-        engines = _acquire(plan, function, "E", plan.group)
-        opts = _acquire(plan, function, "O", optimizers)
+        engines = acquire(plan, function, "E", plan.group)
+        opts = acquire(plan, function, "O", optimizers)
         if not engines or not opts:
             continue
         site = _site_in(plan, function, engines, opts)
@@ -349,7 +149,7 @@ def _find_site(plan: Plan) -> EngineSite | None:
 
 
 def _site_in(
-    plan: Plan, function: Function, engines: dict[str, _Acquisition], opts: dict[str, _Acquisition]
+    plan: Plan, function: Function, engines: dict[str, Acquisition], opts: dict[str, Acquisition]
 ) -> EngineSite | None:
     engine = _pick(plan, engines, "E")
     optimizer = _pick(plan, opts, "O")
@@ -371,7 +171,7 @@ def _site_in(
     model = engine.name
     replaces = None
     if wrap is not None and wrap.model is not None and len(plan.wraps) == 1:
-        target = _target(wrap)
+        target = target_of(wrap)
         if target is not None and plan.code(target) == engine.name and isinstance(anchor.node, cst.Assign):
             if getattr(anchor.node.value, "func", None) is wrap.call.func:
                 replaces = anchor
@@ -383,10 +183,10 @@ def _renames(statement: Statement, name: str) -> bool:
     return isinstance(node, cst.Assign) and isinstance(node.value, cst.Name) and node.value.value == name
 
 
-def _pick(plan: Plan, found: dict[str, _Acquisition], prefix: str) -> _Acquisition | None:
+def _pick(plan: Plan, found: dict[str, Acquisition], prefix: str) -> Acquisition | None:
     """The name to use: the one that a statement of this function fills, wraps first, plain names first."""
 
-    def rank(item: _Acquisition) -> tuple[int, int, int]:
+    def rank(item: Acquisition) -> tuple[int, int, int]:
         wraps = {id(w.statement) for w in plan.wraps}
         by_wrap = any(id(s) in wraps for s in item.statements) if prefix == "E" else False
         by_maker = any(s is site.statement for s in item.statements for site in plan.roles.optimizers)
@@ -403,7 +203,7 @@ def _chain(statement: Statement) -> list[tuple[Node, Statement]]:
     return list(reversed(pairs))
 
 
-def _common_anchor(statements: list[Statement], engine: str, optimizer: _Acquisition) -> Statement | None:
+def _common_anchor(statements: list[Statement], engine: str, optimizer: Acquisition) -> Statement | None:
     """The last statement, in the deepest block common to all, that holds one of them; hoisted out of rank guards."""
     chains = [_chain(statement) for statement in statements]
     depth = 0
@@ -445,7 +245,7 @@ def _used_after(outer: Statement, name: str) -> bool:
         if statement.order <= outer.last_order:
             continue
         node = statement.node
-        heads = [node] if not isinstance(node, cst.BaseCompoundStatement) else _heads(node)
+        heads = [node] if not isinstance(node, cst.BaseCompoundStatement) else heads_of(node)
         if isinstance(node, cst.FunctionDef):
             heads = [node]
         for head in heads:

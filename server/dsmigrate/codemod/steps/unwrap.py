@@ -7,7 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
+from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (

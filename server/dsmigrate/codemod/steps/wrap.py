@@ -7,7 +7,8 @@ import libcst as cst
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import DATA_PARALLEL_NAMES, Wrap, qualifies
+from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
+from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.tree import Node
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.

@@ -1,0 +1,205 @@
+"""Converts a training that is spread over several files: the entry script and what it reaches, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from dsmigrate.codemod import decide, launch, result
+from dsmigrate.codemod.edit import Edits
+from dsmigrate.codemod.model import Change, FileResult, Options, Status
+from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.plan import Plan, RefusedError
+from dsmigrate.codemod.project.index import Index, Read
+from dsmigrate.codemod.project.reach import reached
+from dsmigrate.codemod.roles import recognise
+from dsmigrate.codemod.shared_code import add_everywhere
+from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
+from dsmigrate.files import syntax
+from dsmigrate.files.text import SourceError, SourceText
+
+
+@dataclass(frozen=True, slots=True)
+class SetResult:
+    """What a migration of an entry script and its modules gives.
+
+    ``entry`` is the script's own result, with the config and the launch commands. ``modules`` maps the path of every
+    other file that changes, or that the report speaks of, relative to the project root, to its result. ``looked_at``
+    are the paths of all files that were read as parts of the training; ``alters`` the top-level names, by path, whose
+    behaviour changes for whoever calls them.
+    """
+
+    entry: FileResult
+    modules: dict[str, FileResult] = field(default_factory=dict)
+    looked_at: tuple[str, ...] = ()
+    alters: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
+def migrate_set(read: Read, entry: str, *, shown: Callable[[str], str], options: Options) -> SetResult | None:
+    """Convert an entry script together with the modules it reaches.
+
+    ``entry`` and every path given to ``read`` are relative to the project root; ``shown`` makes the path that reports
+    name. None where the training is in the entry script alone, which ``migrate_source`` converts.
+    """
+    index = Index(read, entry)
+    try:
+        parts = reached(index)
+    except SourceError:
+        return None
+    if not parts:
+        return None
+    return syntax.with_deep_stack(lambda: _migrate(index, parts, shown, options))
+
+
+def _migrate(
+    index: Index, parts: dict[str, frozenset[str]], shown: Callable[[str], str], options: Options
+) -> SetResult | None:
+    tree = _linked(index, parts)
+    if tree is None:
+        return None
+    looked_at = tuple(part.path for part in tree.parts)
+    path = shown(index.entry)
+    imports = Imports(tree)
+    plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
+    try:
+        if not decide.concerns_us(plan):
+            return SetResult(FileResult(path, Status.UNCHANGED), looked_at=looked_at)
+        decide.decide(plan)
+        add_everywhere(plan)
+        return _results(plan, index, shown)
+    except RefusedError as refusal:
+        change = refusal.change
+        if refusal.path != index.entry and refusal.path:
+            line = _line_of_import(plan, refusal.path)
+            message = f"{shown(refusal.path)}:{change.line}: {change.message}"
+            change = Change(change.code, change.kind, line, line, message, change.reason)
+        return SetResult(FileResult(path, Status.REFUSED, (change,)), looked_at=looked_at)
+    except result.AuditError as error:
+        return SetResult(result.failed_audit(path, error), looked_at=looked_at)
+
+
+def _linked(index: Index, parts: dict[str, frozenset[str]]) -> Tree | None:
+    """One tree of the entry script and the reached parts of the other files."""
+    entry = _parsed(index, index.entry)
+    if entry is None:
+        return None
+    python = index.files[index.entry]
+    assert python is not None
+    assert python.python is not None
+    tree = Tree(entry, python.python, index.entry)
+    by_path: dict[str, Part] = {index.entry: tree.parts[0]}
+    for path, kept in parts.items():
+        module = _parsed(index, path)
+        file = index.files[path]
+        if module is None or file is None or file.python is None:
+            continue
+        try:
+            by_path[path] = tree.add(module, file.python, path, kept)
+        except LineMismatchError:
+            return None
+    known: dict[tuple[str, str], tuple[Part, str] | None] = {}
+
+    def resolver(part: Part, text: str) -> tuple[Part, str] | None:
+        key = (part.path, text)
+        if key not in known:
+            target = index.resolve(part.path, text)
+            there = by_path.get(target[0]) if target is not None else None
+            known[key] = (there, target[1]) if target is not None and there is not None else None
+        return known[key]
+
+    def find_module(part: Part, module: str, level: int) -> Part | None:
+        found = index.module(part.path, module, level)
+        return by_path.get(found) if found is not None else None
+
+    tree.resolver = resolver
+    tree.find_module = find_module
+    return tree
+
+
+def _parsed(index: Index, path: str) -> cst.Module | None:
+    file = index.file(path)
+    index.outline(path)
+    if file is None or file.text is None or file.python is None:
+        return None
+    try:
+        return cst.parse_module(file.text.text)
+    except cst.ParserSyntaxError:
+        return None
+
+
+def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult:
+    modules: dict[str, FileResult] = {}
+    alters: dict[str, frozenset[str]] = {}
+    entry: FileResult | None = None
+    for part in plan.tree.parts:
+        source = _source(index, part)
+        code, changes = result.rewritten(plan, part, source)
+        path = shown(part.path)
+        if part is plan.tree.parts[0]:
+            entry = result.converted(
+                path, source, code, changes, result.ordered(plan.config), launch.commands(plan, path)
+            )
+            if code == source.text:
+                entry = _as_it_is(entry)
+        elif changes or code != source.text:
+            found = result.converted(path, source, code, changes)
+            modules[part.path] = found if code != source.text else _as_it_is(found)
+            alters[part.path] = frozenset(_altered(plan, part, changes))
+    assert entry is not None
+    return SetResult(entry, modules, tuple(part.path for part in plan.tree.parts), alters)
+
+
+def _as_it_is(found: FileResult) -> FileResult:
+    """The result of a file that takes part without being changed: its text stays, its decisions are told."""
+    status = found.status if found.config is not None else Status.UNCHANGED
+    return FileResult(found.path, status, found.changes, "", None, found.config, found.launch, found.notes)
+
+
+def _source(index: Index, part: Part) -> SourceText:
+    file = index.files[part.path]
+    assert file is not None
+    assert file.text is not None
+    return file.text
+
+
+# What another script that calls the same function does not notice, or is served by as well.
+_UNNOTICED = frozenset({"MG107", "MG201", "MG203", "MG204", "MG205", "MG206", "MG207", "MG301", "MG306", "MG504"})
+
+
+def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
+    """The top-level names of a file whose behaviour changes for a caller that has no engine."""
+    found = set()
+    for change in changes:
+        if change.kind.value != "converted" or change.code in _UNNOTICED:
+            continue
+        for statement in plan.tree.statements:
+            if statement.up is None and plan.part_of(statement) is part and hasattr(statement.node, "body"):
+                name = getattr(statement.node, "name", None)
+                if name is not None and statement.line <= change.line <= statement.end_line:
+                    found.add(str(name.value))
+    return found
+
+
+def _line_of_import(plan: Plan, path: str) -> int:
+    """The line of the entry script that imports a file, 1 where it does so through others."""
+    find = plan.tree.find_module
+    entry = plan.tree.parts[0]
+    for statement in plan.tree.statements:
+        node = statement.node
+        if plan.part_of(statement) is not entry or not isinstance(node, cst.Import | cst.ImportFrom) or find is None:
+            continue
+        for module, level in _modules(node):
+            part = find(entry, module, level)
+            if part is not None and part.path == path:
+                return statement.line
+    return 1
+
+
+def _modules(node: cst.Import | cst.ImportFrom) -> list[tuple[str, int]]:
+    if isinstance(node, cst.Import):
+        return [(dotted(alias.name) or "", 0) for alias in node.names]
+    level, module = len(node.relative), dotted(node.module) or ""
+    inner = () if isinstance(node.names, cst.ImportStar) else node.names
+    return [(module, level), *((f"{module}.{dotted(a.name)}" if module else str(dotted(a.name)), level) for a in inner)]

@@ -1,0 +1,90 @@
+"""Plans the conversion of a tree: every step in its order, each with what the steps before it have found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dsmigrate.codemod import launch
+from dsmigrate.codemod.model import Options
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps import (
+    accumulation,
+    apex,
+    batch,
+    checkpoint,
+    clipping,
+    config_optimizer,
+    engine,
+    existing,
+    gradients,
+    inputs,
+    loop,
+    optimizer,
+    passing,
+    precision,
+    process_group,
+    refusals,
+    site,
+    sites,
+    stage3,
+    unwrap,
+    wrap,
+)
+
+
+def with_stage_of(options: Options) -> Options:
+    """A config that is there already has chosen the ZeRO stage, unless the person says another."""
+    section = options.config.get("zero_optimization") if options.config is not None else None
+    stage = section.get("stage") if isinstance(section, dict) else None
+    if options.zero_stage is None and isinstance(stage, int) and not isinstance(stage, bool) and 0 <= stage <= 3:
+        return replace(options, zero_stage=stage)
+    return options
+
+
+def concerns_us(plan: Plan) -> bool:
+    """Whether there is something to convert; raises a refusal where the rest of the job is in another module."""
+    backward = sites.find_backward(plan)
+    if any("deepspeed.initialize" in plan.imports.names(call.func) for call in plan.tree.calls):
+        # Converted already, by this tool or by hand: a loss that still runs its own backward makes the difference.
+        if not plan.roles.wraps or (backward and all(call.args for call in backward)):
+            return False
+    if plan.roles.wraps:
+        return True
+    starts = [call for call in plan.tree.calls if plan.imports.names(call.func) & process_group.INIT_NAMES]
+    if starts and backward:
+        raise plan.refuse(
+            "MG912", backward[0], "a training loop is here, but the DistributedDataParallel wrap is not",
+            "the wrap is in another module, or the script trains without DDP",
+        )  # fmt: skip
+    return False
+
+
+def decide(plan: Plan) -> None:
+    """Let every step decide and note its edits; raises ``RefusedError``."""
+    refusals.check(plan)
+    if not sites.find_backward(plan):
+        raise plan.refuse(
+            "MG910", plan.roles.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",
+            "the loop has to be converted together with the wrap",
+        )  # fmt: skip
+    site.choose(plan)
+    process_group.run(plan)
+    wrap.run(plan)
+    apex.detect_apex(plan)
+    loop.run(plan)
+    precision.run(plan)
+    clipping.run(plan)
+    gradients.check_gradient_helpers(plan)
+    clipping.unscale(plan)
+    unwrap.run(plan)
+    optimizer.run(plan)
+    accumulation.choose_accumulation(plan)
+    checkpoint.run(plan)
+    stage3.run(plan)
+    batch.run(plan)
+    config_optimizer.run(plan)
+    existing.run(plan)
+    inputs.run(plan)
+    launch.find_options(plan)
+    engine.run(plan)
+    passing.run(plan)

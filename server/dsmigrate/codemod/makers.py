@@ -1,0 +1,110 @@
+"""Which calls make optimizers and schedulers, and which only look like it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Flow
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.role_names import (
+    KNOWN_OPTIMIZER_CLASSES,
+    OPTIMIZER_WORD,
+    SCHEDULER_WORD,
+)
+from dsmigrate.codemod.tree import Class, descendants
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.roles import Roles
+
+
+def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
+    return any(
+        name.endswith("Optimizer")
+        for base in cls.bases
+        for name in roles.flow.imports.meanings(base, cls.scope) or {base}
+    ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
+
+
+def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:
+    """Whether a call makes an optimizer: a torch or known class, a class of the file, or a factory named so."""
+    imports = roles.flow.imports
+    for name in imports.names(call.func):
+        head, _, last = name.rpartition(".")
+        if "lr_scheduler" in name:
+            return False
+        cls = _class_called(roles, call, name)
+        if cls is not None:
+            return _class_is_optimizer(cls, roles)
+        if head in {"torch.optim", "torch.optim._multi_tensor", "torch.distributed.optim"} and last[:1].isupper():
+            return True
+        if last in KNOWN_OPTIMIZER_CLASSES:
+            return True
+        if last.endswith(("Optimizer", "Optim")) and last[:1].isupper() and _takes_parameters(call):
+            return True
+        lowered = last.lower()
+        if (
+            not last[:1].isupper()
+            and OPTIMIZER_WORD.search(lowered)
+            and not SCHEDULER_WORD.search(lowered)
+            and re.match(
+                r"^_*(?:create|build|get|make|configure|prepare|setup|init|construct|load)?_?\w*optim", lowered
+            )
+            and not lowered.startswith(("load_state", "save", "adjust", "update", "step", "optimize", "zero", "set_"))
+            and not re.search(r"param|group|state|args|config|name|wd|dtype", lowered)
+        ):
+            return True
+    func = call.func
+    # A class of torch.optim chosen by name, through getattr or the module's dictionary.
+    if isinstance(func, cst.Call) and dotted(func.func) == "getattr" and func.args:
+        return roles.flow.imports.is_from_package(func.args[0].value, "torch.optim")
+    if isinstance(func, cst.Subscript) and isinstance(func.value, cst.Attribute):
+        return roles.flow.imports.is_from_package(func.value.value, "torch.optim")
+    return False
+
+
+def _class_called(roles: Roles, call: cst.Call, name: str) -> Class | None:
+    tree = roles.flow.tree
+    if len(tree.parts) == 1:
+        return tree.classes.get(name)
+    text = dotted(call.func)
+    return None if text is None else roles.flow.class_named(text, tree.statement(call).function)
+
+
+def _takes_parameters(call: cst.Call) -> bool:
+    """Whether a class named like an optimizer is given parameters or a model (there are other optimizers in the world)."""
+    return any(
+        isinstance(sub, cst.Name) and re.search(r"param|model|net|group", sub.value, re.IGNORECASE)
+        for arg in call.args
+        for sub in descendants(arg.value)
+    )
+
+
+def is_scheduler_call(roles: Roles, call: cst.Call) -> bool:
+    """Whether a call makes a learning-rate scheduler."""
+    for name in roles.flow.imports.names(call.func):
+        last = name.rpartition(".")[2]
+        if "lr_scheduler" in name and last[:1].isupper():
+            return True
+        if SCHEDULER_WORD.search(last) and not last.startswith(("adjust", "update", "step", "load")):
+            return True
+    return False
+
+
+def is_made_here(flow: Flow, call: cst.Call) -> bool:
+    """Whether a call makes the object itself, rather than running a factory of this file that returns it."""
+    callee = flow.callee(call)
+    return callee is None or callee.name == "__init__"
+
+
+def is_parser_call(call: cst.Call) -> bool:
+    """Whether a call reads options rather than making an object."""
+    text = dotted(call.func) or ""
+    return text.endswith(("parse_args", "add_argument", "add_argument_group", "get", "pop", "state_dict"))
+
+
+def is_amp_initialize(roles: Roles, call: cst.Call) -> bool:
+    """Whether a call is apex's ``amp.initialize``."""
+    return any(name.endswith("amp.initialize") for name in roles.flow.imports.names(call.func))

@@ -1,0 +1,174 @@
+"""What one module imports, defines and refers to, by the standard library's parser: a tenth of what LibCST costs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+
+# What a definition has to speak of to take part in a training: the loop, the wrap, its objects, its options, its loader.
+TRAINS = re.compile(
+    r"\.backward\(|DistributedDataParallel|\bDDP\b|DataParallel|init_process_group|init_distributed|GradScaler|autocast"
+    r"|zero_grad|no_sync|clip_grad|unscale_|optim|scheduler|add_argument|mp\.spawn|start_processes|\bDataLoader\("
+    r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|sys\.argv|\.module\b"
+)
+MAY_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported name: ``local = module`` or ``local = module.name``; ``level`` counts leading dots."""
+
+    local: str
+    module: str
+    level: int
+    name: str | None
+
+
+@dataclass(slots=True)
+class Definition:
+    """A top-level function or class: the dotted names it refers to, and whether it speaks of training."""
+
+    name: str
+    refers_to: frozenset[str]
+    trains: bool
+
+
+@dataclass(slots=True)
+class Outline:
+    """One module; ``refers_to`` and ``trains`` are those of its own statements, ``stars`` its ``import *`` sources."""
+
+    imports: dict[str, list[Import]] = field(default_factory=dict)
+    stars: list[Import] = field(default_factory=list)
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    assigned: set[str] = field(default_factory=set)
+    refers_to: frozenset[str] = frozenset()
+    trains: bool = False
+    search_paths: tuple[str, ...] = ()
+
+    def every_import(self) -> list[Import]:
+        """All imports of the module, plain ones and star imports."""
+        return [*(item for items in self.imports.values() for item in items), *self.stars]
+
+
+def outline(tree: ast.Module, text: str) -> Outline:
+    """Outline a parsed module; ``text`` is its source."""
+    lines = text.splitlines()
+    found = Outline()
+    own: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            refers = frozenset(_references(node))
+            segment = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            former = found.definitions.get(node.name)
+            if former is not None:
+                refers |= former.refers_to
+            trains = bool(TRAINS.search(segment)) or (former is not None and former.trains)
+            found.definitions[node.name] = Definition(node.name, refers, trains)
+            own.update(_heads(node))
+        else:
+            own.update(_references(node))
+            found.trains = found.trains or bool(TRAINS.search("\n".join(lines[node.lineno - 1 : node.end_lineno])))
+            found.assigned.update(
+                sub.id for sub in ast.walk(node) if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store)
+            )
+    found.refers_to = frozenset(own)
+    for sub in ast.walk(tree):
+        if isinstance(sub, ast.Import | ast.ImportFrom):
+            _import(found, sub)
+    found.search_paths = tuple(_search_paths(tree)) if "sys.path" in text or "path.append" in text else ()
+    return found
+
+
+def _import(found: Outline, node: ast.Import | ast.ImportFrom) -> None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname is not None:
+                found.imports.setdefault(alias.asname, []).append(Import(alias.asname, alias.name, 0, None))
+            else:
+                root = alias.name.partition(".")[0]
+                found.imports.setdefault(root, []).append(Import(root, root, 0, None))
+                if root != alias.name:  # `import a.b` reads a.b too
+                    found.imports.setdefault(alias.name, []).append(Import(alias.name, alias.name, 0, None))
+        return
+    for alias in node.names:
+        if alias.name == "*":
+            found.stars.append(Import("*", node.module or "", node.level, None))
+        else:
+            local = alias.asname or alias.name
+            found.imports.setdefault(local, []).append(Import(local, node.module or "", node.level, alias.name))
+
+
+def _references(node: ast.AST) -> set[str]:
+    """Names and dotted names that are read below a node: ``a.b.c`` also as ``a.b`` and ``a``."""
+    found: set[str] = set()
+    for sub in ast.walk(node):
+        if isinstance(sub, ast.Name):
+            found.add(sub.id)
+        elif isinstance(sub, ast.Attribute):
+            text = _dotted(sub)
+            if text is not None:
+                found.add(text)
+    return found
+
+
+def _heads(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+    parts: list[ast.AST] = list(node.decorator_list)
+    if isinstance(node, ast.ClassDef):
+        parts += node.bases
+    return {name for part in parts for name in _references(part)}
+
+
+def _dotted(node: ast.expr) -> str | None:
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(names)])
+
+
+def _search_paths(tree: ast.Module) -> list[str]:
+    """Folders that ``sys.path.append`` and ``insert`` add, relative to the file's own folder, as far as they can be read."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("append", "insert", "extend")
+            and _dotted(node.func) in ("sys.path.append", "sys.path.insert", "sys.path.extend", "path.append")
+            and node.args
+        ):
+            folder = _folder(node.args[-1])
+            if folder is not None:
+                found.append(folder)
+    return found
+
+
+def _folder(node: ast.expr) -> str | None:
+    """``os.path.join(os.path.dirname(__file__), "..")`` and the like as a path relative to the file's folder."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.Name) and node.id == "__file__":
+        return "./__file__"
+    if isinstance(node, ast.Call):
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if last in ("abspath", "realpath", "str", "normpath", "Path", "resolve", "absolute"):
+            inner = node.args[0] if node.args else getattr(node.func, "value", None)
+            return _folder(inner) if inner is not None else None
+        if last == "getcwd":
+            return "."
+        if last == "dirname" and node.args:
+            inner_text = _folder(node.args[0])
+            return None if inner_text is None else f"{inner_text}/.."
+        if last == "join" and node.args:
+            parts = [_folder(arg) for arg in node.args]
+            return None if any(part is None for part in parts) else "/".join(str(part) for part in parts)
+    if isinstance(node, ast.Attribute) and node.attr == "parent":
+        inner_text = _folder(node.value)
+        return None if inner_text is None else f"{inner_text}/.."
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        left, right = _folder(node.left), _folder(node.right)
+        return None if left is None or right is None else f"{left}/{right}"
+    return None

@@ -1,0 +1,19 @@
+"""Which definitions of other modules a file refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dsmigrate.codemod.project.index import Index
+
+
+def referred(index: Index, path: str, names: Mapping[str, frozenset[str]]) -> set[str]:
+    """The names, out of those given by file, that the code of ``path`` uses; importing alone (a re-export) is no use."""
+    outline = index.outline(path)
+    texts = set(outline.refers_to).union(*(d.refers_to for d in outline.definitions.values()))
+    found = set()
+    for text in texts:
+        target = index.resolve(path, text)
+        if target is not None and target[1].partition(".")[0] in names.get(target[0], ()):
+            found.add(target[1].partition(".")[0])
+    return found

@@ -1,0 +1,109 @@
+"""Where the functions and imports of the conversion go when it spans several files.
+
+A function with state of its own (the checkpoint requests) exists once, in a module that the others import already;
+what has no state may stand in each file that uses it.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+import libcst as cst
+
+from dsmigrate.codemod.imports_edit import add_to
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan, RefusedError
+from dsmigrate.codemod.tree import Part, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Helper:
+    text: str
+    names: frozenset[str]
+    reads: frozenset[str]
+    has_state: bool
+
+
+def add_everywhere(plan: Plan) -> None:
+    """Give every file of the set the imports and functions that its new text uses. Raises RefusedError."""
+    helpers = [_parsed(text) for text in plan.helpers]
+    after = {part: _loads(ast.parse(plan.edits.apply(part).code)) for part in plan.tree.parts}
+    homes: dict[Part, list[_Helper]] = {}
+    for helper in helpers:
+        users = [part for part in plan.tree.parts if after[part] & helper.names]
+        home = _home(plan, users) if len(users) > 1 else None
+        if len(users) > 1 and home is None and helper.has_state:
+            raise RefusedError(
+                "MG914", 1, 1, f"{', '.join(sorted(helper.names))} would have to be shared by "
+                f"{', '.join(part.path for part in users)}, and none of them imports another",
+                "the functions for checkpoints keep a list that all users must share",
+            )  # fmt: skip
+        for part in users:
+            if home is None or part is home:
+                homes.setdefault(part, []).append(helper)
+            else:
+                _import(plan, part, home, sorted(after[part] & helper.names))
+    for part in plan.tree.parts:
+        own = homes.get(part, [])
+        used = after[part].union(*(helper.reads for helper in own))
+        before = _loads(part.python)
+        needed = {
+            module: text
+            for module, text in plan.needed_imports.items()
+            if module in used and not (module in before and module in part.top.local_names)
+        }
+        add_to(plan, part, needed, [helper.text for helper in own])
+
+
+def _parsed(text: str) -> _Helper:
+    tree = ast.parse(text)
+    names = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    state = any(isinstance(node, ast.Assign) for node in tree.body)
+    return _Helper(text, names, frozenset(_loads(tree)), state)
+
+
+def _loads(tree: ast.Module) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def _home(plan: Plan, users: list[Part]) -> Part | None:
+    """The file that all other users import already, and that imports none of them."""
+    for part in users:
+        others = [other for other in users if other is not part]
+        if all(_imports(plan, other, part) is not None for other in others):
+            if all(_imports(plan, part, other) is None for other in others):
+                return part
+    return None
+
+
+def _imports(plan: Plan, importer: Part, imported: Part) -> tuple[Statement, str] | None:
+    """The top-level statement by which a file imports another, and the name of the module as it is known there."""
+    find = plan.tree.find_module
+    if find is None:
+        return None
+    for statement in importer.top.statements:
+        node = statement.node
+        if statement.up is not None:
+            continue
+        if isinstance(node, cst.Import):
+            for alias in node.names:
+                name = dotted(alias.name) or ""
+                if find(importer, name, 0) is imported:
+                    return statement, name
+        elif isinstance(node, cst.ImportFrom):
+            level, module = len(node.relative), dotted(node.module) or ""
+            if find(importer, module, level) is imported:
+                return statement, "." * level + module
+            for alias in () if isinstance(node.names, cst.ImportStar) else node.names:
+                inner = f"{module}.{dotted(alias.name)}" if module else str(dotted(alias.name))
+                if find(importer, inner, level) is imported:
+                    return statement, "." * level + inner
+    return None
+
+
+def _import(plan: Plan, part: Part, home: Part, names: list[str]) -> None:
+    found = _imports(plan, part, home)
+    assert found is not None
+    statement, module = found
+    plan.edits.insert_after(statement.line_node, f"from {module} import {', '.join(names)}")

@@ -1,0 +1,127 @@
+"""How a function comes by the model or the optimizer: by a statement of its own, or on entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Binding
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import _evaluate_element, through
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+
+
+@dataclass(slots=True)
+class Acquisition:
+    """How a function comes by a value: by a statement of its own, or on entry (parameter, attribute, global)."""
+
+    name: str
+    statements: list[Statement]
+
+    @property
+    def on_entry(self) -> bool:
+        """Whether the value is there when the function begins."""
+        return not self.statements
+
+
+def acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict[str, Acquisition]:
+    """By which names a function can speak of a value with these tags, and which of its statements give it to them."""
+    found: dict[str, Acquisition] = {}
+    wanted = {f"{prefix}{key}" for key in keys}
+    parameters = set(function.params)
+    for place, tags in plan.roles.env.items():
+        if not tags & wanted:
+            continue
+        name = _name_in(plan, place, function)
+        if name is None:
+            continue
+        statements = [
+            b.statement
+            for b in plan.flow.by_place.get(place, ())
+            if b.function is function
+            and b.kind in ("assign", "with")
+            and not _passes_itself_on(plan, b)
+            and (_gives(plan, b.value, b.index, b.function, wanted))
+        ]
+        if prefix == "O" and place[0] == "n" and not statements and _made_here(plan, name, function):
+            continue  # the attribute is filled out of sight, by whatever made the object
+        if name in parameters and not statements:
+            found[name] = Acquisition(name, [])
+        else:
+            found[name] = Acquisition(name, statements)
+    return found
+
+
+def _made_here(plan: Plan, name: str, function: Function) -> bool:
+    """Whether the object that an attribute belongs to is made in this very function."""
+    place = plan.flow.variable(name.partition(".")[0], function)
+    return any(b.function is function and b.kind == "assign" for b in plan.flow.by_place.get(place, ()))
+
+
+def _passes_itself_on(plan: Plan, binding: Binding) -> bool:
+    """``model = model.eval()``: the variable has had the value before."""
+    inner = through(plan.roles, binding.value)
+    wrapped = any(w.call is binding.value or w.call is inner for w in plan.roles.wraps)
+    return not wrapped and binding.index is None and plan.flow.place(inner, binding.function) == binding.place
+
+
+def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
+    if index is None:
+        return bool(plan.roles.of(value, function) & wanted)
+    if _evaluate_element(plan.roles, value, index, function) & wanted:
+        return True
+    return any(site.node is value and f"O{site.index}" in wanted for site in plan.roles.optimizers)
+
+
+def _name_in(plan: Plan, place: tuple[str, int | str, str], function: Function) -> str | None:
+    kind, owner, name = place
+    if kind == "v":
+        if plan.flow.variable(name, function) == place and _mentions(plan, function, name):
+            return name
+        return None
+    if kind == "a":
+        cls = function.class_seen
+        if cls is not None and function.self_name is not None and plan.flow.family(cls) == owner:
+            text = f"{function.self_name}.{name}"
+            return text if _mentions(plan, function, text) else None
+        return None
+    if kind == "n":
+        text = f"{owner}.{name}"
+        return text if _mentions(plan, function, text) else None
+    return None
+
+
+def _mentions(plan: Plan, function: Function, text: str) -> bool:
+    table: dict[Function, set[str]] = plan.facts.setdefault("mentions", {})
+    names = table.get(function)
+    if names is None:
+        names = set(function.params)
+        for statement in function.statements:
+            if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+                continue
+            heads = (
+                [statement.node]
+                if not isinstance(statement.node, cst.BaseCompoundStatement)
+                else heads_of(statement.node)
+            )
+            for head in heads:
+                for sub in descendants(head):
+                    if isinstance(sub, cst.Name | cst.Attribute):
+                        dotted_text = dotted(sub)
+                        if dotted_text is not None:
+                            names.add(dotted_text)
+        table[function] = names
+    return text in names
+
+
+def heads_of(node: Node) -> list[Node]:
+    """The expressions in the head of a compound statement."""
+    if isinstance(node, cst.If | cst.While):
+        return [node.test]
+    if isinstance(node, cst.For):
+        return [node.target, node.iter]
+    if isinstance(node, cst.With):
+        return list(node.items)
+    return []

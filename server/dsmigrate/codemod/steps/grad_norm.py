@@ -1,0 +1,210 @@
+"""MG422: the gradient norm that the script logs or tests comes from the engine, after the step."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.parameters import is_all
+from dsmigrate.codemod.steps.sites import find_steps, scaler_of, step_text
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+
+_NORM_NAME = re.compile(r"grad(?:ient)?s?_?norm", re.IGNORECASE)
+_OF_NORMS = re.compile(r"norm\(torch\.stack\(")
+_POWER = re.compile(r"\*\*2|pow\(2\)|\*\*norm_type|pow\(norm_type\)|\.square\(")
+_ROOT = re.compile(r"sqrt|\*\*0?\.5|\*\*\(1(?:\.0?)?/(?:2|norm_type)")
+_EDITS = re.compile(
+    r"\.(?:mul|div|add|sub|copy|zero|clamp|fill|set|detach|neg|masked_fill|addcmul)_\(|\.grad\s*(?:[-+*/]?=)(?!=)"
+)
+
+
+def measured_norms(plan: Plan) -> list[tuple[cst.Call, Statement, str]]:
+    """Calls of a helper of the script that measures the norm of all gradients right before a step, with the engine's name.
+
+    Only helpers whose every call can be served by the engine's own norm are among them; see ``norm_helpers``.
+    """
+    helpers = norm_helpers(plan)
+    found = []
+    for function in helpers:
+        for call in plan.flow.callers.get(function, ()):
+            engine = plan.engine_in(call)
+            assert engine is not None
+            found.append((call, plan.tree.statement(call), engine))
+    return found
+
+
+def norm_helpers(plan: Plan) -> set[Function]:
+    """Functions that measure the 2-norm of gradients and change none, at places where the engine knows the same number."""
+    found: set[Function] | None = plan.facts.get("norm_helpers")
+    if found is None:
+        found = {
+            function
+            for function in plan.tree.functions
+            if _NORM_NAME.search(function.name) and _only_measures(plan, function)
+            and all(_is_served(plan, call) for call in plan.flow.callers.get(function, ()))
+            and plan.flow.callers.get(function)
+        }  # fmt: skip
+        plan.facts["norm_helpers"] = found
+    return found
+
+
+def _only_measures(plan: Plan, function: Function) -> bool:
+    """Whether a function reads ``p.grad`` of its first parameter, changes nothing, and takes the 2-norm unless told."""
+    node = function.node
+    if not isinstance(node, cst.FunctionDef) or function.owner is not None or not function.params:
+        return False
+    text = plan.tree.module.code_for_node(node.body)
+    if ".grad" not in text or "norm" not in text or _EDITS.search(text):
+        return False
+    if re.search(r"\bclip", text) or not any(isinstance(s.node, cst.Return) for s in function.statements):
+        return False
+    for param in node.params.params[1:]:
+        if param.name.value != "norm_type" or param.default is None or number(param.default) not in (2, 2.0):
+            return False
+    squeezed = re.sub(r"\s", "", text)
+    if not _OF_NORMS.search(squeezed) and not (_POWER.search(squeezed) and _ROOT.search(squeezed)):
+        return False
+    returned = [s.node.value for s in function.statements if isinstance(s.node, cst.Return)]
+    return all(isinstance(value, cst.Name | cst.Call) or _is_root(value) for value in returned)
+
+
+def _is_root(value: Node | None) -> bool:
+    return isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Power)
+
+
+def _is_served(plan: Plan, call: cst.Call) -> bool:
+    statement = plan.tree.statement(call)
+    node = statement.node
+    params = call.args[0].value if call.args else argument(call, None, "parameters")
+    if len(call.args) != 1 or params is None or not is_all(plan, params, 5):
+        return False
+    if not isinstance(node, cst.Assign) or node.value is not call or len(node.targets) != 1:
+        return False
+    target = dotted(node.targets[0].target)
+    step = _step_after(plan, statement)
+    if target is None or step is None or plan.engine_in(call) is None:
+        return False
+    return _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step)
+
+
+def _step_after(plan: Plan, statement: Statement) -> Statement | None:
+    for call in find_steps(plan):
+        step = plan.tree.statement(call)
+        if step.function is statement.function and step.order > statement.order:
+            return step
+    return None
+
+
+def keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
+    """The returned norm is used: the engine knows it after the step, at every stage once it is asked to keep it."""
+    node = statement.node
+    steps = [
+        c
+        for c in find_steps(plan)
+        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
+    ]
+    plan.need("torch")
+    target = plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and node.value is call else None
+    step = plan.tree.statement(steps[0]) if steps else None
+    if target is None or step is None:
+        _norm_by_hand(plan, call, statement, engine)
+        return
+    scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
+    after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
+    if _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
+        plan.edits.remove(node)
+        if after not in plan.edits.after.get(step.line_node, ()):
+            plan.edits.insert_after(step.line_node, after)
+    elif (
+        branches_to(statement) == branches_to(step)
+        and isinstance(step.node, cst.Expr)
+        and _is_free_between(plan, statement, step)
+    ):
+        # The norm is looked at before the step, which can as well come first: nothing in between touches the model.
+        text = step_text(plan, plan.code(scaler) if scaler is not None else None, engine)
+        plan.edits.substitute(node, text, after)
+        plan.edits.remove(step.node)
+    else:
+        _norm_by_hand(plan, call, statement, engine)
+        return
+    _keep_known(plan)
+    plan.converted("MG422", statement, f"{target} is the engine's gradient norm, known after the step",
+                   "get_global_grad_norm() is valid after step() only")  # fmt: skip
+
+
+_NORM_HELPER = '''def keep_grad_norm(engine, optimizer):
+    """Let engine.get_global_grad_norm() know the norm at ZeRO stage 0 too; at stages 1-3 it does by itself."""
+    if engine.zero_optimization():
+        return
+
+    def measure(*_):
+        limit = engine.gradient_clipping() or float("inf")
+        engine._global_grad_norm = torch.nn.utils.clip_grad_norm_(engine.module.parameters(), limit)
+
+    if engine.gradient_clipping() > 0:
+        engine.clip_fp32_gradients = measure
+    else:
+        optimizer.register_step_pre_hook(measure)
+'''
+
+
+def _keep_known(plan: Plan) -> None:
+    assert plan.site is not None
+    if _NORM_HELPER not in plan.helpers:
+        plan.helpers.append(_NORM_HELPER)
+        plan.facts["keep_norm"] = True
+
+
+def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:
+    if plan.flow.callee(call) is None:
+        plan.edits.replace(call, f'torch.nn.utils.clip_grad_norm_({engine}.parameters(), float("inf"))')
+    plan.needs_full_gradients(
+        "MG422",
+        statement,
+        f"the gradient norm is used before the step; {engine}.get_global_grad_norm() knows it after {engine}.step()",
+        "p.grad is whole between backward and step at ZeRO 0 only",
+    )
+
+
+def _is_gated(clip: Statement, step: Statement) -> bool:
+    """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
+    return branches_to(step)[: len(branches_to(clip))] == branches_to(clip) and len(branches_to(step)) > len(
+        branches_to(clip)
+    )
+
+
+def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:
+    """Whether nothing between two statements touches the model, the optimizer or gradients, or leaves the block."""
+    for statement in plan.statements_between(first, last):
+        if plan.edits.is_removed(statement.node):
+            continue
+        if isinstance(statement.node, cst.Continue | cst.Break | cst.Return | cst.Raise):
+            return False
+        for sub in descendants(statement.node):
+            if isinstance(sub, cst.Name | cst.Attribute) and any(t[0] in "EROG" for t in plan.tags(sub)):
+                return False
+    return True
+
+
+def _is_unused_between(plan: Plan, target: str, first: Statement, last: Statement) -> bool:
+    for statement in plan.statements_between(first, last):
+        node = statement.node
+        if isinstance(node, cst.BaseCompoundStatement):
+            head = getattr(node, "test", None) or getattr(node, "iter", None)
+            nodes = [head] if head is not None else []
+        else:
+            nodes = [node.value] if isinstance(node, cst.Assign) and _names_only(node) else [node]
+        for item in nodes:
+            if any(dotted(sub) == target for sub in descendants(item) if isinstance(sub, cst.Name | cst.Attribute)):
+                return False
+    return first.order < last.order and first.function is last.function
+
+
+def _names_only(node: cst.Assign) -> bool:
+    """Whether an assignment only fills plain names, so that its targets read nothing."""
+    return all(isinstance(target.target, cst.Name) for target in node.targets)

@@ -1,0 +1,140 @@
+"""MG111: functions of the loop that never see the model get the engine as an argument of their own.
+
+A scaler object (``loss_scaler(loss, optimizer, …)``) or a helper (``backward_and_step(loss, optimizer)``) runs backward
+and step without the model. The engine has to reach them: a keyword-only parameter, filled at every call.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.sites import short
+from dsmigrate.codemod.tree import Class, Function, Node, descendants
+
+IDEAS = (
+    Idea(
+        "MG111",
+        "The engine is passed to the helper that runs backward or step",
+        "A helper that only gets the loss and the optimizer gets the engine too, from every place that calls it.",
+        "backward and step are methods of the engine; a loss or an optimizer does not lead to it.",
+        "deepspeed/runtime/engine.py, DeepSpeedEngine.backward and step",
+        Kind.CONVERTED,
+    ),
+)
+
+_DEPTH = 4
+"""How many calls the engine is passed through."""
+
+
+def hand_over(plan: Plan, function: Function) -> str | None:
+    """The name of the engine in a function, which becomes a parameter where that is needed; None where it cannot."""
+    return plan.engine_name(function) or _pass(plan, function, _DEPTH)
+
+
+def _pass(plan: Plan, function: Function, depth: int) -> str | None:
+    calls = plan.flow.callers.get(function, [])
+    if depth == 0 or not calls or not isinstance(function.node, cst.FunctionDef) or _escapes(plan, function, calls):
+        return None
+    if any(plan.is_before_engine(call) for call in calls):
+        return None
+    name = "engine" if "engine" not in function.local_names else "ds_engine"
+    plan.handed_over[function] = name  # a recursive call finds its own parameter
+    given: list[tuple[cst.Call, str]] = []
+    for call in calls:
+        caller = plan.function_of(call)
+        engine = plan.engine_name(caller) or _pass(plan, caller, depth - 1)
+        if engine is None:
+            del plan.handed_over[function]
+            return None
+        given.append((call, engine))
+    plan.facts.setdefault("passed", []).append((function, name, given))
+    return name
+
+
+def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
+    """Whether a function is also used as a value, or called where that cannot be followed: then a call may be missed."""
+    own = {id(call.func) for call in calls}
+    names = {function.name}
+    cls = function.owner
+    if function.name == "__call__" and cls is not None:
+        names = {place[2] for place, made in plan.flow.instances.items() if made is cls}
+    for call in plan.tree.calls:
+        if id(call.func) in own:
+            continue
+        if cls is None and not isinstance(call.func, cst.Name):
+            continue  # `loss.backward()` is no call of a function of that name
+        last = (dotted(call.func) or "").rpartition(".")[2]
+        if last in names and plan.flow.callee(call) is None and not _is_construction(plan, call):
+            return True
+    if function.name == "__call__":
+        return False
+    return any(
+        isinstance(sub, cst.Name | cst.Attribute)
+        and id(sub) not in own
+        and (dotted(sub) or "").rpartition(".")[2] == function.name
+        and not isinstance(plan.tree.parent.get(sub), cst.Attribute | cst.ImportAlias | cst.FunctionDef)
+        and plan.flow.function_named(sub, plan.function_of(sub)) is function
+        for statement in plan.tree.statements
+        if not isinstance(statement.node, cst.BaseCompoundStatement | cst.Import | cst.ImportFrom)
+        for sub in descendants(statement.node)
+    )
+
+
+def _is_construction(plan: Plan, call: cst.Call) -> bool:
+    text = dotted(call.func)
+    made: Class | None = plan.flow.class_named(text, plan.function_of(call)) if text is not None else None
+    return made is not None
+
+
+def run(plan: Plan) -> None:
+    """Write the parameters and the arguments; runs last, over whatever the other steps made of the calls."""
+    for function, name, given in plan.facts.get("passed", ()):
+        assert isinstance(function.node, cst.FunctionDef)
+        plan.edits.replace(function.node.params, partial(_with_parameter, name=name))
+        statement = plan.tree.statement_of[function.node]
+        plan.converted("MG111", statement, f"{_shown(function)} takes the engine", "backward and step are the engine's")
+        for call, engine in given:
+            former = plan.edits.expressions.get(call)
+            plan.edits.replace(call, partial(_with_argument, name=name, engine=engine, former=former))
+            plan.converted("MG111", call, f"{short(plan.code(call.func))}(…) is given the engine",
+                           "backward and step are the engine's")  # fmt: skip
+
+
+def _shown(function: Function) -> str:
+    return f"{function.owner.name}.{function.name}" if function.owner is not None else function.name
+
+
+def _with_parameter(params: Node, *, name: str) -> Node:
+    """The parameters with one more that is keyword-only, so that positions stay what they were."""
+    assert isinstance(params, cst.Parameters)
+    new = cst.Param(cst.Name(name))
+    star = params.star_arg
+    if not isinstance(star, cst.Param | cst.ParamStar):
+        star = cst.ParamStar()
+    return params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, new])
+
+
+def _with_argument(call: Node, *, name: str, engine: str, former: object) -> Node:
+    if callable(former):
+        call = former(call)
+    assert isinstance(call, cst.Call)
+    bare = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    new = cst.Arg(cst.parse_expression(engine), keyword=cst.Name(name), equal=bare)
+    args = list(call.args)
+    if args and args[-1].star == "**":
+        before = args[-1]
+        return call.with_changes(args=[*args[:-1], new.with_changes(comma=_COMMA), before])
+    if args:
+        comma = args[-1].comma
+        if isinstance(comma, cst.Comma):  # a trailing comma, perhaps with the line break of a call over several lines
+            new = new.with_changes(comma=comma)
+        args[-1] = args[-1].with_changes(comma=_COMMA)
+    return call.with_changes(args=[*args, new])
+
+
+_COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))

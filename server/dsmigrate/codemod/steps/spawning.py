@@ -1,0 +1,187 @@
+"""MG202, MG207: ``mp.spawn`` makes room for the launcher."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Node, Statement, descendants
+
+
+def is_spawned(plan: Plan) -> bool:
+    """Whether the script starts its processes by itself."""
+    return any(plan.imports.names(call.func) & set(SPAWNERS) for call in plan.tree.calls)
+
+
+def spawn_call(plan: Plan, call: cst.Call) -> None:
+    """Replace ``mp.spawn(worker, …)`` by one call of the worker."""
+    statement = plan.tree.statement(call)
+    worker = argument(call, 0, "fn")
+    packed = argument(call, 1, "args")
+    processes = argument(call, 2, "nprocs")
+    if worker is None or not isinstance(statement.node, cst.Expr) or statement.node.value is not call:
+        raise plan.refuse(
+            "MG913", statement, "the result of mp.spawn is used", "the launcher replaces spawn and returns no context"
+        )
+    count = plan.code(processes) if processes is not None else None
+    multi_node = _is_multi_node(plan, worker, statement)
+    size = 'int(os.environ["LOCAL_WORLD_SIZE"])' if multi_node else 'int(os.environ["WORLD_SIZE"])'
+    texts: list[str] = []
+    if packed is None:
+        pass
+    elif isinstance(packed, cst.Tuple | cst.List):
+        for element in packed.elements:
+            text = plan.code(element.value)
+            same = count is not None and text == count
+            texts.append(size if same else f"*{text}" if isinstance(element, cst.StarredElement) else text)
+    else:
+        texts.append(f"*{plan.code(packed)}")
+    plan.need("os")
+    arguments = ", ".join(['int(os.environ["LOCAL_RANK"])', *texts])
+    plan.edits.replace(call, f"{plan.code(worker)}({arguments})")
+    if multi_node:
+        plan.edits.insert_before(
+            statement.line_node,
+            "# Set by torchrun; the deepspeed launcher calls it LOCAL_SIZE.",
+            'os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "1"))',
+        ) if size in texts else None
+    plan.handled.add(call)
+    if processes is not None:
+        _forget_count(plan, processes, call)
+        _say_count(plan, processes, call)
+    plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
+                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
+    plan.facts["spawned"] = True
+    _runs_in_every_process(plan, statement)
+
+
+_HEAVY = (
+    "dataset",
+    "download",
+    "prepare",
+    "process",
+    "makedirs",
+    "mkdir",
+    "rmtree",
+    "write",
+    "save",
+    "dump",
+    "load",
+    "reddit",
+)
+
+
+_LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
+          "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
+
+
+def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
+    """What stood before the spawn ran once, in the parent; now every process runs it."""
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if statement.function is not spawn.function or statement.order >= spawn.order or call in plan.handled:
+            continue
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
+            continue
+        last = (dotted(call.func) or "").rpartition(".")[2]
+        if last in _LIGHT or not last or (spawn.function.is_module and statement.up is None):
+            continue
+        if "seed" in last:
+            plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
+                      "spawned workers started with their own seeds")  # fmt: skip
+        elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
+            shown = " ".join(plan.code(statement.node).split())
+            plan.todo(
+                "MG207",
+                statement,
+                f"`{shown if len(shown) < _SHOWN else shown[:_SHOWN] + '…'}` ran once in the parent and was shared; now every process "
+                "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
+                "the launcher starts the whole script in every process",
+            )
+
+
+_SHOWN = 50
+
+
+_PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
+                  "torch.cuda", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex")  # fmt: skip
+
+
+def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
+    """Whether a value that another module computes is kept in a variable: it may be random, large, or written to disk."""
+    if not isinstance(statement.node, cst.Assign):
+        return False
+    names = plan.imports.names(call.func)
+    text = dotted(call.func)
+    if text is None or not plan.imports.meanings(text.partition(".")[0], statement.function):
+        return False
+    return not any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES)
+
+
+def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
+    """Whether the worker works out its rank from a node rank (``rank = node_rank * gpus + gpu``)."""
+    function = plan.flow.function_named(worker, statement.function)
+    if function is None:
+        return False
+    index = plan.flow.positional(function)[:1]
+    for inner in function.statements:
+        node = inner.node
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.BinaryOperation):
+            target = dotted(node.targets[0].target) or ""
+            reads = {sub.value for sub in descendants(node.value) if isinstance(sub, cst.Name)}
+            if (
+                target.rpartition(".")[2].lower().endswith("rank")
+                and isinstance(node.value.operator, cst.Add)
+                and set(index) & reads
+            ):
+                return True
+    return False
+
+
+def _say_count(plan: Plan, count: Node, call: cst.Call) -> None:
+    """A count of processes that follows from something else than the devices there are has to be given to the launcher."""
+    function = plan.function_of(call)
+    values = [count]
+    if isinstance(count, cst.Name):
+        place = plan.flow.variable(count.value, function)
+        values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"] or values
+    for value in values:
+        if isinstance(value, cst.Call) and dotted(value.func) == "len":
+            plan.todo("MG202", call, f"start exactly {plan.code(value)} processes, and choose devices with CUDA_VISIBLE_DEVICES",
+                      "the launcher decides how many processes there are; each uses the device of LOCAL_RANK")  # fmt: skip
+
+
+def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
+    """Remove ``world_size = torch.cuda.device_count()`` where only the spawn read it."""
+    if not isinstance(count, cst.Name):
+        return
+    function = plan.function_of(call)
+    place = plan.flow.variable(count.value, function)
+    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
+    if len(bindings) != 1 or bindings[0].function is not function:
+        return
+    made = bindings[0].value
+    if not isinstance(made, cst.Call) or not (dotted(made.func) or "").endswith("device_count"):
+        return
+    inside = set(descendants(call))
+    for statement in function.statements:
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+            continue
+        for sub in descendants(statement.node):
+            if (
+                isinstance(sub, cst.Name)
+                and sub.value == count.value
+                and sub not in inside
+                and statement is not bindings[0].statement
+            ):
+                if (
+                    not isinstance(statement.node, cst.BaseCompoundStatement)
+                    or plan.tree.statement_of.get(sub) is statement
+                ):
+                    return
+    plan.edits.remove(bindings[0].statement.node)
+    plan.converted(
+        "MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides"
+    )

@@ -1,0 +1,133 @@
+"""Trainings of several files: modules that several scripts share, and scripts that a change would break."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dsmigrate.codemod.model import Change, FileResult, Kind, Status
+from dsmigrate.files.discovery import discover
+from dsmigrate.migration.ideas import CONFLICT
+from dsmigrate.migration.job import Outcome, read_below, relative
+
+_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
+_SHOWN = 4
+
+
+def project_root(script: Path) -> Path:
+    """The folder within which the local imports of a script are looked for.
+
+    The nearest folder above with version control or packaging files; without one, the folder above the package that
+    the script belongs to, which is the script's own folder where that is no package.
+    """
+    here = script.resolve().parent
+    for folder in (here, *here.parents):
+        if any((folder / mark).exists() for mark in _MARKS) and folder != Path.home():
+            return _as_given(script, folder)
+    while (here / "__init__.py").exists() and here.parent != here:
+        here = here.parent
+    return _as_given(script, here)
+
+
+def _as_given(script: Path, folder: Path) -> Path:
+    """The folder as the person would write it: absolute for an absolute script, else from where they are."""
+    return folder if script.is_absolute() else Path(os.path.relpath(folder))
+
+
+def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Settle what several outcomes have to do with each other; the files of a set are changed together or not at all.
+
+    Outcomes of modules that another script's conversion covers are dropped. Sets that want one file in different
+    forms, and sets that would break a script outside of them, are refused.
+    """
+    found = list(outcomes)
+    while True:
+        clashing = _clashes(found) or _broken(found)
+        if not clashing:
+            break
+        found = [_refused(outcome, clashing[index]) if index in clashing else outcome
+                 for index, outcome in enumerate(found)]  # fmt: skip
+    covered = {module.job.path.resolve() for outcome in found for module in outcome.modules}
+    return [outcome for outcome in found if outcome.changes or outcome.job.path.resolve() not in covered]
+
+
+def flattened(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Every file once: scripts, each followed by its modules; the report of a shared module stands with the first."""
+    seen: set[Path] = set()
+    found = []
+    for outcome in outcomes:
+        for item in (outcome, *outcome.modules):
+            path = item.job.path.resolve()
+            if path not in seen or item is outcome:
+                if path not in seen:
+                    found.append(item)
+                seen.add(path)
+    return found
+
+
+def _clashes(outcomes: Sequence[Outcome]) -> dict[int, str]:
+    """Outcomes, by index, that want a file in another form than some other outcome, with what to say."""
+    wanted: dict[Path, list[tuple[int, Outcome]]] = defaultdict(list)
+    for index, outcome in enumerate(outcomes):
+        for item in (outcome, *outcome.modules):
+            if item.result.new_source is not None:
+                wanted[item.job.path.resolve()].append((index, item))
+    found: dict[int, str] = {}
+    for items in wanted.values():
+        if len({item.result.new_source for _, item in items}) > 1:
+            names = " and ".join(dict.fromkeys(outcomes[index].job.name for index, _ in items))
+            for index, item in items:
+                found[index] = f"{item.job.name} would have to change in different ways for {names}"
+    return found
+
+
+def _broken(outcomes: Sequence[Outcome]) -> dict[int, str]:
+    """Outcomes, by index, whose modules some other script of the project uses in their old form."""
+    converted = {path for outcome in outcomes if outcome.changes for path in outcome.looked_at}
+    found: dict[int, str] = {}
+    for index, outcome in enumerate(outcomes):
+        root = outcome.job.project
+        if not outcome.alters or root is None:
+            continue
+        users = _users(root, outcome.alters, converted)
+        if users:
+            names = sorted({name for hit in users.values() for name in hit})
+            shown = ", ".join(list(users)[:_SHOWN]) + (" …" if len(users) > _SHOWN else "")
+            found[index] = (
+                f"{', '.join(names)} would change, and {shown} {'use' if len(users) > 1 else 'uses'} the present form: "
+                f"convert all in one run (dsmigrate {outcome.job.name} {' '.join(list(users)[:_SHOWN])})"
+            )
+    return found
+
+
+def _users(root: Path, alters: dict[Path, frozenset[str]], converted: set[Path]) -> dict[str, set[str]]:
+    """Files of a project, outside of the converted ones, that refer to altered names."""
+    from dsmigrate.codemod.project.index import Index  # noqa: PLC0415 - only where a module changes
+    from dsmigrate.codemod.project.users import referred  # noqa: PLC0415
+
+    names = {way: kept for path, kept in alters.items() if (way := relative(path, root)) is not None}
+    words = [
+        Path(way).stem.encode() if Path(way).name != "__init__.py" else Path(way).parent.name.encode() for way in names
+    ]
+    found: dict[str, set[str]] = {}
+    for file in discover([root]):
+        if file.path.resolve() in converted:
+            continue
+        way = relative(file.path, root)
+        source = read_below(root, way) if way is not None else None
+        if way is None or source is None or not any(word in source for word in words):
+            continue
+        hits = referred(Index(lambda path: read_below(root, path), way), way, names)
+        if hits:
+            found[file.path.as_posix()] = hits
+    return found
+
+
+def _refused(outcome: Outcome, message: str) -> Outcome:
+    reason = "a module that several scripts use is changed only if all of them keep working"
+    change = Change(CONFLICT, Kind.REFUSED, 1, 1, message, reason)
+    result = FileResult(outcome.result.path, Status.REFUSED, (change,))
+    return replace(outcome, result=result, modules=(), alters={})

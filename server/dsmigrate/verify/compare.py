@@ -1,0 +1,149 @@
+"""Compares two runs, quantity by quantity, in the order in which one leads to the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from dsmigrate.verify import distance
+from dsmigrate.verify.causes import explain
+from dsmigrate.verify.model import Comparison, Difference, Run, Step
+from dsmigrate.verify.tolerance import Tolerance, choose, scaled
+
+NEAR_ZERO = 1e-3
+"""Losses and norms below this share of the first one are compared with that share, not with themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something of a step that is compared; ``of`` gives None where a run does not have it."""
+
+    name: str
+    of: Callable[[Step], float | tuple[float, ...] | None]
+
+
+QUANTITIES = (
+    Quantity("samples", lambda step: float(step.samples)),
+    Quantity("backwards", lambda step: float(step.backwards)),
+    Quantity("learning rate", lambda step: step.rates),
+    Quantity("weight decay", lambda step: tuple(float(group.get("weight_decay", 0.0)) for group in step.groups)),
+    Quantity("loss", lambda step: step.loss),
+    Quantity("skipped", lambda step: float(step.skipped)),
+    Quantity("gradient norm", lambda step: None if step.skipped else step.norm),
+    Quantity("clipped gradient norm", lambda step: None if step.skipped else step.applied),
+)
+
+
+def compare(original: Run, converted: Run, factor: float = 1.0) -> Comparison:
+    """Return where two runs part, and why that is likely. ``factor`` multiplies every tolerance."""
+    allowed = scaled(choose(original, converted), factor)
+    worst: dict[str, float] = {}
+    found: dict[str, Difference] = {}
+    for before, after in zip(original.steps, converted.steps, strict=False):
+        for quantity in QUANTITIES:
+            difference = _at(quantity, before, after, original, allowed, worst)
+            if difference is not None:
+                found.setdefault(quantity.name, difference)
+    for difference in (*_length(original, converted), *_weights(original, converted, allowed, worst)):
+        found.setdefault(difference.quantity, difference)
+    order = [quantity.name for quantity in QUANTITIES]
+    differences = sorted(found.values(), key=lambda one: _when(one, order))
+    causes = explain(original, converted, tuple(differences)) if differences else ()
+    notes = tuple(_notes(original, converted))
+    return Comparison(original, converted, allowed.name, tuple(differences), causes, worst, notes)
+
+
+def relative(expected: float, actual: float, floor: float = 0.0) -> float:
+    """Return the relative error, measured by at least ``floor``; 0 where neither is a number."""
+    if math.isnan(expected) or math.isnan(actual):
+        return 0.0 if math.isnan(expected) and math.isnan(actual) else math.inf
+    if expected == actual:
+        return 0.0
+    scale = max(abs(expected), floor)
+    return abs(expected - actual) / scale if scale and math.isfinite(scale) else math.inf
+
+
+def _when(difference: Difference, order: list[str]) -> tuple[float, int]:
+    step = math.inf if difference.step is None else difference.step
+    return step, order.index(difference.quantity) if difference.quantity in order else len(order)
+
+
+def _at(  # noqa: PLR0917 - one place
+    quantity: Quantity, before: Step, after: Step, original: Run, allowed: Tolerance, worst: dict[str, float]
+) -> Difference | None:
+    expected, actual = quantity.of(before), quantity.of(after)
+    if expected is None or actual is None:
+        return None
+    limit = allowed.of(quantity.name, before.index)
+    if isinstance(expected, tuple) or isinstance(actual, tuple):
+        error = _of_groups(expected, actual)
+    else:
+        first = quantity.of(original.steps[0])
+        floor = NEAR_ZERO * abs(first) if isinstance(first, float) and math.isfinite(first) else 0.0
+        error = relative(expected, actual, floor)
+    worst[quantity.name] = max(worst.get(quantity.name, 0.0), error)
+    if error <= limit:
+        return None
+    return Difference(quantity.name, before.index, expected, actual, error, limit)
+
+
+def _of_groups(expected: object, actual: object) -> float:
+    """Compare the values of parameter groups; other groups with the same values are no difference."""
+    if not isinstance(expected, tuple) or not isinstance(actual, tuple):
+        return math.inf
+    if len(expected) == len(actual):
+        return max(map(relative, expected, actual), default=0.0)
+    return 0.0 if set(expected) == set(actual) else math.inf
+
+
+def _length(original: Run, converted: Run) -> Iterator[Difference]:
+    if len(original.steps) != len(converted.steps):
+        yield Difference(
+            "number of steps",
+            None,
+            len(original.steps),
+            len(converted.steps),
+            math.inf,
+            0.0,
+            "optimizer steps until the end",
+        )
+
+
+def _weights(original: Run, converted: Run, allowed: Tolerance, worst: dict[str, float]) -> Iterator[Difference]:
+    if not original.end or not converted.end or len(original.steps) != len(converted.steps):
+        return
+    names, others = set(original.end[0].tensors), set(converted.end[0].tensors)
+    shared = names & others
+    if names != others and not shared:
+        return
+    found = list(distance.tensors(original, converted))
+    moved = math.hypot(*(one.moved for one in found)) if found else 0.0
+    apart = math.hypot(*(one.difference for one in found)) if found else 0.0
+    error = apart / moved if moved else (math.inf if apart else 0.0)
+    worst["weights"] = error
+    if error > allowed.weights:
+        farthest = max(found, key=lambda one: one.difference)
+        yield Difference(
+            "weights", None, 0.0, apart, error, allowed.weights,
+            f"relative to how far training has moved them; farthest: {farthest.name}",
+        )  # fmt: skip
+
+
+def _notes(original: Run, converted: Run) -> Iterator[str]:
+    """Yield what is worth knowing and no difference."""
+    for run in (original, converted):
+        for problem in run.problems:
+            yield f"the {run.name} run: not measured: {problem}"
+    if original.end and converted.end:
+        buffers = distance.difference(original.end[0], converted.end[0], buffers=True)
+        if buffers > NEAR_ZERO:
+            yield (
+                f"buffers (running statistics) of rank 0 differ by {buffers:.1e}: DDP broadcasts them before each "
+                "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
+            )
+    broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
+    if broken is not None:
+        yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"
+    if any(step.norm is None and not step.skipped for step in converted.steps):
+        yield "gradient norms of the converted script are not known at some steps and were not compared there"

@@ -1,0 +1,131 @@
+"""What the messages mean with which converted scripts fail, and where they stand when they hang."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dsmigrate.verify.model import Cause, Ending, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A message that is known; ``pattern`` is looked for in the exception and in the last lines."""
+
+    id: str
+    pattern: str
+    title: str
+    advice: str
+
+
+_KNOWN = (
+    Known(
+        "backward-on-the-loss",
+        r"Direct calls to tensor\.backward\(\) are not supported|Loss scaling is required for this configuration",
+        "backward is called on the loss",
+        "call engine.backward(loss)",
+    ),
+    Known(
+        "optimizer-not-allowed",
+        r"untested ZeRO Optimizer|zero_allow_untested_optimizer",
+        "ZeRO refuses an optimizer that it does not know",
+        'write "zero_allow_untested_optimizer": true into the config',
+    ),
+    Known(
+        "batch-keys",
+        r"train_batch_size is not equal to|Check batch related parameters",
+        "the batch keys of the config contradict each other",
+        "train_batch_size is train_micro_batch_size_per_gpu × gradient_accumulation_steps × processes",
+    ),
+    Known(
+        "scheduler-of-a-wrapper",
+        r"is not an Optimizer",
+        "a scheduler is built on what deepspeed.initialize returned",
+        "build it on the script's own optimizer, before deepspeed.initialize",
+    ),
+    Known(
+        "no-sync",
+        r"no_sync context manager is incompatible|illegal to call Engine\.step\(\) inside no_sync",
+        "engine.no_sync() does not go with ZeRO 2 and 3",
+        "accumulate without it: the engine reduces once per step",
+    ),
+    Known(
+        "partitioned-weights",
+        r"size mismatch.*torch\.Size\(\[0\]\)|must be 2-D|'weight' must be",
+        "a weight is read while ZeRO 3 has it partitioned",
+        "read weights inside of deepspeed.zero.GatheredParameters, on all ranks",
+    ),
+    Known(
+        "client-state",
+        r"KeyError: '(?:lr_scheduler|module|optimizer|global_steps)'",
+        "a key of the checkpoint is DeepSpeed's own",
+        "put the script's state under a key of its own in client_state",
+    ),
+    Known(
+        "zero-grad-argument",
+        r"zero_grad\(\) got an unexpected keyword",
+        "engine.zero_grad takes no arguments",
+        "call it without; engine.step() clears the gradients itself",
+    ),
+    Known(
+        "config-missing",
+        r"DeepSpeedConfigError|Expected a string path to an existing deepspeed config",
+        "DeepSpeed does not take the config",
+        "dsmigrate check says what is wrong with it",
+    ),
+    Known(
+        "not-installed",
+        r"ModuleNotFoundError: No module named",
+        "a module is missing",
+        "install it for the Python that trains, or name another with --python",
+    ),
+    Known(
+        "port-in-use",
+        r"EADDRINUSE|[Aa]ddress already in use",
+        "the port is taken",
+        "end what listens there; the port of a script that sets MASTER_PORT itself is replaced by a free one",
+    ),
+    Known(
+        "memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory", "smaller batches, or --device pretend"
+    ),
+)
+_COLLECTIVE = re.compile(r"\b(save_checkpoint|load_checkpoint|barrier|broadcast\w*|all_\w+|reduce\w*|gather\w*)\b")
+
+
+def explain_failure(run: Run) -> tuple[Cause, ...]:
+    """Return why a run did not end well, as far as its messages tell; empty where it did."""
+    if run.outcome.ending is Ending.FINISHED:
+        return ()
+    if run.outcome.ending is Ending.TIMED_OUT:
+        return (_hang(run),)
+    said = "\n".join([f"{run.crash['type']}: {run.crash['message']}" if run.crash else "", *run.outcome.tails])
+    for known in _KNOWN:
+        found = re.search(known.pattern, said)
+        if found:
+            line = next((line for line in said.splitlines() if found[0][:60] in line), found[0])
+            return (Cause(known.id, known.title, line.strip()[:300], known.advice, certain=True),)
+    return ()
+
+
+def _hang(run: Run) -> Cause:
+    stacks = list(dict.fromkeys(run.outcome.stacks))
+    places = "; ".join(stacks) or "where it stands is not known"
+    if "file_baton.py" in places:
+        return Cause(
+            "operator-lock",
+            "it waits for DeepSpeed's operators to be compiled by another process",
+            places,
+            "if nothing compiles, a run that was killed has left its lock: delete the files named lock below "
+            "~/.cache/torch_extensions (TORCH_EXTENSIONS_DIR)",
+            certain=True,
+        )
+    if len(stacks) > 1 and _COLLECTIVE.search(places):
+        return Cause(
+            "collective-on-some-ranks",
+            "the processes wait for each other at different places",
+            places,
+            "what all processes have to do together (save_checkpoint, barriers, reductions) must not stand under a "
+            "condition that only some of them meet, such as rank == 0",
+            certain=True,
+        )
+    return Cause("hang", "the run did not end in its time", places, "a longer --timeout, or fewer --steps")

@@ -1,0 +1,77 @@
+"""Puts everything in place at the start of a process, before a line of the script has run."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import traceback
+from types import TracebackType
+from typing import Any
+
+from . import deepspeed_hooks, determinism, shim, torch_hooks
+from .accelerator import TARGET, answer_for_the_accelerator
+from .imports import AfterImport
+from .job import Job, read_job
+from .links import protect
+from .network import hook_network
+from .recorder import Recorder
+
+
+def boot() -> None:
+    """Read the job, prepare paths and signals, and wait for torch and deepspeed."""
+    job = read_job()
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    _look_in_the_copy(job)
+    if job.links:
+        protect(job.work)
+    holder: list[Recorder] = []
+
+    def torch_is_there(torch: Any) -> None:
+        recorder = Recorder(torch, job)
+        holder.append(recorder)
+        determinism.settle(torch, cpu=job.cpu)
+        determinism.fix_fresh_seeds(torch, job.seed)
+        determinism.seed_everything(torch, job.seed)
+        hook_network(torch, job)
+        if job.pretend:
+            shim.pretend(torch, job)
+        torch_hooks.hook_torch(torch, recorder)
+        _remember_crashes(recorder)
+
+    patches = {
+        "torch": torch_is_there,
+        "deepspeed.runtime.config": lambda module: deepspeed_hooks.hook_config(module, job),
+        "deepspeed.runtime.engine": lambda module: deepspeed_hooks.hook_engine(module, holder[0]),
+    }
+    if job.cpu:
+        patches[TARGET] = answer_for_the_accelerator
+    AfterImport(patches).install()
+
+
+def _look_in_the_copy(job: Job) -> None:
+    """Let paths into the original folder (of an editable installation) lead into the copy."""
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")  # noqa: PTH100, PTH118, PTH120
+    for index, entry in enumerate(sys.path):
+        if entry != own and (entry == job.origin or entry.startswith(job.origin + os.sep)):
+            sys.path[index] = job.work + entry[len(job.origin) :]
+
+
+def _remember_crashes(recorder: Recorder) -> None:
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        recorder.crashed = True
+        if recorder.active:
+            frames = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)]
+            own = [frame for frame in frames if frame.startswith(recorder.job.work)]
+            recorder.take_rank()
+            recorder.trace.write("crash", type=kind.__name__, message=str(error)[:2000], at=(own or frames or [""])[-1])
+        before(kind, error, trace)
+
+    sys.excepthook = hook

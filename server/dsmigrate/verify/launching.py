@@ -1,0 +1,130 @@
+"""The commands that start a script: as torchrun, the deepspeed launcher or plain Python would."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_SPAWNS = re.compile(
+    r"\bmp\.spawn\(|\bmultiprocessing\.spawn\(|\bmp\.Process\(|\bstart_processes\(|^\s*spawn\(", re.MULTILINE
+)
+_LOCAL_RANK = re.compile(r"add_argument\(\s*['\"](--local[_-]rank)['\"]")
+_PLACE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
+_FOREIGN = ("SLURM_", "TORCHELASTIC", "OMPI_", "PMI_", "PMIX_")
+HARNESS = Path(__file__).resolve().parent / "harness" / "site"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One process to start."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: one process per rank, or one launcher; ``shown`` is how a person would type it."""
+
+    starts: tuple[Start, ...]
+    shown: str
+
+
+def free_port() -> int:
+    """Return a TCP port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def kind_of(source: str, asked: str) -> str:
+    """Return how a script is started: ``asked``, or by what it does itself; "ranks" is torchrun without its agent."""
+    if asked != "auto":
+        return asked
+    return "python" if _SPAWNS.search(source) else "ranks"
+
+
+def plan(
+    *,
+    python: str,
+    script: str,
+    arguments: Sequence[str],
+    kind: str,
+    processes: int,
+    port: int,
+    environment: Mapping[str, str],
+    source: str,
+) -> Launch:
+    """Return the launch of a script of kind "ranks", "torchrun", "deepspeed" or "python"."""
+    run = (python, script, *arguments)
+    if kind == "python":
+        return Launch((Start(run, environment),), " ".join(("python", script, *arguments)))
+    if kind == "torchrun":
+        words = ("-m", "torch.distributed.run", "--nproc_per_node", str(processes), "--nnodes", "1")
+        place = ("--master_addr", "127.0.0.1", "--master_port", str(port))
+        shown = f"torchrun --nproc_per_node {processes} {' '.join(run[1:])}"
+        return Launch((Start((python, *words, *place, *run[1:]), environment),), shown)
+    if kind == "deepspeed":
+        return Launch(
+            (Start(_deepspeed(python, run[1:], processes, port, source), environment),), _shown(run, processes)
+        )
+    argument = _local_rank_argument(source)
+    starts = []
+    for rank in range(processes):
+        extra = (f"{argument}={rank}",) if argument else ()
+        starts.append(Start((python, script, *extra, *arguments), {**environment, **_place(rank, processes, port)}))
+    launcher = "python -m torch.distributed.launch" if argument else "torchrun"
+    return Launch(tuple(starts), f"{launcher} --nproc_per_node {processes} {' '.join(run[1:])}")
+
+
+def base_environment(*, cpu: bool) -> dict[str, str]:
+    """Return the environment of every run: ours without what another launcher has put there."""
+    found = {name: text for name, text in os.environ.items() if not name.startswith(_FOREIGN) and name not in _PLACE}
+    paths = [str(HARNESS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    found |= {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "TORCHDYNAMO_DISABLE": "1",
+        "WANDB_MODE": "disabled",
+    }
+    if cpu:
+        found |= {"CUDA_VISIBLE_DEVICES": "", "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
+    return found
+
+
+def _place(rank: int, processes: int, port: int) -> dict[str, str]:
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "GROUP_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _local_rank_argument(source: str) -> str | None:
+    """Return the argument that torch.distributed.launch gives, where the script takes it and looks nowhere else."""
+    found = _LOCAL_RANK.search(source)
+    return found[1] if found and "LOCAL_RANK" not in source else None
+
+
+def _deepspeed(python: str, run: Sequence[str], processes: int, port: int, source: str) -> tuple[str, ...]:
+    """Return the command of DeepSpeed's launcher for one node, which ``deepspeed`` starts on every node."""
+    world = base64.urlsafe_b64encode(json.dumps({"localhost": list(range(processes))}).encode()).decode()
+    place = (f"--world_info={world}", "--master_addr=127.0.0.1", f"--master_port={port}")
+    quiet = () if _LOCAL_RANK.search(source) else ("--no_local_rank",)
+    return (python, "-m", "deepspeed.launcher.launch", *place, *quiet, *run)
+
+
+def _shown(run: Sequence[str], processes: int) -> str:
+    return f"deepspeed --num_gpus {processes} {' '.join(run[1:])}"

@@ -1,0 +1,97 @@
+"""One run of one script in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dsmigrate.verify import launching, reading, running
+from dsmigrate.verify.device import Device
+from dsmigrate.verify.harness.job import VARIABLE, Job
+from dsmigrate.verify.model import Run, VerifyError
+from dsmigrate.verify.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a script runs: ``folder`` is the working directory, ``script`` relative to it, ``origin`` the original."""
+
+    folder: Path
+    script: str
+    origin: Path
+    is_copy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What all runs of a verification share; ``place`` is for records and logs."""
+
+    request: Request
+    python: str
+    device: Device
+    place: Path
+
+    def run(
+        self,
+        name: str,
+        scene: Scene,
+        *,
+        arguments: Sequence[str],
+        stage: int | None = None,
+        steps: int | None = None,
+        save_after: int | None = None,
+    ) -> Run:
+        """Train a script and return its records; ``name`` is for people, and for its folder."""
+        trace = self._folder(name)
+        request = self.request
+        port = launching.free_port()
+        job = Job(
+            trace=str(trace),
+            work=str(scene.folder),
+            origin=str(scene.origin),
+            steps=request.steps if steps is None else steps,
+            processes=request.processes,
+            port=port,
+            seed=request.seed,
+            pretend=self.device.pretend,
+            cpu=self.device.cpu,
+            save_after=save_after,
+            zero_stage=stage,
+            links=scene.is_copy,
+        )
+        file = trace / "job.json"
+        file.write_text(json.dumps(asdict(job)), encoding="utf-8")
+        source = _source(scene.folder / scene.script)
+        launch = launching.plan(
+            python=self.python,
+            script=scene.script,
+            arguments=arguments,
+            kind=launching.kind_of(source, request.launcher),
+            processes=request.processes,
+            port=port,
+            environment={**launching.base_environment(cpu=self.device.cpu), VARIABLE: str(file)},
+            source=source,
+        )
+        outcome = running.run(
+            launch,
+            folder=scene.folder,
+            logs=trace,
+            timeout=request.timeout,
+            has_ended=lambda: reading.ended(trace, request.processes),
+        )
+        return reading.read(name, trace, outcome)
+
+    def _folder(self, name: str) -> Path:
+        count = len(list(self.place.glob("run*")))
+        folder = self.place / f"run{count:02d}-{name.replace(' ', '-')}"
+        folder.mkdir(parents=True)
+        return folder
+
+
+def _source(script: Path) -> str:
+    try:
+        return script.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise VerifyError(f"{script.name}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,79 @@
+"""The command follows the modules a script trains with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dsmigrate.cli.app import run
+from dsmigrate.schemas_location import schema_file
+from tests.codemod.across.together import ENGINE, ENTRY
+from tests.migration.test_sets import write
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"train.py": ENTRY, "engine.py": ENGINE})
+
+
+def test_without_following_the_script_is_refused(capsys: Captured) -> None:
+    assert run(["train.py", "--no-follow"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "MG910" in err
+
+
+def test_a_root_that_does_not_hold_the_script_is_wrong_usage(capsys: Captured) -> None:
+    Path("other").mkdir()
+    assert run(["train.py", "--root", "other"]) == 2
+    assert "--root other: train.py is not below it" in capsys.readouterr().err
+
+
+def test_a_module_outside_of_the_root_is_not_followed() -> None:
+    Path("tools").mkdir()
+    Path("train.py").rename("tools/train.py")
+    assert run(["tools/train.py", "--root", "tools"]) == 1
+    assert run(["tools/train.py", "--root", "."]) == 0
+
+
+def test_every_file_has_its_diff(capsys: Captured) -> None:
+    assert run(["train.py"]) == 0
+    out, err = capsys.readouterr()
+    assert [line for line in out.splitlines() if line.startswith("+++ ")] == [
+        "+++ b/train.py", "+++ b/ds_config.json", "+++ b/engine.py",
+    ]  # fmt: skip
+    assert "engine.py:7  MG401" in err
+
+
+def test_all_files_are_written_or_none() -> None:
+    before = Path("engine.py").read_text()
+    Path("ds_config.json").write_text('{"train_batch_size": 3}')
+    assert run(["train.py", "--write"]) == 2
+    assert Path("engine.py").read_text() == before
+    assert run(["train.py", "--write", "--force"]) == 0
+    assert "net.backward(loss)" in Path("engine.py").read_text()
+    assert "deepspeed.initialize" in Path("train.py").read_text()
+    assert run(["train.py", "--write"]) == 0
+
+
+def test_json_lists_every_file(capsys: Captured) -> None:
+    assert run(["train.py", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, json.loads(schema_file("output/migrate.schema.json").read_text()))
+    assert [(file["path"], file["status"]) for file in found["files"]] == [
+        ("train.py", "converted"), ("engine.py", "converted"),
+    ]  # fmt: skip
+    assert found["config_path"] == "ds_config.json"
+    assert [file["config"] is None for file in found["files"]] == [False, True]
+
+
+def test_a_directory_is_converted_as_its_scripts_need_it(capsys: Captured) -> None:
+    assert run([".", "--format", "json"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert sorted(file["path"] for file in files) == ["engine.py", "train.py"]

@@ -1,0 +1,93 @@
+"""What is said of conversions that fail or hang."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dsmigrate.verify.failures import explain_failure
+from dsmigrate.verify.job import judge
+from dsmigrate.verify.model import Ending, Outcome
+from tests.verify.runs import converted, run
+
+SAVE = "/copy/train.py:120 in save (inside of save_checkpoint)"
+BARRIER = "/copy/train.py:88 in main (inside of barrier)"
+
+
+def failing(*tails: str, crash: tuple[str, str] | None = None) -> Outcome:
+    del crash
+    return Outcome(Ending.CRASHED, "torchrun train.py", (1, 1), tails)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("AssertionError: You are using an untested ZeRO Optimizer.", "optimizer-not-allowed"),
+        ("AssertionError: Check batch related parameters. train_batch_size is not equal to 8 * 1 * 2", "batch-keys"),
+        ("TypeError: DeepSpeedZeroOptimizer is not an Optimizer", "scheduler-of-a-wrapper"),
+        (
+            "RuntimeError: Direct calls to tensor.backward() are not supported in this configuration.",
+            "backward-on-the-loss",
+        ),
+        ("RuntimeError: mat2 must be 2-D, 'weight' must be 2-D", "partitioned-weights"),
+        ("KeyError: 'lr_scheduler'", "client-state"),
+        ("TypeError: zero_grad() got an unexpected keyword argument 'set_to_none'", "zero-grad-argument"),
+        ("ModuleNotFoundError: No module named 'timm'", "not-installed"),
+        ("RuntimeError: The server socket has failed to listen (EADDRINUSE)", "port-in-use"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "memory"),
+    ],
+)
+def test_known_messages_are_explained(line: str, wanted: str) -> None:
+    found = explain_failure(converted(outcome=failing(f"Traceback\n{line}", "other rank")))
+    assert [cause.id for cause in found] == [wanted]
+    assert found[0].why == line
+    assert found[0].certain
+
+
+def test_the_exception_of_the_record_counts_too() -> None:
+    crash = {"type": "KeyError", "message": "'lr_scheduler'", "at": "train.py:3"}
+    found = explain_failure(converted(outcome=failing("killed"), crash=crash))
+    assert [cause.id for cause in found] == ["client-state"]
+
+
+def test_unknown_messages_are_not_explained() -> None:
+    assert explain_failure(converted(outcome=failing("ZeroDivisionError: division by zero"))) == ()
+
+
+def test_a_run_that_ended_well_has_no_failure() -> None:
+    assert explain_failure(converted()) == ()
+
+
+def test_ranks_that_wait_at_different_places_miss_each_other() -> None:
+    found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=(SAVE, BARRIER))))
+    assert found[0].id == "collective-on-some-ranks"
+    assert SAVE in found[0].why
+    assert BARRIER in found[0].why
+
+
+def test_a_run_that_waits_for_a_lock_of_the_compiler_says_so() -> None:
+    stack = "/copy/train.py:9 in main (inside of wait, file_baton.py)"
+    found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=(stack, stack))))
+    assert [cause.id for cause in found] == ["operator-lock"]
+
+
+@pytest.mark.parametrize("stacks", [(), (SAVE, SAVE), ("/copy/train.py:5 in main (inside of sleep)",)])
+def test_a_run_that_is_only_slow_is_a_hang(stacks: tuple[str, ...]) -> None:
+    found = explain_failure(converted(outcome=Outcome(Ending.TIMED_OUT, "torchrun train.py", stacks=stacks)))
+    assert [cause.id for cause in found] == ["hang"]
+
+
+def test_what_parts_before_a_crash_is_told_beside_it() -> None:
+    outcome = failing("ZeroDivisionError: division by zero")
+    found = judge(run(), converted(lambda one: replace(one, backwards=1, samples=8), steps=4, outcome=outcome))
+    assert not found.agrees
+    assert found.differences[0].quantity == "samples"
+    assert found.causes[0].id == "accumulation-window"
+    assert all(one.step is not None for one in found.differences)
+
+
+def test_a_crash_with_equal_steps_before_it_does_not_agree() -> None:
+    found = judge(run(), converted(steps=4, outcome=failing("ZeroDivisionError")))
+    assert found.differences == ()
+    assert not found.agrees

@@ -1,0 +1,91 @@
+"""The commands that start a script, and the environment they get."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+
+import pytest
+
+from dsmigrate.verify.launching import HARNESS, Launch, base_environment, free_port, kind_of, plan
+
+
+def launch(kind: str, source: str = "", *arguments: str) -> Launch:
+    return plan(
+        python="/usr/bin/python",
+        script="train.py",
+        arguments=arguments,
+        kind=kind,
+        processes=3,
+        port=1234,
+        environment={"A": "b"},
+        source=source,
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("import torch\nmain()\n", "ranks"),
+        ("mp.spawn(main, nprocs=2)\n", "python"),
+        ("torch.multiprocessing.spawn(main, nprocs=2)\n", "python"),
+        ("for r in range(2):\n    mp.Process(target=main, args=(r,)).start()\n", "python"),
+        ("# no spawn here\nrespawn(1)\n", "ranks"),
+    ],
+)
+def test_scripts_that_start_processes_themselves_are_run_by_python(source: str, kind: str) -> None:
+    assert kind_of(source, "auto") == kind
+    assert kind_of(source, "torchrun") == "torchrun"
+
+
+def test_every_rank_gets_what_torchrun_gives() -> None:
+    found = launch("ranks", "", "--epochs", "2")
+    assert found.shown == "torchrun --nproc_per_node 3 train.py --epochs 2"
+    assert [start.environment["RANK"] for start in found.starts] == ["0", "1", "2"]
+    for start in found.starts:
+        assert start.command == ("/usr/bin/python", "train.py", "--epochs", "2")
+        assert start.environment["WORLD_SIZE"] == start.environment["LOCAL_WORLD_SIZE"] == "3"
+        assert start.environment["MASTER_PORT"] == "1234"
+        assert start.environment["LOCAL_RANK"] == start.environment["RANK"]
+        assert start.environment["A"] == "b"
+
+
+@pytest.mark.parametrize("argument", ["--local_rank", "--local-rank"])
+def test_a_script_that_wants_its_rank_as_an_argument_gets_it(argument: str) -> None:
+    found = launch("ranks", f"parser.add_argument('{argument}', type=int)\n")
+    assert found.starts[2].command == ("/usr/bin/python", "train.py", f"{argument}=2")
+    assert found.shown.startswith("python -m torch.distributed.launch")
+    both = launch("ranks", f"parser.add_argument('{argument}', default=os.environ.get('LOCAL_RANK'))\n")
+    assert both.starts[2].command == ("/usr/bin/python", "train.py")
+
+
+def test_launchers_of_their_own() -> None:
+    torchrun = launch("torchrun").starts
+    assert len(torchrun) == 1
+    assert torchrun[0].command[1:5] == ("-m", "torch.distributed.run", "--nproc_per_node", "3")
+    deepspeed = launch("deepspeed").starts[0].command
+    world = next(word for word in deepspeed if word.startswith("--world_info=")).partition("=")[2]
+    assert json.loads(base64.urlsafe_b64decode(world)) == {"localhost": [0, 1, 2]}
+    assert "--no_local_rank" in deepspeed
+    assert "--no_local_rank" not in launch("deepspeed", "add_argument('--local_rank')").starts[0].command
+    assert launch("python").starts[0].command == ("/usr/bin/python", "train.py")
+
+
+def test_what_another_launcher_has_left_behind_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "MASTER_PORT"):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    found = base_environment(cpu=True)
+    assert not {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "MASTER_PORT"} & set(found)
+    assert found["PYTHONPATH"].split(":") == [str(HARNESS), "/mine"]
+    assert found["CUDA_VISIBLE_DEVICES"] == ""
+    assert (
+        "CUDA_VISIBLE_DEVICES" not in base_environment(cpu=False) or base_environment(cpu=False)["CUDA_VISIBLE_DEVICES"]
+    )
+
+
+def test_ports_are_free() -> None:
+    port = free_port()
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", port))
