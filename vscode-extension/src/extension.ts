@@ -13,12 +13,15 @@ import { Problems } from './server/problems';
 /** What the extension offers others, its tests among them. */
 export interface Api {
   readonly session: Session;
+  /** How long `activate` took, in milliseconds. */
+  readonly activatedIn: number;
 }
 
 let current: Session | undefined;
 
 /** Register everything; the language client is loaded, and a server started, once there is something for it. */
 export function activate(context: vscode.ExtensionContext): Api {
+  const began = performance.now();
   const log = vscode.window.createOutputChannel('DeepSpeed (dsmigrate)', { log: true });
   const installer: Installer = new Installer(context, log, () => finder.tools());
   const finder: Finder = new Finder(context, log, (environment) => installer.make(environment));
@@ -40,7 +43,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   );
   registerFeatures(context, session);
   void watch.begin();
-  return { session };
+  return { session, activatedIn: performance.now() - began };
 }
 
 /** Stop the server. */

@@ -9,6 +9,7 @@ import asyncio
 import os
 import threading
 
+THREAD = "standard input"
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of a line beyond which it is no header, and comes in pieces."""
@@ -70,7 +71,7 @@ class Input:
         self._arrival = loop.create_future()
         if self._loop is None:
             self._loop = loop
-            threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+            threading.Thread(target=self._read, args=(loop,), name=THREAD, daemon=True).start()
         await self._arrival
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
