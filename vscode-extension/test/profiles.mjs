@@ -26,7 +26,7 @@ export const PROFILES = {
       // while tests run, VS Code puts messages into its center at once
       const button = page.locator('.notifications-list-container .monaco-button', { hasText: 'Create Environment' });
       for (let tries = 0; tries < 60 && !(await button.first().isVisible()); tries++) {
-        await page.locator('#status\\.notifications').click({ timeout: 30_000 });
+        await page.locator('#status\\.notifications').click({ timeout: 60_000 });
         await page.waitForTimeout(1000);
       }
       await button.first().click();

@@ -14,7 +14,7 @@ interface Result {
 export function run(): Promise<void> {
   const suites = (process.env['DSMIGRATE_SUITES'] ?? '').split(',').filter(Boolean);
   const grep = process.env['DSMIGRATE_GREP'];
-  const mocha = new Mocha({ ui: 'bdd', timeout: 30_000, reporter: 'min', ...(grep ? { grep } : {}) });
+  const mocha = new Mocha({ ui: 'bdd', timeout: 150_000, reporter: 'min', ...(grep ? { grep } : {}) });
   suites.forEach((name) => mocha.addFile(join(__dirname, 'suites', `${name}.js`)));
   const results: Result[] = [];
   const add = (test: Mocha.Runnable, state: Result['state'], error?: Error): void => {

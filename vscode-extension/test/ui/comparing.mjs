@@ -63,7 +63,7 @@ export async function withClipboard(person) {
 export async function explained(person) {
   const panel = await person.panel('Checkpoints that were saved at stage 2');
   await panel.locator('button[data-word="DF403"]').click();
-  const deadline = Date.now() + 15_000;
+  const deadline = Date.now() + 60_000;
   for (;;) {
     const titles = await Promise.all(
       person.page.frames().map((frame) => frame.locator('h1').first().textContent({ timeout: 200 }).catch(() => '')),

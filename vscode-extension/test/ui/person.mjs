@@ -9,7 +9,7 @@ import { root } from '../support/profile.mjs';
 import { address } from '../support/window.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const PATIENCE = 30_000;
+const PATIENCE = 60_000;
 
 /** One window. */
 export class Person {

@@ -48,7 +48,7 @@ export async function show(name: string, text: string): Promise<vscode.TextEdito
 export async function until<Answer>(
   ask: () => Answer | undefined | false | null | Promise<Answer | undefined | false | null>,
   what: string | (() => string) = 'it',
-  limit = 15_000,
+  limit = 60_000,
   step = 10,
 ): Promise<Answer> {
   const began = Date.now();
