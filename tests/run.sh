@@ -5,6 +5,7 @@
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh --setup      only set up
+#   bash tests/run.sh --vscode     the extension alone, in the real VS Code
 #   PYTHON=python3.12 bash tests/run.sh
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -121,11 +122,14 @@ python=$(main_python) || die "no Python of ${SUPPORTED[*]/3.10/} is installed"
 say "setting up .venv-test with $python ($(version_of "$python"))"
 compiler "$python"
 editors
-vscode
 make_venv "$python" .venv-test
 once .venv-test install_all
 bin=.venv-test/bin
 [ "${1:-}" = --setup ] && exit 0
+if [ "${1:-}" = --vscode ]; then
+    vscode
+    exec "$bin/python" -m pytest tests/e2e/vscode
+fi
 
 step "ruff" "$bin/ruff" check .
 step "ruff format" "$bin/ruff" format --check .
@@ -148,5 +152,5 @@ done
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
-"$bin/python" -m pytest -n 2 --dist loadgroup || failed+=(pytest)
+"$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
 [ ${#failed[@]} -eq 0 ]
