@@ -14,7 +14,7 @@ def seed_everything(torch: Any, seed: int) -> None:
     random.seed(own)
     torch.manual_seed(own)
     with contextlib.suppress(ImportError):
-        import numpy as np  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - where the script may use it
+        import numpy as np  # noqa: PLC0415 - where the script may use it
 
         np.random.seed(own % (1 << 32))
 

@@ -223,7 +223,7 @@ class Recorder:
         if not hasattr(parameter, "ds_id"):
             yield
             return
-        import deepspeed  # type: ignore[import-not-found,unused-ignore] # noqa: PLC0415 - it made the parameter
+        import deepspeed  # noqa: PLC0415 - it made the parameter
 
         with deepspeed.zero.GatheredParameters([parameter]):
             yield
