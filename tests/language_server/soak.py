@@ -84,11 +84,11 @@ class Document:
         return {"line": before.count("\n"), "character": UNITS[self.encoding](before.rpartition("\n")[2])}
 
 
-def session(edits: int, seed: int, encoding: str, requests: int = 50) -> tuple[int, float, float]:
+def session(edits: int, seed: int, encoding: str, requests: int = 50) -> tuple[int, list[float]]:
     """Make random edits in one session, with requests in between, and compare the texts.
 
-    Returns how many edits were made, and the memory in MiB after the first tenth and at the end. Raises AssertionError
-    where server and client disagree, or an answer is an error.
+    Returns how many edits were made, and the memory in MiB after each tenth of them. Raises AssertionError where server
+    and client disagree, or an answer is an error.
     """
     chance = random.Random(seed)  # noqa: S311 - nothing here is secret
     client = RawClient()
@@ -96,7 +96,8 @@ def session(edits: int, seed: int, encoding: str, requests: int = 50) -> tuple[i
     documents = [Document(f"file:///soak/ds_config_{number}.json", chance, encoding) for number in range(3)]
     for document in documents:
         client.open(document.uri, document.text)
-    made, first = 0, 0.0
+    made = 0
+    memory: list[float] = []
     while made < edits:
         document = chance.choice(documents)
         changes = document.changes()
@@ -104,14 +105,13 @@ def session(edits: int, seed: int, encoding: str, requests: int = 50) -> tuple[i
         made += len(changes)
         if chance.randrange(requests) == 0:
             _look(client, document, chance)
-        if not first and made >= edits // 10:
+        if made >= edits * (len(memory) + 1) // 10:
             client.text(document.uri)  # behind its answer all edits so far are made
-            first = client.memory()
+            memory.append(client.memory())
     for document in documents:
         assert client.text(document.uri) == document.text
-    last = client.memory()
     assert client.finish() == 0
-    return made, first, last
+    return made, memory
 
 
 def _look(client: RawClient, document: Document, chance: random.Random) -> None:

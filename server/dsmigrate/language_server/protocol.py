@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from dsmigrate.language_server import progress
+from dsmigrate.language_server import allocator, progress
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -36,6 +36,7 @@ class Protocol(LanguageServerProtocol):
     """Sends dictionaries without converting them, and hands text changes to ``Server.documents``."""
 
     _server: Server
+    _handled = 0
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
@@ -117,6 +118,9 @@ class Protocol(LanguageServerProtocol):
         super().handle_message(message)
         if len(self._request_futures) > _MANY:  # pygls keeps those of notifications for ever
             self._request_futures = {name: work for name, work in self._request_futures.items() if not work.done()}
+        self._handled += 1
+        if not self._handled % allocator.EVERY:
+            allocator.give_back()
 
     @property
     def said_goodbye(self) -> bool:
