@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+    default_converter,
+    lsp_method,
+)
 
 from dsmigrate.language_server import allocator, progress
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from cattrs import Converter
 
     from dsmigrate.language_server.server import Server
 
@@ -22,6 +31,17 @@ _NOT_INITIALIZED = -32002
 _MANY = 64
 """Requests under way beyond which those that are done are cleared away."""
 _EARLY = frozenset({types.INITIALIZE, types.EXIT})
+
+
+def converter() -> Converter:
+    """Return what reads messages: those of methods that are not the protocol's own keep their parameters as plain data.
+
+    pygls makes a class for each of them instead, and its converter remembers every class for ever.
+    """
+    made: Converter = default_converter()  # type: ignore[no-untyped-call]
+    for kind in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):
+        made.register_structure_hook(kind, lambda data, cls: cls(**data))
+    return made
 
 
 class Wrong:

@@ -13,13 +13,12 @@ from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
 from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import default_converter
 
 from dsmigrate import __version__
 from dsmigrate.language_server.client import Client
 from dsmigrate.language_server.guard import HandlerError, guarded
 from dsmigrate.language_server.input import Input
-from dsmigrate.language_server.protocol import Protocol
+from dsmigrate.language_server.protocol import Protocol, converter
 from dsmigrate.language_server.registry import COMMANDS, FEATURES
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Server(LanguageServer):
             __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             protocol_cls=Protocol,
-            converter_factory=default_converter,
+            converter_factory=converter,
         )
         self.client = Client()
         for entry in FEATURES:

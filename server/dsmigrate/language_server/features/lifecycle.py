@@ -120,7 +120,7 @@ def can_watch(session: Session) -> bool:
 
 def view_text(session: Session, params: object) -> str | None:
     """Answer the text of an open document as the server has it, None for one that is not open."""
-    document = session.documents.get(str(getattr(params, "uri", "")))
+    document = session.documents.get(str(params.get("uri"))) if isinstance(params, dict) else None
     return None if document is None else document.text
 
 
