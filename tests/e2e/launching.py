@@ -121,7 +121,7 @@ class Worker:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
 
 
 def rank_environment(rank: int, ranks: int, port: int, launch: str) -> dict[str, str]:
