@@ -75,7 +75,7 @@ def _folded(word: str) -> str:
     return word.lower().translate(_FOLD)
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=1024)
 def _spelled(word: str) -> tuple[str, int]:
     """Return a word without case and dashes, and the set of its letters as bits."""
     folded = _folded(word)

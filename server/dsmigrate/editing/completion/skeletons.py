@@ -57,7 +57,7 @@ def of(candidate: Candidate) -> tuple[Skeleton, ...]:
     return skeletons(candidate.path, "", candidate.known, candidate.consumer)
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=512)
 def body(start: Skeleton | data.Starter, spelling: Spelling) -> Body:
     """Return the text of a section's start: its numbers and free texts are tab stops."""
 

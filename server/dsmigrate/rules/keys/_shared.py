@@ -26,7 +26,7 @@ _MANY = 3
 _FAR = 8
 """The length from which a name may be a slip of a key of another section."""
 
-_NAMES = 1024
+_NAMES = 256
 """Answers about names that are kept: they are the same from one keystroke to the next."""
 
 

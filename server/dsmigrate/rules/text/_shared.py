@@ -44,7 +44,7 @@ def meant(node: Scalar) -> Meant | None:
     return _meant(value, bare=node.style is Style.BARE) if isinstance(value, str) else None
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def _meant(value: str, *, bare: bool) -> Meant | None:
     word = without_tail(value) if bare else value
     if is_template(word) or (bare and _SHOUTED.fullmatch(word)):
