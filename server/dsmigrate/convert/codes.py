@@ -20,6 +20,7 @@ ARGUMENT_IGNORED = "CV110"
 EXPRESSION = "CV111"
 PATH_UNUSED = "CV112"
 BOTH_PRECISIONS = "CV113"
+REFUSED_KEY = "CV114"
 NO_PLACE = "CV201"
 OVERWRITTEN = "CV202"
 FILLED_ELSEWHERE = "CV203"
@@ -45,7 +46,7 @@ class Code:
 
 
 CODES: dict[str, Code] = {
-    UNKNOWN_KEY: Code("A key of Accelerate's YAML, or an argument of its plugin, that Accelerate does not know"),
+    UNKNOWN_KEY: Code("A key of `deepspeed_config` that Accelerate does nothing with"),
     BESIDE_FILE: Code("A key that may not stand beside `deepspeed_config_file`", rejects=True),
     NVME_PATH_LOST: Code("An NVMe path in Accelerate's YAML, which its launcher drops"),
     PRECISION_IS_FALSE: Code("`mixed_precision: no` without quotes, which YAML reads as false", rejects=True),
@@ -58,6 +59,9 @@ CODES: dict[str, Code] = {
     EXPRESSION: Code("A value that is an expression of the script"),
     PATH_UNUSED: Code("An NVMe path for a device that is not nvme"),
     BOTH_PRECISIONS: Code("A mixed precision that contradicts the config", rejects=True),
+    REFUSED_KEY: Code(
+        "A key at the top of Accelerate's YAML, or an argument of its plugin, that does not exist", rejects=True
+    ),
     NO_PLACE: Code("A key that the target has no place for"),
     OVERWRITTEN: Code("A key that the consumer of the target writes itself"),
     FILLED_ELSEWHERE: Code("A value that the target takes from the script"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,7 @@ def document_of(settings: Settings) -> Document:
         config = tree.copied(config)
         for path, text in settings.unknown.items():
             tree.put(config, path, text)
-    return overlay(Settings(**{**_fields(settings), "config": config}), _whole(settings))
-
-
-def _fields(settings: Settings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
+    return overlay(replace(settings, config=config), whole_of(settings))
 
 
 def hidden(settings: Settings) -> tuple[tuple[int, int], ...]:
@@ -98,15 +94,16 @@ def hidden(settings: Settings) -> tuple[tuple[int, int], ...]:
     return tuple((place.start, place.end) for place in found if place is not None)
 
 
-def _whole(settings: Settings) -> Place:
+def whole_of(settings: Settings) -> Place:
+    """Return the place for what has none of its own."""
     if settings.form is Form.ACCELERATE:
         from dsmigrate.convert.forms.accelerate import whole  # noqa: PLC0415
 
         return whole(settings)
     if settings.form is Form.PLUGIN:
-        from dsmigrate.convert.forms.plugin import whole_of  # noqa: PLC0415
+        from dsmigrate.convert.forms.plugin import call_place  # noqa: PLC0415
 
-        return whole_of(settings)
+        return call_place(settings)
     first = min((place.key_start for place in settings.places.values()), default=0)
     last = max((place.end for place in settings.places.values()), default=len(settings.text))
     return Place(first, min(first + 1, len(settings.text)), first, last)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
+from dsmigrate.checking.recognise import YAML
 from dsmigrate.convert.model import ConvertError, Form
 from dsmigrate.convert.python_calls import Script
 from dsmigrate.editing.python import literals
 
-YAML = frozenset({".yaml", ".yml"})
 SCRIPTS = frozenset({".py", ".pyw"})
 _ACCELERATE = re.compile(
     r"(?m)^[\"']?(?:distributed_type|deepspeed_config|compute_environment|fsdp_config)[\"']?[ \t]*:"
@@ -41,11 +41,4 @@ def _form_of_script(text: str) -> Form:
     raise ConvertError(
         "the script has no settings of DeepSpeed that are written out: no DeepSpeedPlugin(...), no "
         "TrainingArguments(deepspeed=...), and no dictionary that is given to DeepSpeed or named as its config"
-    )
-
-
-def is_accelerate(text: str) -> bool:
-    """Return whether a YAML text found in a directory is one of ``accelerate launch`` that uses DeepSpeed."""
-    return bool(
-        re.search(r"(?m)^deepspeed_config[ \t]*:", text) or re.search(r"(?m)^distributed_type:\s*DEEPSPEED", text)
     )

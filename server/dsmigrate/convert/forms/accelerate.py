@@ -184,7 +184,7 @@ def _unknown_at_top(top: tuple[Entry, ...]) -> list[Note]:
             near = difflib.get_close_matches(entry.name, known, n=1)
             hint = f"it belongs into {BLOCK}" if inside else f"did you mean {near[0]}?" if near else ""
             message = f"Accelerate refuses a file with the unknown key {entry.name}{f'; {hint}' if hint else ''}"
-            notes.append(Note(codes.UNKNOWN_KEY, Kind.CHANGED, entry.name, message, entry.place))
+            notes.append(Note(codes.REFUSED_KEY, Kind.CHANGED, entry.name, message, entry.place))
     return notes
 
 

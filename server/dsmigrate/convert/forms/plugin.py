@@ -75,7 +75,7 @@ def read_plugin(text: str, load: Load, line: int | None = None) -> Settings:
     return _beside(script, replace(settings, is_whole=settings.is_whole and call.is_whole), call)
 
 
-def whole_of(settings: Settings) -> Place:
+def call_place(settings: Settings) -> Place:
     """Return the place for what has none of its own: the call."""
     calls = Script(settings.text).calls(NAME, positional=_POSITIONAL)
     if not calls:
@@ -107,7 +107,7 @@ def _values(call: Call) -> tuple[dict[str, Any], dict[Path, str], list[Note]]:
 def _unknown(argument: Argument) -> Note:
     near = difflib.get_close_matches(argument.name, _POSITIONAL, n=1)
     message = f"{NAME} has no argument {argument.name}{f'; did you mean {near[0]}?' if near else ''}"
-    return Note(codes.UNKNOWN_KEY, Kind.CHANGED, argument.name, message, argument.place)
+    return Note(codes.REFUSED_KEY, Kind.CHANGED, argument.name, message, argument.place)
 
 
 def _of_fields(script: Script, call: Call) -> Settings:
