@@ -138,22 +138,37 @@ def introduce(
     arguments = {
         name: value for name, value in settings.arguments.items() if name not in {"mixed_precision", "total_num_steps"}
     }
+    said: dict[str, Any] = {}
     notes: list[Note] = []
     _complete_batch(config, given)
     for path, value in tree.leaves(settings.config):
         auto = known.auto(path, Consumer.TRANSFORMERS)
+        if auto is not None and auto.overwrites and not (auto.unless and auto.unless in config):
+            message = f"{render_path(path)} {json_text(value)}: the Trainer writes {auto.source} in its place"
+            place = settings.places.get(path)
+            notes.append(Note(codes.OVERWRITTEN, Kind.TOLD, render_path(path), message, place))
+            continue
         if path == _TOTAL or value == "auto" or auto is None or not auto.must_match or value is None:
             continue
         taken = _as_arguments(path, value, auto.source)
         key, place = render_path(path), settings.places.get(path)
+        other = next((name for name, one in (taken or {}).items() if said.get(name, one) != one), None)
+        if other is not None:
+            message = (
+                f"{key} {json_text(value)} stays, and the Trainer stops at it: it takes this value from {other}, which "
+                f"is {said[other]!r} for another key"
+            )
+            notes.append(Note(codes.MUST_MATCH, Kind.CHANGED, key, message, place))
+            continue
         if taken is None:
             message = f"{key} {json_text(value)} stays: no argument says it, and the Trainer stops at another value"
             notes.append(Note(codes.MUST_MATCH, Kind.CHANGED, key, message, place))
             continue
         tree.put(config, path, "auto")
-        arguments |= taken
-        said = ", ".join(f"{name}={value!r}" for name, value in taken.items()) or "its default"
-        notes.append(Note(codes.INTRODUCED, Kind.TOLD, key, f'{key} becomes "auto", filled from {said}', place))
+        said |= taken
+        source = ", ".join(f"{name}={value!r}" for name, value in taken.items()) or "its default"
+        notes.append(Note(codes.INTRODUCED, Kind.TOLD, key, f'{key} becomes "auto", filled from {source}', place))
+    arguments |= said
     _total_batch(settings, config, arguments, notes)
     return config, arguments, notes
 

@@ -98,6 +98,8 @@ def _entries(node: Any, text: str, depth: int) -> Iterator[Entry]:  # noqa: ANN4
         at = _span(value)
         if at[0] < start or at[1] < at[0]:  # an alias: its value stands at the anchor, elsewhere
             at = (start, end)
+        elif at[0] == at[1]:  # nothing, for which the parser names the next thing there is
+            at = (text.index(":", end) + 1,) * 2
         yield _entry(str(key.value), value, Place(start, end, *at), text, depth + 1)
 
 

@@ -18,6 +18,9 @@ _CLIPPING = ("gradient_clipping",)
 _STEPS = ("gradient_accumulation_steps",)
 _BATCH = {("train_batch_size",), ("train_micro_batch_size_per_gpu",)}
 _PRECISIONS = ("fp16", "bf16")
+_ON = frozenset({"true", "1", "1.0", "yes", "on", "y", "t"})
+_OFF = frozenset({"false", "0", "0.0", "no", "off", "n", "f", "none"})
+"""What pydantic reads as a switch, as text."""
 
 
 @dataclass(slots=True)
@@ -130,7 +133,7 @@ def _clipping(settings: Settings, config: Config, left: dict[Path, Any], known: 
 
 def _precision(settings: Settings, config: Config, result: Carried) -> None:
     """Say the precision as ``mixed_precision``, whose sections Accelerate writes in its own way."""
-    on = [name for name in _PRECISIONS if tree.get(config, (name, "enabled"), default=False) is True]
+    on = [name for name in _PRECISIONS if _is_on(tree.get(config, (name, "enabled"), default=False))]
     auto = [name for name in _PRECISIONS if tree.get(config, (name, "enabled"), None) == "auto"]
     result.precision = on[0] if on else "" if auto else "no"
     for name in _PRECISIONS:
@@ -138,7 +141,13 @@ def _precision(settings: Settings, config: Config, result: Carried) -> None:
         if not isinstance(section, dict):
             continue
         if name not in on and not (name in auto and not on):
-            continue  # a section that is off does nothing
+            switch = section.get("enabled", False)
+            if switch != "auto" and str(switch).lower() not in _OFF:
+                result.notes.append(_lost((name, "enabled"), switch, settings))
+            if len(section) > 1:
+                message = f"{name} is off, and is left out with its keys"
+                result.notes.append(_note(codes.PRECISION_SECTION, Kind.TOLD, (name,), message, settings))
+            continue
         for path, value in tree.leaves(section, (name,)):
             if path == (name, "enabled"):
                 continue
@@ -149,6 +158,11 @@ def _precision(settings: Settings, config: Config, result: Carried) -> None:
         if name == "fp16" and name in on and section.get("auto_cast") is not True and "auto_cast" not in section:
             message = "mixed_precision fp16 switches fp16.auto_cast on as well: inputs are cast to half precision"
             result.notes.append(_note(codes.PRECISION_SECTION, Kind.CHANGED, (name,), message, settings))
+
+
+def _is_on(value: object) -> bool:
+    """Return whether DeepSpeed takes a switch of a checked section for on: it reads the texts as well."""
+    return str(value).lower() in _ON
 
 
 def _of_rest(path: Path, value: object, settings: Settings) -> Note:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.convert import codes, tree
@@ -24,7 +25,7 @@ def read_fsdp(text: str, root: Entry, overrides: Config) -> Settings:
     block = root.get(BLOCK)
     if block is not None and block.entries is None and block.value is not None:
         raise ConvertError.at("fsdp_config is no mapping of keys to values", text, block.place.start)
-    inner = tuple((block and block.entries) or ())
+    inner = tuple(_full_name(entry) for entry in (block and block.entries) or ())
     version = _value(inner, "fsdp_version", 1)
     strategy, place = _strategy(inner, version)
     config: Config = {"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"}
@@ -57,6 +58,11 @@ def read_fsdp(text: str, root: Entry, overrides: Config) -> Settings:
         around["zero3_init_flag"] = True
     settings = Settings(Form.ACCELERATE, Consumer.ACCELERATE, config, around=around, places=places, text=text)
     return settings.noting(*notes)
+
+
+def _full_name(entry: Entry) -> Entry:
+    """Return an entry under the name that the launcher gives it: the prefix may be left out."""
+    return entry if entry.name.startswith("fsdp") else replace(entry, name=f"fsdp_{entry.name}")
 
 
 def _strategy(inner: tuple[Entry, ...], version: object) -> tuple[str, Place | None]:
