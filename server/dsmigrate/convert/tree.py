@@ -62,3 +62,12 @@ def autos(config: object) -> list[Path]:
 def copied(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy that shares nothing."""
     return copy.deepcopy(dict(config))
+
+
+def same(one: object, other: object) -> bool:
+    """Return whether two values are one to a loader that reads 1.0 as 1; true is no number."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and one == other

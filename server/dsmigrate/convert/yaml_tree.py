@@ -81,7 +81,9 @@ def _entry(name: str, node: Node, place: Place, text: str, depth: int) -> Entry:
         value = {entry.name: entry.value for entry in entries}
         return Entry(name, value, place, entries, is_block=not node.flow_style)
     if isinstance(node, SequenceNode):
-        return Entry(name, [_entry("", item, place, text, depth + 1).value for item in node.value[:1000]], place)
+        for item in node.value:
+            _refuse_alias(item, node.start_mark.index, text)
+        return Entry(name, [_entry("", item, place, text, depth + 1).value for item in node.value], place)
     assert isinstance(node, ScalarNode)  # noqa: S101 - there are three kinds of nodes
     return Entry(name, scalar(node.value, str(node.tag)), place, is_plain=node.style is None)
 
@@ -96,11 +98,18 @@ def _entries(node: Any, text: str, depth: int) -> Iterator[Entry]:  # noqa: ANN4
         if key.value == "<<":
             raise ConvertError.at("merge keys (<<) are not followed; write the keys out", text, start)
         at = _span(value)
-        if at[0] < start or at[1] < at[0]:  # an alias: its value stands at the anchor, elsewhere
+        _refuse_alias(value, start, text)
+        if at[0] < start:  # an alias: its value stands at the anchor, elsewhere
             at = (start, end)
         elif at[0] == at[1]:  # nothing, for which the parser names the next thing there is
             at = (text.index(":", end) + 1,) * 2
         yield _entry(str(key.value), value, Place(start, end, *at), text, depth + 1)
+
+
+def _refuse_alias(node: Any, start: int, text: str) -> None:  # noqa: ANN401 - the library's node
+    """Raise ConvertError for a node that stands before ``start`` and holds others: aliases can make it endless."""
+    if isinstance(node.value, list) and node.start_mark.index < start:
+        raise ConvertError.at("aliases (*name) of mappings and lists are not followed", text, start)
 
 
 def _span(node: Any) -> tuple[int, int]:  # noqa: ANN401 - the library's node
@@ -109,7 +118,7 @@ def _span(node: Any) -> tuple[int, int]:  # noqa: ANN401 - the library's node
     inner = node.value
     if isinstance(inner, list) and inner and not node.flow_style:
         deepest = inner[-1][1] if isinstance(inner[-1], tuple) else inner[-1]
-        if deepest.start_mark.index >= start:
+        if deepest.start_mark.index > start:  # an alias stands at its anchor
             end = max(_span(deepest)[1], start)
     return start, end
 

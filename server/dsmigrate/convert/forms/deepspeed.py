@@ -89,11 +89,6 @@ def _step(document: Document, wanted: Mapping[str, Any], path: Path) -> tuple[Te
             step = _step(document, value, here)
             if step is not None:
                 return step
-        elif not _same(there[name], value):
+        elif not tree.same(there[name], value):
             return editing.replace(document, here, value)
     return None
-
-
-def _same(one: object, other: object) -> bool:
-    """Return whether two values are written alike: true is neither 1 nor 1.0."""
-    return json.dumps(one, default=str) == json.dumps(other, default=str)
