@@ -36,7 +36,8 @@ class Trip:
 
     def differences(self) -> list[str]:
         """Return the keys that differ: in their value, or in DeepSpeed's default where one side leaves them out."""
-        ours, theirs = (dict(tree.leaves(side)) for side in (self.carried, self.back))
+        ours: dict[Path, object] = dict(tree.leaves(self.carried))
+        theirs: dict[Path, object] = dict(tree.leaves(self.back))
         found = []
         for path in dict.fromkeys((*ours, *theirs)):
             default = known(path)
@@ -48,7 +49,9 @@ class Trip:
 def known(path: Path) -> object:
     """Return the default of a key; where it is a section without keys, that of none at all."""
     default = knowledge().default(path)
-    return {(): {}, ("gradient_accumulation_steps",): 1}.get(path, {} if default is MISSING else default)
+    if path == ("gradient_accumulation_steps",):
+        return 1
+    return {} if default is MISSING else default
 
 
 def same(one: object, other: object) -> bool:
@@ -67,7 +70,7 @@ def trip(config: Config, form: Form, carrying: str = "auto") -> Trip:
     back = convert(Request(NAMES[form], there.written.text.encode(), Form.DEEPSPEED, **asked)).config
     for note in there.notes:
         path = parse_path(note.key)
-        if note.kind is Kind.LOST:
+        if note.kind is Kind.LOST or (note.kind is Kind.CHANGED and tree.get(back, path) == "auto"):
             tree.drop(back, path)
         if tree.get(back, path) is tree.MISSING and (note.code in _ELSEWHERE or note.kind is not Kind.TOLD):
             tree.drop(carried, path)
@@ -75,10 +78,8 @@ def trip(config: Config, form: Form, carrying: str = "auto") -> Trip:
             carried.pop(note.key, None)
             back.pop(note.key, None)
     for key in BATCH:
-        if carried.get(key) is None or back.get(key) in (
-            None,
-            "auto",
-        ):  # of the script, or left to DeepSpeed to be computed
+        missing = carried.get(key) is None or back.get(key) in {None, "auto"}
+        if missing and carried.get(key) != back.get(key):  # of the script, or left to DeepSpeed to be computed
             carried.pop(key, None)
             back.pop(key, None)
     for path in tree.autos(back):

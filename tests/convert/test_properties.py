@@ -15,11 +15,11 @@ from dsmigrate.document import EditError
 
 NAMES = ["a.json", "a.yaml", "a.py", "a"]
 PIECES = (
-    "distributed_type: DEEPSPEED|FSDP|deepspeed_config:|fsdp_config:|  zero_stage: 3|  - 1|{|}|[|]|:|,|&a|*a|#|---|...|é|"
-    "\"auto\"|auto|zero_optimization|'stage'|ds_config = {|DeepSpeedPlugin(|)|hf_ds_config=|TrainingArguments("
-    "deepspeed=|mixed_precision: no|!!python/object|1e999|-0.0|true|None|x = |gradient_clipping|\U0001d4b3|\ufeff|\x00|\ud800"
+    "distributed_type: DEEPSPEED|FSDP|deepspeed_config:|fsdp_config:|  zero_stage: 3|  - 1|{|}|[|]|:|,|&a|*a|#|---|..."
+    "|\"auto\"|auto|zero_optimization|'stage'|ds_config = {|DeepSpeedPlugin(|)|hf_ds_config=|TrainingArguments(|é"
+    "|deepspeed=|mixed_precision: no|!!python/object|1e999|-0.0|true|None|x = |gradient_clipping|\U0001d4b3|\ufeff"
 )
-WORDS = st.sampled_from(["\n", "\t", "\r", *PIECES.split("|")])
+WORDS = st.sampled_from(["\n", "\t", "\r", "\x00", "\ud800", *PIECES.split("|")])
 TEXTS = st.one_of(
     st.text(max_size=60), st.lists(WORDS, max_size=20).map(" ".join), st.lists(WORDS, max_size=20).map("".join)
 )
