@@ -32,7 +32,6 @@ CARRIED_WHOLE = "CV208"
 RESOLVED = "CV301"
 INTRODUCED = "CV302"
 LEFT_TO_DEEPSPEED = "CV303"
-NO_VALUE = "CV304"
 FSDP_LOST = "CV401"
 FSDP_TOLD = "CV402"
 
@@ -56,7 +55,7 @@ CODES: dict[str, Code] = {
     NO_FILE: Code("A config file that is not there"),
     NOT_DEEPSPEED: Code("A DeepSpeed block that is not used, as `distributed_type` says something else"),
     ARGUMENT_IGNORED: Code("An argument of the plugin beside a config that has its own value"),
-    EXPRESSION: Code("A value that is an expression of the script"),
+    EXPRESSION: Code("An expression of the script, for which the target has no place"),
     PATH_UNUSED: Code("An NVMe path for a device that is not nvme"),
     BOTH_PRECISIONS: Code("A mixed precision that contradicts the config", rejects=True),
     REFUSED_KEY: Code(
@@ -73,7 +72,6 @@ CODES: dict[str, Code] = {
     RESOLVED: Code('An "auto" that was given its value'),
     INTRODUCED: Code('A value that became "auto" and an argument'),
     LEFT_TO_DEEPSPEED: Code('An "auto" that was left out, as DeepSpeed computes the value or has it as default'),
-    NO_VALUE: Code('An "auto" for which no value is known'),
     FSDP_LOST: Code("A setting of FSDP without a counterpart in ZeRO-3"),
     FSDP_TOLD: Code("A setting of FSDP that ZeRO-3 does not need"),
 }

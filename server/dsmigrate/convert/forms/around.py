@@ -87,7 +87,7 @@ def _expressions(settings: Settings, left: dict[Path, Any], by_path: Mapping[Pat
             raise ConvertError.at(message, settings.text, place.start if place else 0)
         del left[path]
         message = f"{key} is the expression {text}, and has no field in Accelerate"
-        result.notes.append(_note(codes.NO_PLACE, Kind.LOST, path, message, settings))
+        result.notes.append(_note(codes.EXPRESSION, Kind.LOST, path, message, settings))
 
 
 def _fits(kind: str, value: object) -> bool:
