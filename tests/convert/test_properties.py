@@ -33,6 +33,10 @@ TEXTS = st.one_of(
 @example('{"train_batch_size": NaN}', "a.json", Form.DICT)
 @example('{"zero_optimization": [], "bf16": 3, "optimizer": {"params": "auto"}}', "a.json", Form.ACCELERATE)
 @example('{"a.b": {"": {"c d": 1}}, "é": null}', "a.json", Form.PLUGIN)
+@example(
+    '{"zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "\\ud800"}}}', "a.json", Form.ACCELERATE
+)
+@example('{"\\ud800": "\\ud800"}', "a.json", Form.DICT)
 def test_any_text_gives_a_conversion_or_an_error(text: str, name: str, target: Form) -> None:
     try:
         found = convert(Request(name, text.encode("utf-8", "surrogatepass"), target))
@@ -40,7 +44,7 @@ def test_any_text_gives_a_conversion_or_an_error(text: str, name: str, target: F
         assert error.message
         assert error.line <= text.count("\n") + text.count("\r") + 1
         return
-    assert found.written.text
+    assert found.written.text.encode()
     for finding in found.findings:
         assert 0 <= finding.start <= len(found.document.text)
 

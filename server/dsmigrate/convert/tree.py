@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dsmigrate.document import Path
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 MISSING = object()
 """What ``get`` returns for a path that is not there."""
 
@@ -71,3 +74,9 @@ def same(one: object, other: object) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     return isinstance(one, bool) is isinstance(other, bool) and one == other
+
+
+def dumped(value: object, indent: int | None = None) -> str:
+    """Return JSON, which is readable beyond ASCII; lone surrogates, which no file can hold, as escapes."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return _SURROGATES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

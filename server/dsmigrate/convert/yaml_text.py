@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 
+from dsmigrate.convert import tree
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.yaml_tree import Entry, read
 from dsmigrate.document.textedits import TextEdit, apply
@@ -27,7 +27,7 @@ def spell(value: object) -> str:
     text = str(value)
     if _WORDS.fullmatch(text):
         return f"'{text}'"
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.fullmatch(text) else tree.dumped(text)
 
 
 def fresh(top: dict[str, object]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +47,7 @@ def write_deepspeed(config: Config, there: str | None) -> str:
     Raises ConvertError for a text that is there and cannot be edited.
     """
     if there is None or not there.strip():
-        return f"{json.dumps(config, indent=2, ensure_ascii=False, default=str)}\n"
+        return f"{tree.dumped(config, 2)}\n"
     document = parse(there)
     return apply(there, edits_to(document, config))
 

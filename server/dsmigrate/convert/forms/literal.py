@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
+from dsmigrate.convert import tree
 from dsmigrate.convert.forms.deepspeed import edits_to, places_of
 from dsmigrate.convert.model import Config, ConvertError, Form, Settings
 from dsmigrate.document import TextEdit, apply
@@ -64,7 +64,7 @@ def write_dict(config: Config, there: str | None, line: int | None = None) -> st
 
 def spelled(config: object, indent: str = "") -> str:
     """Return a value as Python in lines, for a place that is indented by ``indent``."""
-    body = as_python(json.dumps(config, indent=_INDENT, ensure_ascii=False, default=str))
+    body = as_python(tree.dumped(config, _INDENT))
     return body.replace("\n", f"\n{indent}")
 
 
