@@ -25,7 +25,21 @@ _NAMES = {Form.DEEPSPEED: DEFAULT_NAME, Form.ACCELERATE: "accelerate_config.yaml
 """What --write calls a target beside the source."""
 
 
-@click.command("convert", short_help="Write DeepSpeed settings in another form.")
+_HELP = """Write the DeepSpeed settings of FILE in another form: to standard output, or into a file that is edited.
+
+\b
+  deepspeed      ds_config.json
+  accelerate     the YAML of accelerate launch (an FSDP file is read as ZeRO-3)
+  plugin         DeepSpeedPlugin(...) in a script
+  dict           a dictionary in a script
+  transformers   TrainingArguments(...) with a config in which they fill "auto"
+
+What cannot be carried over is said on standard error, with its key. Exit codes: 0 everything is carried over, 1
+something is not, or the result would be refused, 2 nothing could be converted.
+"""
+
+
+@click.command("convert", help=_HELP, short_help="Write DeepSpeed settings in another form.")
 @click.argument("source", metavar="FILE|-")
 @click.option("--to", "target", type=click.Choice(_FORMS), required=True, help="Form to write.")
 @click.option("--from", "form", type=click.Choice(_FORMS), help="Form of FILE; recognised where it is not given.")
@@ -64,18 +78,7 @@ def command(  # noqa: PLR0917 - click passes by name
     style: str,
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
-    r"""Write the DeepSpeed settings of FILE in another form: to standard output, or into a file that is edited.
-
-    \b
-      deepspeed      ds_config.json
-      accelerate     the YAML of accelerate launch (an FSDP file is read as ZeRO-3)
-      plugin         DeepSpeedPlugin(...) in a script
-      dict           a dictionary in a script
-      transformers   TrainingArguments(...) with a config in which they fill "auto"
-
-    What cannot be carried over is said on standard error, with its key. Exit codes: 0 everything is carried over, 1
-    something is not, or the result would be refused, 2 nothing could be converted.
-    """
+    """Convert, and return the exit code; what it prints as help is ``_HELP``."""
     to = Form(target)
     if write and output is not None:
         raise click.UsageError("--write chooses the name itself: leave it or --output out")

@@ -46,6 +46,12 @@ def read_fsdp(text: str, root: Entry, overrides: Config) -> Settings:
     _offload(inner, config, places)
     _saving(inner, config, places, notes)
     notes += _others(inner)
+    if "gradient_clipping" not in overrides:
+        message = (
+            "FSDP clips where the script calls clip_grad_norm_; DeepSpeed's engine clips itself, at 1.0 unless "
+            "gradient_clipping says something else"
+        )
+        notes.append(Note(codes.FSDP_LOST, Kind.CHANGED, "gradient_clipping", message))
     precision = root.get("mixed_precision")
     if precision is not None and str(precision.value).lower() in {"fp16", "bf16"}:
         kind = str(precision.value).lower()
