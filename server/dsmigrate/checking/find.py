@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dsmigrate.checking.recognise import SUFFIXES, is_config
+from dsmigrate.checking.recognise import SUFFIXES, YAML, is_config
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.discovery import skipped
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.settings.check import CheckSettings, check_settings_for
 
+_ACCELERATE = re.compile(rb"(?m)^(?:deepspeed_config[ \t]*:|distributed_type:[ \t]*[\"']?DEEPSPEED)")
 SettingsFor = Callable[[Path], CheckSettings]
 
 
@@ -71,7 +73,7 @@ def _walk(root: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not skipped(here / name))
         for name in sorted(files):
             file = here / name
-            if not name.startswith(".") and file.suffix.lower() in SUFFIXES and not file.is_symlink():
+            if not name.startswith(".") and file.suffix.lower() in SUFFIXES | YAML and not file.is_symlink():
                 yield file
 
 
@@ -80,8 +82,18 @@ def _wanted(file: Path, settings: CheckSettings) -> Candidate | None:
         return None
     if any(settings.matches(file, pattern) for pattern in settings.include):
         return Candidate(file, settings)
+    if file.suffix.lower() in YAML:
+        return Candidate(file, settings) if _is_accelerate(file) else None
     try:
         document = parse_bytes(read(file))
     except (SourceError, DocumentError):
         return None
     return Candidate(file, settings, document) if is_config(file.name, document) else None
+
+
+def _is_accelerate(file: Path) -> bool:
+    """Return whether a YAML file is one of ``accelerate launch`` that says something of DeepSpeed."""
+    try:
+        return bool(_ACCELERATE.search(read(file)))
+    except SourceError:
+        return False

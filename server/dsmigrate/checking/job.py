@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.suppression import visible
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.files.reading import read
@@ -77,6 +78,12 @@ def check_bytes(
     name: str, data: bytes, folder: Path | None, settings: CheckSettings, mending: Mending | None = None
 ) -> Checked:
     """Check the content of a file; ``folder`` is where evidence is looked for, None for text from nowhere."""
+    if PurePath(name).suffix.lower() not in SUFFIXES:
+        from dsmigrate.checking.forms import check_form  # noqa: PLC0415 - what few files need
+
+        found = check_form(name, data, folder, settings, mending or Mending())
+        if found is not None:
+            return found
     try:
         document = parse_bytes(data)
     except DocumentError as error:
@@ -87,10 +94,7 @@ def check_bytes(
 def _check(
     name: str, document: Document, folder: Path | None, settings: CheckSettings, mending: Mending | None
 ) -> Checked:
-    release = settings.version, "as asked for"
-    if settings.version is None:
-        guess = release_for(folder or Path())
-        release = guess.value, guess.why
+    release = release_of(settings, folder)
     consumer, why = settings.consumer, "as asked for"
     if consumer is None:
         guess = consumer_for(document, folder)
@@ -121,6 +125,14 @@ def _check(
         original=original,
         fixed=applied,
     )
+
+
+def release_of(settings: CheckSettings, folder: Path | None) -> tuple[str, str]:
+    """Return the release that a config is checked for, and where it comes from."""
+    if settings.version is not None:
+        return settings.version, "as asked for"
+    guess = release_for(folder or Path())
+    return guess.value, guess.why
 
 
 def facts(settings: CheckSettings) -> Facts:

@@ -9,6 +9,8 @@ from dsmigrate.document import Document, Object
 from dsmigrate.knowledge import knowledge
 
 SUFFIXES = frozenset({".json", ".jsonc", ".hjson", ".json5"})
+YAML = frozenset({".yaml", ".yml"})
+"""Suffixes of the files of ``accelerate launch``."""
 _NAME = re.compile(
     r"(^|[_\-. ])(ds|deepspeed|zero-?[0-3])([_\-. ]|config|conf|cfg|$)|deepspeed|^zero[_-]?[0-3]", re.IGNORECASE
 )

@@ -19,7 +19,8 @@ KEY = "_dsmigrate"
 _WORD = "dsmigrate"
 """What every such text holds."""
 _COMMENT = re.compile(r"dsmigrate:\s*(ignore(?:-file)?)(?:\[([^\]]*)\])?")
-_EVERY = ("DS",)
+_HASH = re.compile(r"#[^\r\n]*")
+_EVERY = ("DS", "CV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,11 @@ class Suppressions:
         return bool(codes) and finding.code.startswith(tuple(codes))
 
 
-def suppressions(document: Document) -> Suppressions:
-    """Return what a document asks to leave out."""
+def suppressions(document: Document, comments: Iterable[tuple[int, int]] | None = None) -> Suppressions:
+    """Return what a document asks to leave out; ``comments`` are those of a text that is no config itself."""
     everywhere: list[str] = []
     lines: dict[int, tuple[str, ...]] = {}
-    for start, end in document.comments:
+    for start, end in document.comments if comments is None else comments:
         found = _COMMENT.search(document.text[start:end])
         if found is None:
             continue
@@ -63,6 +64,15 @@ def visible(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     if _WORD not in document.text:
         return list(findings)
     asked = suppressions(document)
+    return [finding for finding in findings if not asked.hides(finding, document.position(finding.start).line)]
+
+
+def visible_in_text(document: Document, findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that a script or YAML file does not ask to leave out in a comment behind ``#``."""
+    if _WORD not in document.text:
+        return list(findings)
+    comments = [found.span() for found in _HASH.finditer(document.text)]
+    asked = suppressions(document, comments)
     return [finding for finding in findings if not asked.hides(finding, document.position(finding.start).line)]
 
 
@@ -86,4 +96,4 @@ def _codes(listed: object) -> tuple[str, ...]:
         listed = listed.split(",")
     if not isinstance(listed, list):
         return ()
-    return tuple(code.strip() for code in listed if isinstance(code, str) and code.strip().startswith("DS"))
+    return tuple(code.strip() for code in listed if isinstance(code, str) and code.strip().startswith(_EVERY))

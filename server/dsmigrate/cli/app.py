@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "Say what is wrong, ignored, overridden or unwise in DeepSpeed configs.",
     "diff": "Say what a change of a DeepSpeed config does.",
     "verify": "Train the original and the converted script side by side, and compare every step.",
+    "convert": "Write DeepSpeed settings in another form: Accelerate, plugin, dictionary, Trainer arguments, or back.",
     "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.job import facts
@@ -14,6 +15,12 @@ from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.rules import Settings
 from dsmigrate.settings.diff import DiffSettings
+
+if TYPE_CHECKING:
+    from dsmigrate.checking.forms import Part
+
+OTHERS = frozenset({".yaml", ".yml", ".py", ".pyw"})
+"""Suffixes of files that hold a config in another form."""
 
 
 class UnreadableError(Exception):
@@ -63,25 +70,45 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     around the new side shows. Raises UnreadableError for a side that cannot be read as text, or holds no config.
     """
     versions = versions or Versions()
-    documents = _read(old), _read(new)
+    parts = _part(old), _part(new)
+    documents = _document(old, parts[0]), _document(new, parts[1])
     release, why_version = settings.check.version, versions.why
     if release is None and (versions.old is None or versions.new is None):
         guess = release_for(new.folder or Path())
         release, why_version = guess.value, guess.why
-    consumer, why_consumer = _consumer(documents, (old.folder, new.folder), settings)
+    consumer, why_consumer = _consumer(documents, (old.folder, new.folder), parts, settings)
     views = [
         View(
             document,
             Settings(version=version or release, consumer=consumer, facts=facts(settings.check)),
             folder=source.folder,
+            unknown=() if part is None else part.unknown,
+            whole=part is None or part.is_whole,
         )
-        for document, version, source in zip(documents, (versions.old, versions.new), (old, new), strict=True)
+        for document, version, source, part in zip(
+            documents, (versions.old, versions.new), (old, new), parts, strict=True
+        )
     ]
     result = compare_views(views[0], views[1], names=(old.name, new.name), takes=settings.takes)
     return Compared(old.name, new.name, views[0], views[1], result, why_version, why_consumer)
 
 
-def _read(source: Source) -> Document:
+def _part(source: Source) -> Part | None:
+    """Return the config of a script or YAML file; None for a side that is a config itself."""
+    if PurePath(source.name).suffix.lower() not in OTHERS:
+        return None
+    from dsmigrate.checking.forms import side_of  # noqa: PLC0415 - what few comparisons need
+    from dsmigrate.convert.model import ConvertError  # noqa: PLC0415
+
+    try:
+        return side_of(source.name, source.data, source.folder)
+    except ConvertError as error:
+        raise UnreadableError(f"{source.name}{error.where}: {error.message}") from None
+
+
+def _document(source: Source, part: Part | None) -> Document:
+    if part is not None:
+        return part.document
     try:
         document = parse_bytes(source.data)
     except DocumentError as error:
@@ -92,11 +119,17 @@ def _read(source: Source) -> Document:
 
 
 def _consumer(
-    documents: tuple[Document, Document], folders: tuple[Path | None, Path | None], settings: DiffSettings
+    documents: tuple[Document, Document],
+    folders: tuple[Path | None, Path | None],
+    parts: tuple[Part | None, Part | None],
+    settings: DiffSettings,
 ) -> tuple[Consumer, str]:
     """Return who reads both sides: of two guesses the one that is not plain DeepSpeed, as it saw an "auto"."""
     if settings.check.consumer is not None:
         return settings.check.consumer, "as asked for"
+    for part in reversed(parts):
+        if part is not None:
+            return part.consumer, part.why
     guesses = [consumer_for(document, folder) for document, folder in zip(documents, folders, strict=True)]
     guess = next((one for one in reversed(guesses) if one.value != Consumer.DEEPSPEED.value), guesses[1])
     return Consumer(guess.value), guess.why

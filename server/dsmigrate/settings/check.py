@@ -15,7 +15,7 @@ from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
 from dsmigrate.settings.toml import CHECK, find_table, place
 
-_CODES = re.compile(r"DS\d{0,3}")
+_CODES = re.compile(r"(?:DS|CV)\d{0,3}")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtb]?)(?:i?b)?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
 

@@ -24,4 +24,6 @@ def span(document: Document, start: int, end: int, encoding: Encoding = Encoding
 
 def url(code: str) -> str:
     """Return the page of a rule."""
+    if code.startswith("CV"):
+        return f"{DOCS.removesuffix('/rules')}/convert.md#{code.lower()}"
     return f"{DOCS}/{code}.md"

@@ -23,6 +23,10 @@ def render(checked: Sequence[Checked]) -> str:
     """Return the log of one run; columns count UTF-16 units, as its ``columnKind`` says."""
     fired = {finding.code for entry in checked for finding in entry.findings}
     rules = [rule for rule in every_rule() if rule.code in fired]
+    if any(code.startswith("CV") for code in fired):
+        from dsmigrate.convert.rules import rules_of  # noqa: PLC0415 - for other forms than configs
+
+        rules += rules_of(fired)
     index = {rule.code: number for number, rule in enumerate(rules)}
     unread = [entry for entry in checked if entry.document is None]
     run: dict[str, Any] = {

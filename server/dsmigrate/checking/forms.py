@@ -1,0 +1,217 @@
+"""Checks what is no config file: the YAML of ``accelerate launch``, plugins and dictionaries in scripts.
+
+Each gives parts: a document whose keys are DeepSpeed's and whose places are those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dsmigrate.checking.evidence import consumer_for
+from dsmigrate.checking.job import Checked, Mending, facts, release_of
+from dsmigrate.checking.suppression import visible_in_text
+from dsmigrate.convert.job import text_of
+from dsmigrate.convert.model import ConvertError, Form, Settings
+from dsmigrate.convert.python_calls import Script
+from dsmigrate.convert.reading import Input, document_of, hidden, read, whole_of
+from dsmigrate.convert.recognise import form_of
+from dsmigrate.convert.rules import findings_of
+from dsmigrate.document import Document, apply
+from dsmigrate.document.reading import Tree
+from dsmigrate.document.shapes import ContainerShape
+from dsmigrate.document.textedits import TextEdit
+from dsmigrate.editing.python import Literal, as_python, literals
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import Consumer
+from dsmigrate.rules import Finding, Fix
+from dsmigrate.rules import Settings as RuleSettings
+from dsmigrate.rules.fixing import fix_all
+from dsmigrate.rules.run import in_order
+from dsmigrate.settings.check import CheckSettings
+
+_FSDP = re.compile(r"(?m)^distributed_type:[ \t]*[\"']?FSDP")
+_NAMED = "deepspeed_config_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One config of a file, with who reads it; ``found`` is what its form says for itself.
+
+    ``world_size`` counts the processes that the file starts, None where it does not say.
+    """
+
+    document: Document
+    consumer: Consumer
+    why: str
+    unknown: tuple[tuple[int, int], ...] = ()
+    is_whole: bool = True
+    found: tuple[Finding, ...] = ()
+    world_size: int | None = None
+    is_dict: bool = False
+
+
+def check_form(
+    name: str, data: bytes, folder: Path | None, settings: CheckSettings, mending: Mending
+) -> Checked | None:
+    """Check a script or a YAML file; None for a file that is neither."""
+    try:
+        text = text_of(name, data)
+        form = form_of(name, text)
+        if form is Form.DEEPSPEED:
+            return None
+        release = release_of(settings, folder)
+        original = text
+        applied: list[tuple[Finding, Fix]] = []
+        if mending.wanted and form.is_script:
+            text, applied = _mended(text, folder, settings, release[0], mending)
+        parts = list(parts_of(form, text, folder))
+        found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
+    except ConvertError as error:
+        return Checked(name, None, error=f"line {error.line}: {error.message}" if error.line else error.message)
+    document = _plain(text)
+    return Checked(
+        name=name,
+        document=document,
+        findings=tuple(visible_in_text(document, in_order(found))),
+        version=release[0],
+        why_version=release[1],
+        consumer=parts[0].consumer if parts else Consumer.ACCELERATE,
+        why_consumer=parts[0].why if parts else "",
+        original=original,
+        fixed=tuple(applied),
+    )
+
+
+def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
+    """Yield every config of a text; raises ConvertError for one that cannot be read."""
+    if form is Form.ACCELERATE:
+        if _FSDP.search(text):
+            raise ConvertError("it trains with FSDP: there are no DeepSpeed settings in it to check")
+        settings = read(form, Input(text, folder))
+        yield _part(settings, "the form of the file", with_config=_NAMED not in text)
+        return
+    script = Script(text)
+    yielded: set[int] = set()
+    for call in script.calls("DeepSpeedPlugin"):
+        line = document_line(text, call.start)
+        config = call.arguments.get("hf_ds_config")
+        if config is not None:
+            yielded.add(script.value_start(config.place))
+        try:
+            settings = read(Form.PLUGIN, Input(text, folder, line))
+        except ConvertError:
+            continue  # a config that nobody can follow: an expression
+        yield _part(settings, "it is given to DeepSpeedPlugin", with_config=config is None)
+    trainers = {script.value_start(call.arguments["deepspeed"].place) for call in script.calls_with("deepspeed")}
+    for literal in literals(text):
+        yield _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
+
+
+def document_line(text: str, offset: int) -> int:
+    """Return the one-based line of an offset."""
+    return ConvertError.at("", text, offset).line
+
+
+def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
+    place = whole_of(settings)
+    if not with_config:
+        settings = replace(settings, config={}, unknown={})
+    processes = settings.around.get("num_processes")
+    return Part(
+        document=document_of(settings) if with_config else _plain(settings.text),
+        consumer=settings.consumer,
+        why=why,
+        unknown=hidden(settings),
+        is_whole=settings.is_whole and with_config,
+        found=tuple(findings_of(settings.notes, place)),
+        world_size=processes if isinstance(processes, int) and processes > 0 else None,
+    )
+
+
+def _dictionary(literal: Literal, folder: Path | None, *, accelerate: bool, trainer: bool) -> Part:
+    if accelerate:
+        consumer, why = Consumer.ACCELERATE, "it is given to DeepSpeedPlugin"
+    elif trainer:
+        consumer, why = Consumer.TRANSFORMERS, "it is given to the Trainer's arguments"
+    else:
+        guess = consumer_for(literal.document, folder)
+        consumer, why = Consumer(guess.value), guess.why
+    unknown = tuple(literal.masked.unknown)
+    return Part(literal.document, consumer, why, unknown, literal.is_whole, is_dict=True)
+
+
+def _found(part: Part, folder: Path | None, settings: CheckSettings, release: str, file: Path) -> Iterator[Finding]:
+    ignored = settings.ignored_in(file)
+    for finding in part.found:
+        selected = not settings.select or finding.code.startswith(settings.select)
+        if selected and not (ignored and finding.code.startswith(ignored)):
+            yield finding
+    if part.document.root is None:
+        return
+    known = facts(settings)
+    if known.world_size is None:
+        known = replace(known, world_size=part.world_size)
+    asked = RuleSettings(release, part.consumer, known, settings.select, ignored)
+    view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)
+    for finding in view.findings:
+        fixes = tuple(_as_python(fix) for fix in finding.fixes) if part.is_dict else ()
+        yield replace(finding, proposed=fixes)
+
+
+def _as_python(fix: Fix) -> Fix:
+    edits = tuple(TextEdit(edit.start, edit.end, as_python(edit.text)) for edit in fix.edits)
+    return Fix(fix.title, edits, fix.safe)
+
+
+def _mended(
+    text: str, folder: Path | None, settings: CheckSettings, release: str, mending: Mending
+) -> tuple[str, list[tuple[Finding, Fix]]]:
+    """Return the script with the fixes made in its dictionaries, one after the other, as they move each other."""
+    applied: list[tuple[Finding, Fix]] = []
+    for index in range(len(literals(text))):
+        found = literals(text)[index]
+        if found.masked.unknown or not found.is_whole:
+            continue  # what a finding rests on may be an expression
+        consumer = settings.consumer or Consumer(consumer_for(found.document, folder).value)
+        asked = RuleSettings(release, consumer, facts(settings), settings.select, settings.ignore)
+        plain = _plain(text)
+
+        def visible(document: Document, asked: RuleSettings = asked, plain: Document = plain) -> list[Finding]:
+            return visible_in_text(plain, View(document, asked).findings)
+
+        result = fix_all(found.document, visible, unsafe=mending.unsafe)
+        edits = [TextEdit(edit.start, edit.end, as_python(edit.text)) for edit in result.edits]
+        text = apply(text, edits)
+        applied += result.applied
+    return text, applied
+
+
+def _plain(text: str) -> Document:
+    """Return a document without a tree, for its lines."""
+    top = ContainerShape(is_object=False)
+    top.width = len(text)
+    return Document(text, Tree(top, divisible=False))
+
+
+def side_of(name: str, data: bytes, folder: Path | None) -> Part | None:
+    """Return the one config of a script or YAML file, as a side of a comparison; None for other files.
+
+    Raises ConvertError for several, and for one that cannot be read.
+    """
+    text = text_of(name, data)
+    form = form_of(name, text)
+    if form is Form.DEEPSPEED:
+        return None
+    settings = read(form, Input(text, folder))
+    return _part(settings, _WHY[form], with_config=True)
+
+
+_WHY = {
+    Form.ACCELERATE: "the form of the file",
+    Form.PLUGIN: "it is given to DeepSpeedPlugin",
+    Form.TRANSFORMERS: "it is given to the Trainer's arguments",
+    Form.DICT: "the dictionary of a script",
+}

@@ -1,0 +1,214 @@
+"""``dsmigrate convert``: the same settings as ds_config.json, in Accelerate, in a script, for the Trainer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsmigrate.convert.arguments import Arguments, of_text, read_arguments
+from dsmigrate.convert.job import CARRYING, DEFAULT_NAME, Converted, Request, convert, text_of
+from dsmigrate.convert.model import ConvertError, Form, Target
+from dsmigrate.convert.recognise import form_of
+from dsmigrate.files.reading import STDIN, read, read_stdin
+from dsmigrate.files.text import SourceError, decode, encode
+from dsmigrate.files.writing import Write, WriteError, write_all
+from dsmigrate.settings.check import CheckSettings, check_settings_for, with_setting
+from dsmigrate.settings.errors import SettingsError
+
+STDIN_NAME = "<stdin>"
+_FORMS = [form.value for form in Form]
+_NAMES = {Form.DEEPSPEED: DEFAULT_NAME, Form.ACCELERATE: "accelerate_config.yaml", Form.TRANSFORMERS: DEFAULT_NAME}
+"""What --write calls a target beside the source."""
+
+
+_HELP = """Write the DeepSpeed settings of FILE in another form: to standard output, or into a file that is edited.
+
+\b
+  deepspeed      ds_config.json
+  accelerate     the YAML of accelerate launch (an FSDP file is read as ZeRO-3)
+  plugin         DeepSpeedPlugin(...) in a script
+  dict           a dictionary in a script
+  transformers   TrainingArguments(...) with a config in which they fill "auto"
+
+What cannot be carried over is said on standard error, with its key. Exit codes: 0 everything is carried over, 1
+something is not, or the result would be refused, 2 nothing could be converted.
+"""
+
+
+@click.command("convert", help=_HELP, short_help="Write DeepSpeed settings in another form.")
+@click.argument("source", metavar="FILE|-")
+@click.option("--to", "target", type=click.Choice(_FORMS), required=True, help="Form to write.")
+@click.option("--from", "form", type=click.Choice(_FORMS), help="Form of FILE; recognised where it is not given.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write there; an existing file is edited."
+)
+@click.option("--write", is_flag=True, help="Write ds_config.json or accelerate_config.yaml beside FILE.")
+@click.option(
+    "--set", "given", multiple=True, metavar="KEY=VALUE", help="Value of a key, or of an argument; JSON or text."
+)
+@click.option("--arguments", metavar="FILE|JSON", help='Training script, or its arguments, that fill "auto".')
+@click.option(
+    "--carry", type=click.Choice(CARRYING), default="auto", show_default=True, help="How Accelerate gets a config."
+)
+@click.option(
+    "--config-name", default=DEFAULT_NAME, show_default=True, metavar="PATH", help="Config that --carry file names."
+)
+@click.option("--line", type=int, metavar="N", help="Line of the place in a script that has several.")
+@click.option("--consumer", metavar="NAME", help="Who reads the result: deepspeed, transformers, accelerate.")
+@click.option(
+    "--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION", help="DeepSpeed release."
+)
+@click.option("--world-size", type=int, metavar="N", help="Number of processes.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(  # noqa: PLR0917 - click passes by name
+    source: str,
+    target: str,
+    form: str | None,
+    output: Path | None,
+    write: bool,  # noqa: FBT001
+    given: tuple[str, ...],
+    arguments: str | None,
+    carry: str,
+    config_name: str,
+    line: int | None,
+    style: str,
+    **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
+) -> int:
+    """Convert, and return the exit code; what it prints as help is ``_HELP``."""
+    to = Form(target)
+    if write and output is not None:
+        raise click.UsageError("--write chooses the name itself: leave it or --output out")
+    path = output if output is not None else _beside(source, to) if write else None
+    name, data, folder = _source(source)
+    try:
+        source_form = Form(form) if form else form_of(name, text_of(name, data))
+        separate = to is Form.TRANSFORMERS and path is not None and path.suffix.lower() != ".py"
+        request = Request(
+            name=name,
+            data=data,
+            target=to,
+            source=source_form,
+            folder=folder,
+            settings=_settings(folder, flags),
+            given=_given(given),
+            arguments=_arguments(arguments),
+            into=Target(
+                there=None if separate else _there(path),
+                line=None if source_form.is_script else line,
+                carrying="file" if separate else carry,
+                name=path.as_posix() if separate and path is not None else config_name,
+            ),
+            line=line,
+        )
+        converted = convert(request)
+        texts = _texts(converted, path, separate=separate)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    except ConvertError as error:
+        raise click.ClickException(f"{name}{error.where}: {error.message}") from None
+    if path is not None:
+        _save(path, texts[0])
+    _show(converted, request, path, style, texts[1])
+    return 0 if converted.is_complete else 1
+
+
+def _source(source: str) -> tuple[str, bytes, Path]:
+    try:
+        if source == STDIN:
+            return STDIN_NAME, read_stdin(), Path()
+        return source, read(Path(source)), Path(source).parent
+    except SourceError as error:
+        raise click.ClickException(f"{source}: {error.message}") from None
+
+
+def _beside(source: str, target: Form) -> Path:
+    if target not in _NAMES:
+        raise click.UsageError(f"--write knows no name for the form {target.value}: give --output FILE")
+    return (Path() if source == STDIN else Path(source).parent) / _NAMES[target]
+
+
+def _settings(folder: Path, flags: dict[str, Any]) -> CheckSettings:
+    settings = check_settings_for(folder)
+    for flag, value in flags.items():
+        if value is not None:
+            settings = with_setting(settings, flag.replace("_", "-"), value)
+    return settings
+
+
+def _given(given: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for entry in given:
+        key, equals, value = entry.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--set {entry!r} is not KEY=VALUE")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+def _arguments(asked: str | None) -> Arguments:
+    if asked is None:
+        return Arguments({})
+    try:
+        if asked.lstrip().startswith("{"):
+            return of_text(asked)
+        return read_arguments(asked, text_of(asked, read(Path(asked))))
+    except SourceError as error:
+        raise click.ClickException(f"{asked}: {error.message}") from None
+    except ConvertError as error:
+        raise click.ClickException(f"{asked}{error.where}: {error.message}") from None
+
+
+def _there(path: Path | None) -> str | None:
+    """Return the text of a target that exists; it is edited."""
+    if path is None or not path.exists():
+        return None
+    try:
+        return text_of(path.name, read(path))
+    except SourceError as error:
+        raise click.ClickException(f"{path}: {error.message}") from None
+    except ConvertError as error:
+        raise click.ClickException(f"{path}{error.where}: {error.message}") from None
+
+
+def _texts(converted: Converted, path: Path | None, *, separate: bool) -> tuple[str, str]:
+    """Return what goes to the file, and what to standard output."""
+    if not separate or path is None:
+        return converted.written.text, "" if path is not None else converted.written.text
+    from dsmigrate.convert.forms.deepspeed import write_deepspeed  # noqa: PLC0415 - for two targets in one
+
+    return write_deepspeed(converted.config, _there(path)), converted.written.text
+
+
+def _save(path: Path, text: str) -> None:
+    try:
+        old = read(path) if path.exists() else None
+        data = text.encode()
+        if old is not None and path.suffix == ".py":
+            data = encode(text, decode(old))
+        write_all([Write(path, data, old, path.parent)])
+    except (WriteError, SourceError) as error:
+        raise click.ClickException(f"{error}. Nothing was written") from None
+    except OSError as error:
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _show(converted: Converted, request: Request, path: Path | None, style: str, text: str) -> None:
+    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
+    from dsmigrate.convert.formats import json as json_format  # noqa: PLC0415 - one of them is used
+    from dsmigrate.convert.formats.text import talk  # noqa: PLC0415
+
+    if style == "json":
+        terminal.write_bytes(json_format.render(converted, request, None if path is None else str(path)).encode())
+        return
+    terminal.write_bytes(text.encode())
+    for spoken in talk(converted, request.name):
+        click.echo(spoken, err=True)
+    if path is not None:
+        click.echo(f"wrote {path}", err=True)

@@ -1,0 +1,88 @@
+"""What a training script, or a file of arguments, says of the values that fill "auto"."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dsmigrate.convert.facts import transformers
+from dsmigrate.convert.forms.transformers import arguments_call, known_arguments
+from dsmigrate.convert.model import ConvertError
+from dsmigrate.convert.python_calls import Call, Script
+from dsmigrate.convert.yaml_tree import read as read_yaml
+from dsmigrate.document import parse
+
+_MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision"})
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Values by the names of ``TrainingArguments``; ``defaults_hold`` says that what is not there has its default."""
+
+    values: dict[str, Any]
+    defaults_hold: bool = False
+
+
+def read_arguments(name: str, text: str) -> Arguments:
+    """Return what a file says: a script (``.py``), YAML (``.yaml``), or JSON. Raises ConvertError for other text."""
+    if name.endswith(".py"):
+        return _of_script(Script(text))
+    if name.endswith((".yaml", ".yml")):
+        value: object = read_yaml(text).value
+    else:
+        document = parse(text)
+        for problem in document.problems:
+            if problem.is_fatal:
+                raise ConvertError.at(problem.message, text, problem.start)
+        value = document.value()
+    if not isinstance(value, dict):
+        raise ConvertError("the arguments are no mapping of names to values", 1, 1)
+    known = {*transformers()["defaults"], *_MORE}
+    return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
+
+
+def of_text(text: str) -> Arguments:
+    """Return what JSON on the command line says; raises ConvertError for text that is no object."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ConvertError(f"the arguments are no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ConvertError("the arguments are no JSON object")
+    return Arguments(value)
+
+
+def _of_script(script: Script) -> Arguments:
+    found: dict[str, Any] = {}
+    try:
+        call = arguments_call(script)
+    except ConvertError:
+        call = None
+    if call is not None:
+        known, holds = known_arguments(call)
+        return Arguments(known, defaults_hold=holds)
+    _take(
+        found, script.calls("Accelerator"), {name: name for name in ("gradient_accumulation_steps", "mixed_precision")}
+    )
+    makers = script.calls("Accelerator")
+    if len(makers) == 1 and makers[0].is_whole and "gradient_accumulation_steps" not in makers[0].arguments:
+        found["gradient_accumulation_steps"] = 1
+    optimizers = {"lr": "learning_rate", "weight_decay": "weight_decay"}
+    _take(found, script.calls("DummyOptim", positional=("params", "lr", "weight_decay")), optimizers)
+    steps = {"total_num_steps": "total_num_steps", "warmup_num_steps": "warmup_steps"}
+    _take(found, script.calls("DummyScheduler", positional=("optimizer", "total_num_steps", "warmup_num_steps")), steps)
+    sizes = [call.arguments["batch_size"].value for call in script.calls_with("batch_size") if "Loader" in call.name]
+    if sizes and all(isinstance(size, int) for size in sizes):
+        found["per_device_train_batch_size"] = min(sizes)
+    return Arguments(found)
+
+
+def _take(found: dict[str, Any], calls: list[Call], names: dict[str, str]) -> None:
+    """Take literals from the one call there is; of several none, as they may differ."""
+    if len(calls) != 1:
+        return
+    for name, known_as in names.items():
+        argument = calls[0].arguments.get(name)
+        if argument is not None and isinstance(argument.value, (int, float, str)):
+            found[known_as] = argument.value

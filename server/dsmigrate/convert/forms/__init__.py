@@ -1,0 +1,1 @@
+"""The forms, one module for each way to read or write."""

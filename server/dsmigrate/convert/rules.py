@@ -1,0 +1,56 @@
+"""The notes about a source as findings, so that a check reports Accelerate's own faults beside those of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from dsmigrate.convert.codes import CODES
+from dsmigrate.convert.facts import accelerate
+from dsmigrate.convert.model import Kind, Note, Place
+from dsmigrate.rules import Effect, Finding, Rule, Severity
+
+
+def findings_of(notes: Iterable[Note], whole: Place) -> Iterator[Finding]:
+    """Yield a finding for each note but those that only tell something; ``whole`` is the place of the others."""
+    for note in notes:
+        if note.kind is Kind.TOLD:
+            continue
+        place = note.place or whole
+        yield Finding(
+            code=note.code,
+            severity=_severity(note.code),
+            effect=_effect(note),
+            message=note.message,
+            path=(note.key,),
+            start=place.key_start,
+            end=max(place.key_end, place.end if place.key_end == place.key_start else place.key_end),
+        )
+
+
+def rules_of(codes: Collection[str]) -> list[Rule]:
+    """Return what reports say of the codes among ``codes`` that are no rule's."""
+    return [
+        Rule(
+            code=code,
+            name=code.lower(),
+            summary=about.summary,
+            why=about.summary,
+            severity=_severity(code),
+            effect=Effect.REJECTED if about.rejects else Effect.MISREAD,
+            source=tuple(accelerate()["source"]),
+            examples=(),
+            check=lambda _: (),
+        )
+        for code, about in CODES.items()
+        if code in codes
+    ]
+
+
+def _severity(code: str) -> Severity:
+    return Severity.ERROR if CODES[code].rejects else Severity.WARNING
+
+
+def _effect(note: Note) -> Effect:
+    if CODES[note.code].rejects:
+        return Effect.REJECTED
+    return Effect.IGNORED if note.kind is Kind.LOST else Effect.MISREAD

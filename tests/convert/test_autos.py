@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dsmigrate.convert.arguments import Arguments, of_text, read_arguments
+from dsmigrate.convert.facts import transformers
+from dsmigrate.convert.fills import has_meaning
+from dsmigrate.convert.job import Converted, Request, convert
+from dsmigrate.convert.model import ConvertError, Form
+from dsmigrate.knowledge import AutoEffect, Consumer, knowledge
+from dsmigrate.settings.check import CheckSettings
+
+AUTO = {
+    "train_batch_size": "auto",
+    "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto",
+    "gradient_clipping": "auto",
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}},
+    "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": "auto", "total_num_steps": "auto"}},
+    "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"},
+    "steps_per_print": "auto",
+}
+ARGUMENTS = {
+    "per_device_train_batch_size": 2,
+    "gradient_accumulation_steps": 8,
+    "max_grad_norm": 0.3,
+    "learning_rate": 1e-4,
+    "adam_beta1": 0.9,
+    "adam_beta2": 0.95,
+    "max_steps": 1000,
+    "warmup_steps": 0.1,
+    "bf16": True,
+}
+
+
+def resolved(config: dict[str, Any], **asked: Any) -> Converted:
+    return convert(Request("ds.json", json.dumps(config).encode(), Form.DEEPSPEED, **asked))
+
+
+def test_every_source_of_a_value_that_the_facts_name_has_a_meaning() -> None:
+    known = knowledge()
+    for consumer in (Consumer.TRANSFORMERS, Consumer.ACCELERATE):
+        for path in known.every_path():
+            auto = known.auto(path, consumer)
+            if auto is not None and auto.effect is AutoEffect.FILLED:
+                assert has_meaning(auto.source), auto.source
+
+
+def test_the_defaults_of_arguments_are_those_by_which_auto_is_usually_filled() -> None:
+    known, defaults = knowledge(), transformers()["defaults"]
+    for path in known.every_path():
+        auto = known.auto(path, Consumer.TRANSFORMERS)
+        name = auto.source.removeprefix("TrainingArguments.") if auto is not None else ""
+        if auto is not None and name in defaults and auto.usual is not None:
+            assert defaults[name] == auto.usual, path
+
+
+def test_every_auto_gets_the_value_that_the_trainer_would_fill_in() -> None:
+    found = resolved(
+        AUTO,
+        arguments=Arguments(ARGUMENTS, defaults_hold=True),
+        given={"hidden_size": 100},
+        settings=CheckSettings(world_size=4),
+    )
+    assert json.loads(found.written.text) == {
+        "train_batch_size": 64,
+        "train_micro_batch_size_per_gpu": 2,
+        "gradient_accumulation_steps": 8,
+        "gradient_clipping": 0.3,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "betas": [0.9, 0.95]}},
+        "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 100, "total_num_steps": 1000}},
+        "bf16": {"enabled": True},
+        "zero_optimization": {"stage": 3, "reduce_bucket_size": 10_000, "stage3_param_persistence_threshold": 1000},
+    }
+
+
+def test_an_auto_without_a_value_is_named_with_what_would_tell_it() -> None:
+    with pytest.raises(ConvertError) as error:
+        resolved({"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "Adam", "params": {"lr": "auto"}}})
+    assert error.value.message.splitlines()[1:] == ["  optimizer.params.lr (line 1): learning_rate"]
+    assert error.value.line == 1
+
+
+def test_the_whole_batch_is_left_to_deepspeed_where_nobody_counts_processes() -> None:
+    found = resolved({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 4})
+    assert json.loads(found.written.text) == {"train_micro_batch_size_per_gpu": 4}
+    assert [note.code for note in found.notes] == ["CV303"]
+
+
+def test_a_given_value_comes_before_every_other() -> None:
+    given = {"gradient_clipping": 0.7, "zero_optimization.stage": 1}
+    found = resolved({"gradient_clipping": "auto", "zero_optimization": {"stage": 2}}, given=given)
+    assert json.loads(found.written.text) == {"gradient_clipping": 0.7, "zero_optimization": {"stage": 1}}
+
+
+@pytest.mark.parametrize("name", ["a..b", "[0]", ""])
+def test_a_given_value_needs_a_key(name: str) -> None:
+    with pytest.raises(ConvertError, match="--set"):
+        resolved({}, given={name: 1})
+
+
+def test_values_that_arguments_say_become_auto_and_those_arguments() -> None:
+    config = {
+        "train_batch_size": 64,
+        "gradient_accumulation_steps": 2,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "betas": [0.9, 0.95], "torch_adam": True}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 2e-3, "warmup_num_steps": 10}},
+        "fp16": {"enabled": True, "loss_scale": 0},
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000},
+    }
+    request = Request("ds.json", json.dumps(config).encode(), Form.TRANSFORMERS, settings=CheckSettings(world_size=8))
+    found = convert(request)
+    assert found.arguments == {
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 2,
+        "learning_rate": 1e-3,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.95,
+        "warmup_steps": 10,
+        "fp16": True,
+    }
+    assert found.config == {
+        "train_batch_size": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto",
+        "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "torch_adam": True}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 2e-3, "warmup_num_steps": "auto"}},
+        "fp16": {"enabled": "auto", "loss_scale": 0},
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000},
+    }
+    assert [(note.code, note.key) for note in found.notes if note.kind.value == "changed"] == [
+        ("CV207", "scheduler.params.warmup_max_lr")
+    ]
+
+
+def test_arguments_are_read_from_scripts_yaml_and_json() -> None:
+    trainer = "TrainingArguments(output_dir='x', learning_rate=1e-4, bf16=True, deepspeed='ds.json')\n"
+    assert read_arguments("a.py", trainer) == Arguments({"learning_rate": 1e-4, "bf16": True}, defaults_hold=True)
+    for script in (trainer.replace("1e-4", "args.lr"), trainer.replace("bf16=True", "**more")):
+        assert not read_arguments("a.py", script).defaults_hold
+    loop = (
+        "a = Accelerator(mixed_precision='bf16')\nDataLoader(x, batch_size=4)\nDataLoader(y, batch_size=8)\n"
+        "o = DummyOptim(p, lr=1e-3)\nDummyScheduler(o, total_num_steps=10, warmup_num_steps=2)\n"
+    )
+    assert read_arguments("a.py", loop).values == {
+        "mixed_precision": "bf16",
+        "gradient_accumulation_steps": 1,
+        "learning_rate": 1e-3,
+        "total_num_steps": 10,
+        "warmup_steps": 2,
+        "per_device_train_batch_size": 4,
+    }
+    assert read_arguments("a.yaml", "learning_rate: 0.1\nmodel: x\n").values == {"learning_rate": 0.1}
+    assert read_arguments("a.json", '{"learning_rate": 0.1, "x": 1}').values == {"learning_rate": 0.1}
+    assert of_text('{"bf16": true}').values == {"bf16": True}
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", "[1]"), ("a.json", '{"a": '), ("a.yaml", "- 1"), ("a.py", "(")])
+def test_arguments_that_cannot_be_read_are_an_error(name: str, text: str) -> None:
+    with pytest.raises(ConvertError) as error:
+        read_arguments(name, text)
+    assert error.value.line == 1
