@@ -1,0 +1,130 @@
+"""Every variant with every tuning, estimated; those that fit in the order of speed, the rest with what they lack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dsmigrate.editing.view import View
+from dsmigrate.knowledge import knowledge
+from dsmigrate.memory.activations import Checkpointing
+from dsmigrate.memory.estimate import Estimate, estimate
+from dsmigrate.memory.model import Place
+from dsmigrate.memory.variants import Config, Variant, seen
+from dsmigrate.recommend.config import TUNINGS, config_for
+from dsmigrate.recommend.request import Request
+from dsmigrate.recommend.speed import Seconds, seconds
+from dsmigrate.rules import Finding, Severity
+
+_ALIKE = 1.03
+"""Times that differ by less are one; then more room is better, or with one GPU the lower stage."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant with a config, what it takes, and about how long a step is."""
+
+    variant: Variant
+    config: Config
+    view: View
+    estimate: Estimate
+    seconds: Seconds
+    tuned: int
+
+    @property
+    def checkpointing(self) -> Checkpointing:
+        """How activations are kept."""
+        return self.estimate.work.checkpointing
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits, and the rules have nothing against it; a memory of unknown size is large enough."""
+        return not self.estimate.lacks and not self.findings
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules say of the config, but for hints and information."""
+        return tuple(one for one in self.view.findings if one.severity in {Severity.ERROR, Severity.WARNING})
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The candidates, one for each variant: those that fit with the fastest first, then the rest."""
+
+    request: Request
+    fitting: tuple[Candidate, ...]
+    failing: tuple[Candidate, ...]
+    version: str
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The first; None where nothing fits."""
+        return self.fitting[0] if self.fitting else None
+
+
+def recommend(request: Request) -> Recommendation:
+    """Return what fits, fastest first, and what does not.
+
+    A variant stands there once: with the tuning and the checkpointing that are the fastest of those that fit, or the
+    most frugal where none does.
+    """
+    known = knowledge(request.version)
+    best = [
+        found for variant in _possible(request) if (found := _best(list(_candidates(request, variant)))) is not None
+    ]
+    fitting = [one for one in best if one.fits]
+    return Recommendation(
+        request,
+        tuple(_sorted(fitting, alone=request.machine.ranks == 1)),
+        tuple(sorted((one for one in best if not one.fits), key=lambda one: one.estimate.peak or 0)),
+        known.version,
+    )
+
+
+def _possible(request: Request) -> Iterator[Variant]:
+    """Yield the variants, without NVMe where there is no path to it."""
+    for variant in request.variants:
+        if request.nvme_path is not None or not variant.uses_nvme:
+            yield variant
+
+
+def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
+    known = knowledge(request.version)
+    tunings = TUNINGS if variant.stage else TUNINGS[:1]
+    for tuned, tuning in enumerate(tunings):
+        config = config_for(request, variant, tuning, known)
+        view = seen(
+            config,
+            request.machine,
+            request.described,
+            version=request.version,
+            consumer=request.consumer,
+            hardware=request.hardware,
+        )
+        for kept in request.kept:
+            work = replace(request.work, checkpointing=kept)
+            found = estimate(variant.name, view.context, request.described, request.machine, work)
+            if found is not None:
+                yield Candidate(variant, config, view, found, seconds(request, found, variant, tuned), tuned)
+
+
+def _best(candidates: list[Candidate]) -> Candidate | None:
+    fitting = [one for one in candidates if one.fits]
+    if fitting:
+        return min(fitting, key=lambda one: (one.seconds.total, one.tuned))
+    return min(
+        candidates, key=lambda one: (one.estimate.peak or 0, one.estimate.on_node(Place.HOST) or 0), default=None
+    )
+
+
+def _sorted(candidates: list[Candidate], *, alone: bool) -> list[Candidate]:
+    """Return candidates by time; of times that are alike the one with more room, or on one GPU with the lower stage."""
+
+    def key(one: Candidate) -> tuple[int, int, float]:
+        step = math.floor(math.log(max(one.seconds.total, 1e-9)) / math.log(_ALIKE))
+        offloads = (one.variant.optimizer != "none") + (one.variant.weights != "none")
+        return step, offloads, float(one.variant.stage) if alone else float(one.estimate.peak or 0)
+
+    return sorted(candidates, key=key)
