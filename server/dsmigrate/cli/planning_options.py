@@ -12,7 +12,7 @@ from dsmigrate.memory.activations import Attention, Workload
 from dsmigrate.memory.estimate import GIB, Machine
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.sources import ModelError, described, shaped, typical
-from dsmigrate.settings.check import CheckSettings, with_setting
+from dsmigrate.settings.check import size_of
 from dsmigrate.settings.errors import SettingsError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -56,11 +56,10 @@ def model_of(flags: dict[str, Any]) -> Described:
     try:
         if flags["model"] is not None:
             return shaped(described(flags["model"]), **shape)
-        parameters = with_setting(CheckSettings(), "parameters", flags["params"]).parameters
-        return typical(parameters or 1, shape["layers"], shape["hidden"], shape["heads"], shape["vocab"])
-    except SettingsError as error:
-        raise click.UsageError(str(error).replace("--parameters", "--params")) from None
-    except ModelError as error:
+        return typical(
+            size_of(flags["params"], "--params"), shape["layers"], shape["hidden"], shape["heads"], shape["vocab"]
+        )
+    except (SettingsError, ModelError) as error:
         raise click.UsageError(str(error)) from None
 
 

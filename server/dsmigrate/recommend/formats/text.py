@@ -30,7 +30,8 @@ def _lines(found: Recommendation, *, config: bool, topics_too: bool) -> Iterator
     yield Text(f"{model.name}: {model.model.parameters:,} parameters ({model.source})", "bold")
     gpus = f"{machine.nodes} × {machine.gpus}" if machine.nodes > 1 else str(machine.gpus)
     each = f" of {size(machine.gpu)}" if machine.gpu else ""
-    yield Text(f"{gpus} GPUs{each}, {request.link}; DeepSpeed {found.version}, read by {request.consumer.value}")
+    many = "s" if machine.ranks > 1 else ""
+    yield Text(f"{gpus} GPU{many}{each}, {request.link}; DeepSpeed {found.version}, read by {request.consumer.value}")
     yield Text()
     if chosen is None:
         yield Text("Nothing fits.", "bold red")
