@@ -72,8 +72,8 @@ def activations(shape: Shape, work: Workload, width: int = 2) -> Iterator[Part]:
 
 def block_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
     """Return the bytes that a block keeps per token."""
-    norms = 2 * width * shape.hidden
-    mlp = width * shape.hidden + width * (4 if shape.gated else 2) * shape.inner
+    norms = 2 * norm_bytes(shape, width)
+    mlp = width * shape.hidden + width * shape.kept_inner * shape.inner
     masks = shape.hidden if shape.dropout else 0  # one after attention is counted there
     return norms + attention_bytes(shape, work, width) + mlp + masks
 
@@ -84,18 +84,24 @@ def attention_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
     kept = width * (shape.hidden + 2 * queries + 2 * keys) + (shape.hidden if shape.dropout else 0)
     if work.attention is Attention.FLASH:
         return kept + _FP32 * shape.heads  # one number per row of scores
-    scores = width * (2 if shape.dropout else 1) + (1 if shape.dropout else 0)
+    scores = width * (2 if shape.dropout else 1) + (1 if shape.dropout else 0) + (_FP32 if shape.upcasts else 0)
     return kept + scores * shape.heads * work.tokens(shape)
 
 
 def cross_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
     """Return the bytes that a block keeps per token for looking at the encoder: a norm and attention."""
-    return width * shape.hidden + attention_bytes(shape, work, width)
+    return norm_bytes(shape, width) + attention_bytes(shape, work, width)
+
+
+def norm_bytes(shape: Shape, width: int = 2) -> int:
+    """Return the bytes that a norm keeps per token: its input, in fp32 as well where it works so."""
+    return (width + (_FP32 if shape.upcasts else 0)) * shape.hidden
 
 
 def ends_bytes(shape: Shape, width: int = 2) -> float:
     """Return the bytes per token before the first block and behind the last."""
-    return (shape.hidden if shape.dropout else 0) + width * shape.hidden * (2 if shape.vocabulary else 1)
+    head = width * shape.hidden if shape.vocabulary else 0
+    return (shape.hidden if shape.dropout else 0) + norm_bytes(shape, width) + head
 
 
 def _part(count: int, says: str, place: Place = Place.GPU) -> Part:

@@ -14,7 +14,9 @@ class Shape:
     ``layers`` counts all blocks, those of a decoder beside an encoder as well; ``cross`` those of them that also look
     at the encoder. ``heads`` and ``key_value_heads`` have ``head_size`` elements each. ``inner`` is the width inside of
     the MLP, of all experts that one token passes together; ``gated`` is whether there is a second product there.
-    ``vocabulary`` is 0 where no logits over words are made. ``dropout`` is whether masks are kept.
+    ``vocabulary`` is 0 where no logits over words are made. ``dropout`` is whether masks are kept. ``upcasts`` is
+    whether norms and softmax work in fp32 and keep their input so, as the library's models since LLaMA do.
+    ``kept_inner`` is how many tensors of the inner width the MLP keeps: what its function needs, and its last product.
     """
 
     layers: int
@@ -24,8 +26,10 @@ class Shape:
     head_size: int
     inner: int
     gated: bool = False
+    kept_inner: int = 2
     vocabulary: int = 0
     dropout: bool = True
+    upcasts: bool = False
     cross: int = 0
     positions: int | None = None
     """The longest sequence that the model is made for; None where it does not say."""

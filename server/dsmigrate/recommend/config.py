@@ -92,7 +92,7 @@ def _zero(request: Request, variant: Variant, tuning: Tuning) -> Config:
     if group != ROOMY.group:
         found["sub_group_size"] = group
     if variant.optimizer == "nvme":
-        found["offload_optimizer"] |= {"buffer_count": 4, "pipeline_read": False, "pipeline_write": False}
+        found["offload_optimizer"]["buffer_count"] = 4
     if variant.weights == "nvme":
         # Each tensor's shard has to fit in a buffer (partitioned_param_swapper.py:_is_io_needed and swap_in).
         shard = -(-(model.largest or model.parameters) // request.machine.ranks)

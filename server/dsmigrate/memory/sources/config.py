@@ -93,6 +93,12 @@ class ModelConfig:
         return isinstance(rate, (int, float)) and rate > 0
 
     @property
+    def activation(self) -> str:
+        """The function of the MLP, by the name that the library gives it; "" where the config does not say."""
+        names = ("hidden_act", "activation_function", "hidden_activation", "activation", "dense_act_fn")
+        return next((str(found) for name in names if (found := self.value(name)) is not None), "")
+
+    @property
     def labels(self) -> int:
         """The classes of a classifying head."""
         names = self.value("id2label")

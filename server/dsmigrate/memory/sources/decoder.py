@@ -9,6 +9,7 @@ from dsmigrate.memory.shape import Shape
 from dsmigrate.memory.sources.config import ModelConfig
 from dsmigrate.memory.sources.errors import ModelError
 
+_BY_HAND = frozenset({"gelu_new", "gelu_fast", "gelu_accurate", "quick_gelu"})
 _LM = frozenset({"", "ForCausalLM", "LMHeadModel"})
 
 
@@ -89,10 +90,22 @@ def shape(config: ModelConfig) -> Shape:
         head_size=sizes.head_size,
         inner=inner,
         gated=config.trait("gated"),
+        kept_inner=kept_inner(config, gated=config.trait("gated")),
         vocabulary=sizes.vocabulary if config.task in _LM else 0,
         dropout=config.drops(),
+        upcasts=config.trait("upcasts"),
         positions=config.count("max_position_embeddings", 0) or None,
     )
+
+
+def kept_inner(config: ModelConfig, *, gated: bool) -> int:
+    """Return the tensors of the inner width that an MLP keeps.
+
+    The function's input and output; of ReLU the output alone, and five tensors of GELU where the library computes it
+    by single operations (transformers/activations.py:NewGELUActivation). A gate adds a factor and a product.
+    """
+    of_function = 1 if config.activation == "relu" else 5 if config.activation in _BY_HAND else 2
+    return of_function + 2 * gated
 
 
 def head(config: ModelConfig, vocabulary: int, hidden: int) -> Iterator[int]:

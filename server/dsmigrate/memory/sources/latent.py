@@ -35,6 +35,7 @@ def shape(config: ModelConfig) -> Shape:
         head_size=config.count("qk_nope_head_dim") + config.count("qk_rope_head_dim"),
         inner=inner * (config.count("num_experts_per_tok") + config.count("n_shared_experts")),
         gated=True,
+        kept_inner=4,
     )
 
 

@@ -44,6 +44,7 @@ def shape(config: ModelConfig) -> Shape:
         layers=sizes.layers + more,
         cross=more,
         gated=_is_gated(config),
+        kept_inner=4 if _is_gated(config) else 1,
         vocabulary=sizes.vocabulary if config.task in _WORDS else 0,
         positions=None,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from dsmigrate.memory.model import Model
 from dsmigrate.memory.shape import Described, Shape
@@ -25,11 +26,15 @@ _MOST_TENSORS = 100_000
 def _published() -> tuple[tuple[str, int, Shape], ...]:
     """Return name, parameters and shape of published models, the smallest first (schemas/models/published.toml)."""
     found = tomllib.loads(schema_file("models/published.toml").read_text(encoding="utf-8"))["model"]
-    models = [
-        (one["name"], int(one["parameters"]), Shape.of_gpt(one["layers"], one["hidden"], one["heads"], one["words"]))
-        for one in found
-    ]
+    models = [(one["name"], int(one["parameters"]), _shape(one)) for one in found]
     return tuple(sorted(models, key=lambda model: model[1]))
+
+
+def _shape(entry: Mapping[str, Any]) -> Shape:
+    shape = Shape.of_gpt(entry["layers"], entry["hidden"], entry["heads"], entry["words"])
+    if "gated" not in entry:
+        return shape
+    return replace(shape, inner=entry["gated"], gated=True, kept_inner=4, dropout=False, upcasts=True)
 
 
 def typical(
@@ -41,6 +46,8 @@ def typical(
 ) -> Described:
     """Return a model with so many parameters; what is not given of its shape is that of a published model.
 
+    With a width or heads of its own the blocks are those that papers take for granted (``Shape.of_gpt``).
+
     Raises ModelError where heads do not divide the width, or the shape has more parameters than there are.
     """
     name, size, like = min(_published(), key=lambda model: abs(math.log(parameters / model[1])))
@@ -48,8 +55,9 @@ def typical(
     many = heads or (like.heads if hidden is None else max(1, wide // 128))
     if many > wide or (heads and wide % many):
         raise ModelError(f"{many} heads do not divide a hidden size of {wide}")
-    shape = Shape.of_gpt(layers or like.layers, wide, many, vocabulary or like.vocabulary)
-    shape = replace(shape, head_size=max(1, wide // many))
+    shape = replace(like, layers=layers or like.layers, vocabulary=vocabulary or like.vocabulary)
+    if hidden or heads:
+        shape = Shape.of_gpt(shape.layers, wide, many, shape.vocabulary)
     given = [word for word, value in (("layers", layers), ("hidden", hidden), ("heads", heads)) if value]
     rest = (
         "" if len(given) == 3 else f"; the shape is that of {name}" + (f" but for {', '.join(given)}" if given else "")
