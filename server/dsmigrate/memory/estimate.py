@@ -8,7 +8,7 @@ from functools import cached_property
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.memory.activations import Workload, activations
-from dsmigrate.memory.model import Model, Part, Place, Usage, What, When, total
+from dsmigrate.memory.model import Model, Place, Usage, What, When, total
 from dsmigrate.memory.shape import Described
 from dsmigrate.memory.traffic import Traffic, traffic
 from dsmigrate.memory.usage import usage
@@ -72,6 +72,13 @@ class Estimate:
     usage: Usage
     traffic: Traffic
     assumes: tuple[str, ...]
+
+    def of(self, work: Workload) -> Estimate:
+        """Return the same for another workload: with its activations."""
+        parts = self.usage.select(what=set(What) - {What.ACTIVATIONS})
+        shape = self.described.shape
+        extra = () if shape is None else tuple(activations(shape, work, width_of(self.context)))
+        return replace(self, work=work, usage=replace(self.usage, parts=(*parts, *extra)))
 
     @cached_property
     def peak(self) -> int | None:
@@ -140,11 +147,8 @@ def estimate(name: str, context: Context, described: Described, machine: Machine
     held, sent = usage(context, model, ranks), traffic(context, model, ranks)
     if held is None or sent is None:
         return None
-    extra: tuple[Part, ...] = ()
-    if described.shape is not None:
-        extra = tuple(activations(described.shape, work, width_of(context)))
-    held = replace(held, parts=(*held.parts, *extra))
-    return Estimate(name, context, described, model, machine, work, held, sent, (*held.assumes, *assumes))
+    bare = Estimate(name, context, described, model, machine, work, held, sent, (*held.assumes, *assumes))
+    return bare.of(work)
 
 
 def width_of(context: Context) -> int:

@@ -40,8 +40,8 @@ class Candidate:
 
     @property
     def fits(self) -> bool:
-        """Whether it fits, and the rules have nothing against it; a memory of unknown size is large enough."""
-        return not self.estimate.lacks and not self.findings
+        """Whether it fits; a memory of unknown size is large enough."""
+        return not self.estimate.lacks
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -51,7 +51,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The candidates, one for each variant: those that fit with the fastest first, then the rest."""
+    """The candidates, one for each variant: those that fit with the fastest first, then the rest.
+
+    What the rules warn of stands behind the others that fit, if it would be the first.
+    """
 
     request: Request
     fitting: tuple[Candidate, ...]
@@ -60,8 +63,9 @@ class Recommendation:
 
     @property
     def chosen(self) -> Candidate | None:
-        """The first; None where nothing fits."""
-        return self.fitting[0] if self.fitting else None
+        """The first; None where nothing fits, or the rules warn of all that does."""
+        first = self.fitting[0] if self.fitting else None
+        return None if first is None or first.findings else first
 
 
 def recommend(request: Request) -> Recommendation:
@@ -72,12 +76,13 @@ def recommend(request: Request) -> Recommendation:
     """
     known = knowledge(request.version)
     best = [
-        found for variant in _possible(request) if (found := _best(list(_candidates(request, variant)))) is not None
+        found for variant in _possible(request) if (found := _best(request, _candidates(request, variant))) is not None
     ]
-    fitting = [one for one in best if one.fits]
+    fitting = _sorted([one for one in best if one.fits], alone=request.machine.ranks == 1)
+    sound = next((number for number, one in enumerate(fitting) if not one.findings), 0)
     return Recommendation(
         request,
-        tuple(_sorted(fitting, alone=request.machine.ranks == 1)),
+        (*fitting[sound:], *fitting[:sound]),
         tuple(sorted((one for one in best if not one.fits), key=lambda one: one.estimate.peak or 0)),
         known.version,
     )
@@ -103,20 +108,24 @@ def _candidates(request: Request, variant: Variant) -> Iterator[Candidate]:
             consumer=request.consumer,
             hardware=request.hardware,
         )
+        bare = estimate(variant.name, view.context, request.described, request.machine, request.work)
         for kept in request.kept:
-            work = replace(request.work, checkpointing=kept)
-            found = estimate(variant.name, view.context, request.described, request.machine, work)
-            if found is not None:
+            if bare is not None:
+                found = bare.of(replace(request.work, checkpointing=kept))
                 yield Candidate(variant, config, view, found, seconds(request, found, variant, tuned), tuned)
 
 
-def _best(candidates: list[Candidate]) -> Candidate | None:
-    fitting = [one for one in candidates if one.fits]
+def _best(request: Request, candidates: Iterator[Candidate]) -> Candidate | None:
+    """Return the fastest that fits, else the most frugal; the first of all is faster than those after it."""
+    tried: list[Candidate] = []
+    for one in candidates:
+        if one.fits and not one.tuned and one.checkpointing is request.kept[0]:
+            return one
+        tried.append(one)
+    fitting = [one for one in tried if one.fits]
     if fitting:
         return min(fitting, key=lambda one: (one.seconds.total, one.tuned))
-    return min(
-        candidates, key=lambda one: (one.estimate.peak or 0, one.estimate.on_node(Place.HOST) or 0), default=None
-    )
+    return min(tried, key=lambda one: (one.estimate.peak or 0, one.estimate.on_node(Place.HOST) or 0), default=None)
 
 
 def _sorted(candidates: list[Candidate], *, alone: bool) -> list[Candidate]:
