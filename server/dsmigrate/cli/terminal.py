@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dsmigrate.rules import Rule
 
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
-_WIDE = 220
+_WIDE = 260
 """Columns of what is no terminal: the width of the widest table."""
 
 

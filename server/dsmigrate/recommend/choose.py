@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,9 @@ from dsmigrate.recommend.speed import Seconds, seconds
 from dsmigrate.rules import Finding, Severity
 
 _ALIKE = 1.03
-"""Times that differ by less are one; then more room is better, or with one GPU the lower stage."""
+"""Times that differ by less are one."""
+_PLENTY = 4
+"""How often what is needed has to go into the room of a GPU for it to be plenty."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,22 @@ def _best(request: Request, candidates: Iterator[Candidate]) -> Candidate | None
 
 
 def _sorted(candidates: list[Candidate], *, alone: bool) -> list[Candidate]:
-    """Return candidates by time; of times that are alike the one with more room, or on one GPU with the lower stage."""
+    """Return candidates by time, and of those that take as long as each other the better first.
 
-    def key(one: Candidate) -> tuple[int, int, float]:
-        step = math.floor(math.log(max(one.seconds.total, 1e-9)) / math.log(_ALIKE))
+    That is the one without offload, then the one with more room; where there is plenty of room, and on one GPU, which
+    nothing is shared with, the lower stage.
+    """
+
+    def better(one: Candidate) -> tuple[int, bool, int]:
         offloads = (one.variant.optimizer != "none") + (one.variant.weights != "none")
-        return step, offloads, float(one.variant.stage) if alone else float(one.estimate.peak or 0)
+        peak, room = one.estimate.peak or 0, one.estimate.machine.room
+        by_stage = alone or room is None or peak * _PLENTY <= room
+        return offloads, not by_stage, one.variant.stage if by_stage else peak
 
-    return sorted(candidates, key=key)
+    found: list[Candidate] = []
+    left = sorted(candidates, key=lambda one: one.seconds.total)
+    while left:
+        alike = [one for one in left if one.seconds.total <= left[0].seconds.total * _ALIKE]
+        found += sorted(alike, key=better)
+        left = left[len(alike) :]
+    return found

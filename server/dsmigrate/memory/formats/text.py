@@ -7,6 +7,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,7 @@ from dsmigrate.memory.formats.sizes import KINDS, gib, size, used, verdict
 from dsmigrate.memory.model import Part, Place, Surety, What, When
 
 _BAR = 48
-_WIDE = 165
+_WIDEST = 1000
 _WHEN = {When.ALWAYS: "always", When.BACKWARD: "forward, backward", When.STEP: "step"}
 
 
@@ -50,8 +51,10 @@ class _Variants:
     def __init__(self, estimates: list[Estimate]) -> None:
         self._estimates = estimates
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield _variants(self._estimates, used(self._estimates) if options.max_width >= _WIDE else [])
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        whole = _variants(self._estimates, used(self._estimates))
+        wide = Measurement.get(console, options.update(width=_WIDEST), whole).maximum
+        yield whole if wide <= options.max_width else _variants(self._estimates, [])
 
 
 def _variants(estimates: list[Estimate], kinds: list[tuple[What, str, str]]) -> Table:

@@ -38,7 +38,7 @@ def described(path: Path) -> Described:
     if config is None and weights is None:
         raise ModelError(f"{path}: no config.json, {_WEIGHTS} or {_INDEX} there")
     values = load(config) if config is not None else None
-    if values is not None and values.get("model_type") in families():
+    if values is not None and str(values.get("model_type")) in families():
         return _from_config(values, str(config), weights if path.is_dir() else None)
     if weights is None:
         assert values is not None  # noqa: S101 - one of the two is there

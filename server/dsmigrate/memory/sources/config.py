@@ -52,10 +52,10 @@ class ModelConfig:
         return str(self.family.get("like", self.type))
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Return the value under the family's name of a key, or the usual one; the default; None."""
+        """Return the value under the family's name of a key, or the usual one; the default where neither is there."""
         own = self._keys.get(name, name)
         for key in (own, name):
-            if self._values.get(key) is not None:
+            if key in self._values:
                 return self._values[key]
         return self._defaults.get(own)
 

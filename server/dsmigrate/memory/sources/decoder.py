@@ -39,10 +39,10 @@ class Sizes:
 def sizes_of(config: ModelConfig) -> Sizes:
     """Return the dimensions; raises ModelError where heads do not divide the width."""
     hidden, heads = config.positive("hidden_size"), config.positive("num_attention_heads")
-    groups = 1 if config.trait("one_kv_head") else config.positive("num_key_value_heads", heads)
+    groups = config.positive("num_key_value_heads", heads) if config.trait("grouped") else heads
+    groups = 1 if config.trait("one_kv_head") else groups
     if config.value("head_dim") is None and hidden % heads:
         raise ModelError(f"{config.where}: {heads} attention heads do not divide a hidden size of {hidden}")
-    factor = config.count("expansion_ratio", 4)
     return Sizes(
         vocabulary=config.count("vocab_size", 0),
         hidden=hidden,
@@ -50,7 +50,7 @@ def sizes_of(config: ModelConfig) -> Sizes:
         heads=heads,
         key_value_heads=groups,
         head_size=config.positive("head_dim", hidden // heads),
-        inner=config.count("intermediate_size", factor * hidden),
+        inner=4 * hidden if config.trait("fixed_inner") else config.count("intermediate_size", 4 * hidden),
     )
 
 

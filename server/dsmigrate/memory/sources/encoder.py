@@ -47,6 +47,7 @@ def _head(config: ModelConfig, sizes: Sizes) -> Iterator[int]:
         yield from (*linear(hidden, hidden, bias=True), *_norm(sizes), sizes.vocabulary)
         if not config.flag("tie_word_embeddings"):
             yield sizes.vocabulary * hidden
+            yield from () if kind == "distilbert" else (sizes.vocabulary,)  # a bias of its own, too
         if task == "ForPreTraining":
             yield from linear(2, hidden, bias=True)
     elif task == "ForSequenceClassification":
@@ -54,7 +55,7 @@ def _head(config: ModelConfig, sizes: Sizes) -> Iterator[int]:
             yield from linear(hidden, hidden, bias=True)
         yield from linear(config.labels, hidden, bias=True)
     elif task in {"ForTokenClassification", "ForQuestionAnswering"}:
-        yield from linear(2 if task == "ForQuestionAnswering" else config.labels, hidden, bias=True)
+        yield from linear(config.labels, hidden, bias=True)
     elif task != "Model":
         raise ModelError(f"{config.where}: {task} of {config.type} is not known; give --params")
 

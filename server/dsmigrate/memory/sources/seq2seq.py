@@ -15,7 +15,11 @@ _WORDS = frozenset({"", "ForConditionalGeneration"})
 
 
 def tensors(config: ModelConfig) -> Iterator[int]:
-    """Yield the elements of each tensor."""
+    """Yield the elements of each tensor.
+
+    The head is that of the embeddings whatever the config says (transformers/models/t5/configuration_t5.py:T5Config);
+    before 5.0 ``tie_word_embeddings`` false gave it weights of its own.
+    """
     sizes, task = decoder.sizes_of(config), config.task
     if task not in {*_WORDS, "Model", "EncoderModel"}:
         raise ModelError(f"{config.where}: {task} of {config.type} is not known; give --params")
@@ -31,8 +35,6 @@ def tensors(config: ModelConfig) -> Iterator[int]:
             yield from dense(sizes.hidden, sizes.inner, gated=_is_gated(config))
             yield sizes.hidden
         yield sizes.hidden
-    if task in _WORDS and not config.flag("tie_word_embeddings"):
-        yield sizes.vocabulary * sizes.hidden
 
 
 def shape(config: ModelConfig) -> Shape:
