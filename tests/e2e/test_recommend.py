@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +14,46 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.recommend import recommend
 from tests.recommend.grid import requests
 
-from .launching import torch_python, training_environment
+from .launching import free_port, torch_python, training_environment
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("rules")]
 
-ROOT = Path(__file__).resolve().parents[2]
 Config = dict[str, Any]
 MOST = 10_000
 """Elements of buckets for an engine of a few weights."""
 
 
 def configs() -> list[tuple[Config, int]]:
-    """Return the distinct configs for plain DeepSpeed of the newest release, with a world size of each.
-
-    Those for other readers have their "auto", and those for older releases fewer keys: both stay out.
-    """
+    """Return the distinct configs of all requests with a world size of each, for plain DeepSpeed as it is installed."""
     found: dict[str, tuple[Config, int]] = {}
     for request in requests():
-        answer = recommend(request) if request.consumer is Consumer.DEEPSPEED else None
-        if answer is not None and answer.chosen is not None:
+        answer = recommend(replace(request, consumer=Consumer.DEEPSPEED, version=None))
+        if answer.chosen is not None:
             found.setdefault(json.dumps(answer.chosen.config), (answer.chosen.config, request.machine.ranks))
     return list(found.values())
 
 
 def small(config: Config) -> Config:
     """Return a config with every size cut down to what an engine of a few weights allocates in no time."""
-    return {
-        name: small(value) if isinstance(value, dict) else min(value, MOST) if type(value) is int else value
-        for name, value in config.items()
-    }
+    found: Config = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            found[name] = small(value)
+        elif name == "nvme_path":
+            found[name] = "nvme"
+        else:
+            found[name] = min(value, MOST) if type(value) is int else value
+    return found
 
 
 def judged(questions: list[Config]) -> list[Config]:
     """Return what the judge says to each question."""
     child = subprocess.run(
-        [torch_python(), str(ROOT / "tests" / "e2e" / "rule_judge.py")],
+        [torch_python(), str(Path(__file__).with_name("rule_judge.py")), str(free_port())],
         input="".join(json.dumps(question) + "\n" for question in questions),
         capture_output=True,
         text=True,
-        env=training_environment() | {"PYTHONPATH": f"{training_environment()['PYTHONPATH']}:{ROOT}"},
+        env=training_environment(),
         timeout=600,
         check=False,
     )
