@@ -22,6 +22,12 @@ from dsmigrate.document import parse
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import knowledge
 from dsmigrate.memory import Model, Place, Surety, Traffic, Usage, What, When, traffic, usage
+from dsmigrate.memory.activations import Workload
+from dsmigrate.memory.estimate import Machine
+from dsmigrate.memory.shape import Described
+from dsmigrate.memory.variants import VARIANTS
+from dsmigrate.recommend import Request
+from dsmigrate.recommend.config import TUNINGS, config_for
 from dsmigrate.rules import Settings
 from dsmigrate.rules.context import Context
 
@@ -151,7 +157,23 @@ def disk_cases() -> Iterator[Case]:
         yield Case(f"stage 3, bf16, {name} on NVMe", config(3, "bf16", 1, ADAMW, **members), widths=LARGE_WIDTHS)
 
 
-CASES = tuple(cases())
+def recommended_cases() -> Iterator[Case]:
+    """Yield what ``recommend`` writes for each stage and offload, with buckets as small as the model is.
+
+    Small tensors are sharded as well, which makes the figures sharper.
+    """
+    model = Described("small", Model(sum(WIDTHS[:-1]) * 100), None, "", exact=False)
+    request = Request(model, Machine(gpus=2), Workload(2), nvme_path="small")
+    for variant in VARIANTS:
+        if not variant.uses_nvme:
+            found = config_for(request, variant, TUNINGS[0], knowledge())
+            found["zero_optimization"]["stage3_param_persistence_threshold"] = 0
+            for section in ("offload_optimizer", "offload_param"):
+                found["zero_optimization"].get(section, {}).update({"pin_memory": False} if variant.stage else {})
+            yield Case(f"recommended {variant.name}", found)
+
+
+CASES = (*cases(), *recommended_cases())
 
 
 def context(wanted: Config) -> Context:

@@ -21,6 +21,8 @@ COMMANDS = {
     "diff": "Say what a change of a DeepSpeed config does.",
     "verify": "Train the original and the converted script side by side, and compare every step.",
     "convert": "Write DeepSpeed settings in another form: Accelerate, plugin, dictionary, Trainer arguments, or back.",
+    "memory": "Say what a config, or every ZeRO stage, takes of GPU and host for a model.",
+    "recommend": "Say which ZeRO stage and offload fit a model and its GPUs, and write the config.",
     "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",

@@ -28,7 +28,7 @@ from dsmigrate.settings.fields import SETTINGS
 from dsmigrate.settings.options import resolve
 
 STDIN_NAME = "<stdin>"
-_METAVARS = {"target-version": "VERSION", "config-name": "NAME"}
+_METAVARS = {"target-version": "VERSION", "config-name": "NAME", "params": "N", "gpu-memory": "GIB", "gpus": "N"}
 _Advance = Callable[[Outcome], None]
 
 
@@ -59,6 +59,9 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @_setting("nvme-path")
 @_setting("optimizer")
 @_setting("precision")
+@_setting("params")
+@_setting("gpu-memory")
+@_setting("gpus")
 @_setting("config")
 @_setting("config-name")
 @_setting("target-version")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from click.exceptions import Exit
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from dsmigrate.checking.formats.text import Line
     from dsmigrate.codemod.model import Idea
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from dsmigrate.rules import Rule
 
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
+_WIDE = 260
+"""Columns of what is no terminal: the width of the widest table."""
 
 
 def write_bytes(data: bytes) -> None:
@@ -103,6 +106,20 @@ def show_markdown(markdown: str) -> None:
     from rich.markdown import Markdown  # noqa: PLC0415
 
     Console().print(Markdown(markdown))
+
+
+def show(*found: RenderableType) -> None:
+    """Print tables and texts on stdout: as wide as the terminal, or as they need where there is none."""
+    from rich.console import Console  # noqa: PLC0415 - where there is something to show
+
+    console = _console()
+    if console.is_terminal or os.environ.get("FORCE_COLOR"):
+        console.print(*found)
+        return
+    plain = Console(file=io.StringIO(), width=_WIDE, highlight=False, markup=False, color_system=None)
+    plain.print(*found)
+    text = "".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines())  # type: ignore[attr-defined]
+    write_bytes(text.replace("\n", os.linesep).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager

@@ -75,6 +75,10 @@ class Options:
     config: Mapping[str, Any] | None = None
     config_name: str = "ds_config.json"
     target_version: str = NEWEST_DEEPSPEED
+    chosen_for: str = ""
+    """The model and the GPUs that stage and offload were chosen for; "" where the person chose, or nobody."""
+    chosen_sizes: Mapping[str, Any] = field(default_factory=dict)
+    """What goes into ``zero_optimization`` for it: buckets, and the offload sections as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ class What(enum.Enum):
     """Buffers on the way between GPU, host and NVMe."""
     COPIES = "copies"
     """Tensors that live for a reduction or a micro-batch."""
+    ACTIVATIONS = "activations"
+    """What forward keeps for backward; only where a model and a micro-batch are described."""
 
 
 STATES = frozenset({What.PARAMETERS, What.GRADIENTS, What.MASTERS, What.OPTIMIZER})
@@ -158,13 +160,21 @@ class Usage:
         Everything that backward ever holds is counted as if it were held at once, which is more than there is: gathered
         parameters shrink while gradients grow.
         """
-        always = self.bytes(place, when=(When.ALWAYS,))
-        backward = self.bytes(place, when=(When.BACKWARD,))
-        gradients = self.bytes(place, (What.GRADIENTS,), (When.BACKWARD,))
-        step = self.bytes(place, when=(When.STEP,))
-        if always is None or backward is None or gradients is None or step is None:
-            return None
-        return always + max(backward, gradients + step)
+        return total(self.at_peak(place))
+
+    def at_peak(self, place: Place = Place.GPU) -> tuple[Part, ...]:
+        """Return the parts that ``peak`` counts: those of backward, or those of the step where they are more.
+
+        Where a part is not known those of backward are returned, and the unknown part with them.
+        """
+        backward = self.select(place, when=(When.ALWAYS, When.BACKWARD))
+        step = (
+            *self.select(place, when=(When.ALWAYS, When.STEP)),
+            *self.select(place, (What.GRADIENTS,), (When.BACKWARD,)),
+        )
+        unknown = tuple(part for part in step if part.bytes is None and part not in backward)
+        held, most = total(backward), total(step)
+        return backward + unknown if held is None or most is None or held >= most else step
 
 
 def total(parts: Iterable[Part]) -> int | None:

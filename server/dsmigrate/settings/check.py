@@ -117,8 +117,8 @@ def _number(value: object, said: str) -> float:
     return float(value)
 
 
-def _size(value: object, said: str) -> int:
-    """A number of parameters: 7000000000, "7b", "350M"."""
+def size_of(value: object, said: str) -> int:
+    """Return a number of parameters: 7000000000, "7b", "350M"; raises SettingsError, which starts with ``said``."""
     found = _SIZE.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
     size = int(float(found[1]) * _SCALE[found[2].lower()]) if found else 0
     if size < 1:
@@ -157,7 +157,7 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "consumer": ("consumer", _consumer),
     "world-size": ("world_size", _positive),
     "gpu-memory": ("gpu_memory", _number),
-    "parameters": ("parameters", _size),
+    "parameters": ("parameters", size_of),
     "hardware": ("hardware", lambda value, said: _text(value, said).lower()),
     "select": ("select", _codes),
     "ignore": ("ignore", _codes),

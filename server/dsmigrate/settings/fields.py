@@ -48,6 +48,9 @@ SETTINGS = {
         Setting(
             "precision", "Keep the script's precision (default), or train in half precision.", ("keep", "fp16", "bf16")
         ),
+        Setting("params", "Size of the model, such as 7b: with --gpu-memory it chooses stage and offload."),
+        Setting("gpu-memory", "Memory of one GPU in GiB, for --params.", kind=int),
+        Setting("gpus", "Number of GPUs, for --params; default 1.", kind=int),
         Setting("config", "An existing DeepSpeed config to fit the script to."),
         Setting("config-name", "File name of the emitted config; default ds_config.json."),
         Setting("target-version", "DeepSpeed release the result is for; default the newest known."),

@@ -11,7 +11,11 @@ from typing import Any
 from dsmigrate.codemod.model import Options
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.fields import SETTINGS, Value
+from dsmigrate.settings.planning import NAMES, planned
 from dsmigrate.settings.toml import settings_for
+
+_OTHERS = {"config", *NAMES}
+"""Settings that are no options of the codemod, but lead to some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +34,14 @@ def resolve(folder: Path, flags: Mapping[str, Value]) -> Resolved:
     """
     settings, _ = settings_for(folder)
     merged = {**settings, **{name: SETTINGS[name].check(value, f"--{name}") for name, value in flags.items()}}
-    fields: dict[str, Any] = {name.replace("-", "_"): value for name, value in merged.items() if name != "config"}
+    fields: dict[str, Any] = {name.replace("-", "_"): value for name, value in merged.items() if name not in _OTHERS}
     options = Options(**fields)
     config_file = Path(str(merged["config"])) if "config" in merged else None
     if config_file is not None:
         options = replace(options, config=read_config(config_file))
         if "config-name" not in merged and config_file.resolve().parent == folder.resolve():
             options = replace(options, config_name=config_file.name)
+    options = planned(options, merged)
     _check_together(options)
     return Resolved(options, config_file)
 

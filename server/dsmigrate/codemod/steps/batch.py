@@ -187,10 +187,12 @@ def _zero(plan: Plan) -> None:
     if stage == _PARAMETERS and "torch_autocast" in plan.config:
         # With DeepSpeed's own Linear for ZeRO 3 the losses under autocast are up to 7e-4 off.
         section["memory_efficient_linear"] = False
-    plan.config["zero_optimization"] = section
+    plan.config["zero_optimization"] = section | dict(plan.options.chosen_sizes)
     if plan.site is not None:
+        chosen = plan.options.chosen_for
+        why = f"; this is the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else ""
         plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}",
-                       "stages 0 to 3 give the same losses; they differ in memory and communication")  # fmt: skip
+                       f"stages 0 to 3 give the same losses; they differ in memory and communication{why}")  # fmt: skip
     _frozen_groups(plan)
 
 

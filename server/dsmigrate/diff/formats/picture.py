@@ -7,7 +7,7 @@ from html import escape
 
 from dsmigrate.diff.job import Compared
 from dsmigrate.editing.view import View
-from dsmigrate.memory import Place, What, When, usage
+from dsmigrate.memory import Place, What, usage
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#9d755d", "#72b7b2", "#e45756", "#7f7f7f")
 _LEFT, _WIDTH, _HEIGHT, _ROW = 70, 560, 26, 40
@@ -30,11 +30,7 @@ def _figures(view: View) -> dict[str, int]:
     found = usage(view.context)
     if found is None or found.peak() is None:
         return {}
-    backward = (When.ALWAYS, When.BACKWARD)
-    parts = found.select(Place.GPU, when=backward)
-    if (found.bytes(when=backward) or 0) < (found.peak() or 0):  # the peak is in the optimizer step
-        gradients = found.select(Place.GPU, (What.GRADIENTS,), (When.BACKWARD,))
-        parts = (*found.select(Place.GPU, when=(When.ALWAYS, When.STEP)), *gradients)
+    parts = found.at_peak(Place.GPU)
     sizes = {what.value: sum(part.bytes or 0 for part in parts if part.what is what) for what in What}
     return {name: count for name, count in sizes.items() if count}
 

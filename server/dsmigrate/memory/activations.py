@@ -1,0 +1,109 @@
+"""What forward keeps for backward, by published formulas; all of it is an estimate.
+
+Per token and block, in 16 bit: "Reducing Activation Recomputation in Large Transformer Models" (arXiv:2205.05198),
+section 4.1, comes to ``sbh(34 + 5as/h)`` for an MLP four times as wide with dropout. The terms are kept apart here, so
+that grouped keys, gated MLPs and models without dropout follow. What an attention kernel as FlashAttention does not
+keep, ``5as/h``, is what the paper's selective recomputation recomputes. With checkpointing of every block its input
+stays, ``2sbh``, and one block is recomputed at a time.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
+from dsmigrate.memory.shape import Shape
+
+_FP32 = 4
+
+
+class Checkpointing(enum.Enum):
+    """Which activations are kept."""
+
+    NONE = "none"
+    FULL = "full"
+    """The input of every block."""
+    HOST = "host"
+    """The same in host memory (``activation_checkpointing.cpu_checkpointing``)."""
+
+
+class Attention(enum.Enum):
+    """How attention is computed."""
+
+    FLASH = "flash"
+    """By a kernel that keeps no scores: FlashAttention, or what ``sdpa`` of torch chooses in 16 bit."""
+    EAGER = "eager"
+    """By single operations, which keep the scores of all heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What one rank works on at a time: samples of a micro-batch, tokens of a sample, and what is kept of them."""
+
+    micro_batch: int = 1
+    sequence: int = 2048
+    checkpointing: Checkpointing = Checkpointing.NONE
+    attention: Attention = Attention.FLASH
+
+    def tokens(self, shape: Shape) -> int:
+        """Return the tokens of a sample, which the model may fix."""
+        return shape.tokens or self.sequence
+
+
+def activations(shape: Shape, work: Workload, width: int = 2) -> Iterator[Part]:
+    """Yield what activations take on a rank; ``width`` is bytes of an element of the weights."""
+    tokens = work.micro_batch * work.tokens(shape)
+    block = tokens * block_bytes(shape, work, width)
+    blocks, crosses = shape.layers - shape.cross, shape.cross
+    cross = block + tokens * cross_bytes(shape, work, width)
+    if work.checkpointing is Checkpointing.NONE:
+        yield _part(round(blocks * block + crosses * cross), "activations of all blocks")
+    else:
+        place = Place.HOST if work.checkpointing is Checkpointing.HOST else Place.GPU
+        yield _part(shape.layers * tokens * width * shape.hidden, "the input of every block, kept for backward", place)
+        yield _part(round(cross if crosses else block), "activations of the block that is computed again")
+    yield _part(round(tokens * ends_bytes(shape, width)), "embeddings, the last norm and the input of the head")
+    if shape.vocabulary:
+        yield _part(tokens * _FP32 * shape.vocabulary, "logits in fp32, for the loss")
+        yield _part(tokens * _FP32 * shape.vocabulary, "the gradient of the logits")
+
+
+def block_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
+    """Return the bytes that a block keeps per token."""
+    norms = 2 * norm_bytes(shape, width)
+    mlp = width * shape.hidden + width * shape.kept_inner * shape.inner
+    masks = shape.hidden if shape.dropout else 0  # one after attention is counted there
+    return norms + attention_bytes(shape, work, width) + mlp + masks
+
+
+def attention_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
+    """Return the bytes that attention keeps per token: its input, queries, keys, values, and what comes of them."""
+    queries, keys = shape.heads * shape.head_size, shape.key_value_heads * shape.head_size
+    kept = width * (shape.hidden + 2 * queries + 2 * keys) + (shape.hidden if shape.dropout else 0)
+    if work.attention is Attention.FLASH:
+        return kept + _FP32 * shape.heads  # one number per row of scores
+    scores = width * (2 if shape.dropout else 1) + (1 if shape.dropout else 0) + (_FP32 if shape.upcasts else 0)
+    return kept + scores * shape.heads * work.tokens(shape)
+
+
+def cross_bytes(shape: Shape, work: Workload, width: int = 2) -> float:
+    """Return the bytes that a block keeps per token for looking at the encoder: a norm and attention."""
+    return norm_bytes(shape, width) + attention_bytes(shape, work, width)
+
+
+def norm_bytes(shape: Shape, width: int = 2) -> int:
+    """Return the bytes that a norm keeps per token: its input, in fp32 as well where it works so."""
+    return (width + (_FP32 if shape.upcasts else 0)) * shape.hidden
+
+
+def ends_bytes(shape: Shape, width: int = 2) -> float:
+    """Return the bytes per token before the first block and behind the last."""
+    head = width * shape.hidden if shape.vocabulary else 0
+    return (shape.hidden if shape.dropout else 0) + norm_bytes(shape, width) + head
+
+
+def _part(count: int, says: str, place: Place = Place.GPU) -> Part:
+    kept = place is Place.HOST
+    return Part(What.ACTIVATIONS, place, When.BACKWARD, 1, Over.COUNT, count, says, Surety.ESTIMATE, pinned=kept)

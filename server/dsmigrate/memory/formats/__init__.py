@@ -1,0 +1,1 @@
+"""Estimates of memory as text for terminals, as JSON, and as pictures."""

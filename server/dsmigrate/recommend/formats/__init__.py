@@ -1,0 +1,1 @@
+"""Recommendations as text for terminals, and as JSON."""

@@ -1,0 +1,105 @@
+"""Why a candidate stands where it stands, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.memory.activations import Checkpointing
+from dsmigrate.memory.formats.sizes import size
+from dsmigrate.memory.model import Place
+from dsmigrate.recommend.choose import Candidate, Recommendation
+
+_VISIBLE = 0.05
+"""The share of a step from which something is told of."""
+
+
+def reasons(one: Candidate) -> tuple[str, ...]:
+    """Return what speaks for a candidate that fits, and what it pays."""
+    return tuple(_reasons(one))
+
+
+def _reasons(one: Candidate) -> Iterator[str]:
+    found, taken = one.estimate, one.seconds
+    room = found.machine.room
+    yield f"{size(found.peak)} per GPU" + ("" if room is None else f" of {size(room)}")
+    if found.machine.ranks > 1:
+        hidden = "mostly hidden behind backward" if taken.sending < _VISIBLE * taken.total else "seen in the step"
+        yield f"sends {found.traffic.formula()} elements per step, {size(found.sent)} per GPU: {hidden}"
+    if one.checkpointing is not Checkpointing.NONE:
+        yield "computes every block twice to save activations: about a third more work"
+    if one.variant.optimizer != "none":
+        share = round(100 * taken.updating / taken.total)
+        yield f"Adam on the CPU takes about {share} % of the step; more accumulation makes that less"
+    for place in (Place.HOST, Place.NVME):
+        if found.on_node(place):
+            yield f"{size(found.on_node(place))} of {'host memory' if place is Place.HOST else 'NVMe'} per node"
+    if one.tuned:
+        yield "buckets and gathered parameters made smaller than is quickest, to fit"
+    for finding in one.findings:
+        yield f"{finding.code}: {finding.message}"
+
+
+def lacking(one: Candidate) -> str:
+    """Return what a candidate needs more than there is: "needs 130.4 GiB per GPU of 73.6 GiB"."""
+    machine, found = one.estimate.machine, one.estimate
+    needs = {
+        "GPU": (found.peak, machine.room, "per GPU"),
+        "host": (found.on_node(Place.HOST), machine.host_room, "of host memory per node"),
+        "NVMe": (found.on_node(Place.NVME), machine.nvme, "of NVMe per node"),
+    }
+    said = []
+    for name in found.lacks:
+        need, room, where = needs[name]
+        said.append(f"{size(need)} {where} of {size(room)}")
+    return f"needs {', '.join(said)}" if said else "; ".join(finding.message for finding in one.findings)
+
+
+def advice(found: Recommendation) -> tuple[str, ...]:
+    """Return what would help where nothing fits."""
+    return tuple(_advice(found))
+
+
+def _advice(found: Recommendation) -> Iterator[str]:
+    request = found.request
+    if request.nvme_path is None:
+        yield "--nvme DIR: optimizer and weights on an NVMe disk"
+    if any(one.estimate.lacks == ("host",) for one in found.failing):
+        least = min(
+            (one for one in found.failing if one.estimate.lacks == ("host",)),
+            key=lambda one: one.estimate.on_node(Place.HOST) or 0,
+        )
+        yield f"more host memory: {least.variant.name} fits with {size(_with_margin(least))} per node"
+    if any("GPU" in one.estimate.lacks for one in found.failing):
+        yield "more GPUs, a shorter --sequence or a smaller --micro-batch"
+    yield "training fewer parameters: adapters (LoRA) need gradients and states for a fraction of them"
+
+
+def _with_margin(one: Candidate) -> int:
+    machine = one.estimate.machine
+    assert machine.host is not None  # noqa: S101 - it lacks host memory
+    assert machine.host_room  # noqa: S101 - a share of it
+    return round((one.estimate.on_node(Place.HOST) or 0) * machine.host / machine.host_room)
+
+
+def notes(found: Recommendation) -> tuple[str, ...]:
+    """Return what has to be done outside of the config, or is taken for granted."""
+    return tuple(_notes(found))
+
+
+def _notes(found: Recommendation) -> Iterator[str]:
+    chosen, request = found.chosen, found.request
+    yield from request.described.notes
+    if chosen is None:
+        return
+    if chosen.checkpointing is not Checkpointing.NONE:
+        yield "Switch activation checkpointing on in the model: the config cannot."
+    if chosen.checkpointing is Checkpointing.HOST:
+        yield "Keeping checkpoints on the host takes deepspeed.checkpointing.configure(checkpoint_in_cpu=True)."
+    optimizer = chosen.config.get("optimizer", {})
+    if optimizer.get("params", {}).get("lr") == 1e-4:
+        yield "optimizer.params.lr 1e-4 stands for your rate; leave the section out if the script makes the optimizer."
+        if chosen.variant.optimizer != "none":
+            yield "With offload that takes DeepSpeedCPUAdam, or zero_force_ds_cpu_optimizer false."
+    if request.machine.host is None and chosen.estimate.on_node(Place.HOST):
+        yield "Host memory was not given: it is taken to be enough."
+    yield "The order is an estimate from round figures of links and processors; memory is that of `dsmigrate memory`."

@@ -1,0 +1,92 @@
+"""About how long a step takes, for the order of choices alone: sums of published round figures."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsmigrate.memory.activations import Checkpointing
+from dsmigrate.memory.estimate import Estimate
+from dsmigrate.memory.model import Place, What
+from dsmigrate.memory.variants import Variant
+from dsmigrate.recommend.request import Request
+from dsmigrate.schemas_location import schema_file
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_PER_PARAMETER, _AGAIN = 6, 2
+"""Operations per parameter and token: two forward, four backward; two more to compute a forward again."""
+_HIDDEN = 2 / 3
+"""The share of compute that communication can hide behind: backward."""
+_SEEN = 0.2
+"""The share of communication that is never hidden: the first and the last of it, and what follows the step."""
+_HOOKS = 1.05
+"""What gathering module by module costs at stage 3, beside what it sends."""
+
+
+@functools.cache
+def machines() -> Mapping[str, Any]:
+    """Return the round figures (schemas/machines.toml)."""
+    return tomllib.loads(schema_file("machines.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Seconds of a step, by what takes them; ``sending`` is what computation does not hide."""
+
+    computing: float
+    sending: float
+    moving: float
+    """Between GPU, host and NVMe."""
+    updating: float
+    """The optimizer on the CPU."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.computing + self.sending + self.moving + self.updating
+
+
+def seconds(request: Request, one: Estimate, variant: Variant, tuned: int) -> Seconds:
+    """Return about how long a step takes; ``tuned`` counts how often sizes were made smaller than is quickest."""
+    parameters, ranks = one.model.parameters, request.machine.ranks
+    shape = one.described.shape
+    tokens = one.work.micro_batch * (one.work.tokens(shape) if shape else one.work.sequence) * request.steps
+    again = _AGAIN if one.work.checkpointing is not Checkpointing.NONE else 0
+    computing = (_PER_PARAMETER + again) * parameters * tokens / operations(request.hardware)
+    sending = (one.sent or 0) / machines()["links"][request.link] * (1 + 0.05 * tuned)
+    if variant.stage == 3:
+        computing *= _HOOKS
+    if ranks > 1:
+        sending = max(_SEEN * sending, sending - _HIDDEN * computing)
+    updating = 0.0
+    if variant.optimizer != "none":
+        updating = machines()["host"]["adam"] * parameters / 1e9 / request.machine.nodes
+    return Seconds(computing, sending, _moving(request, one, variant), updating)
+
+
+def operations(hardware: str | None) -> float:
+    """Return the operations per second that a GPU reaches in training; a usual one's where it is not known."""
+    found = machines()
+    names = sorted((name for name in found["gpus"] if name in (hardware or "").lower()), key=len)
+    return float(found["compute"]["share"] * (found["gpus"][names[-1]] if names else found["compute"]["any"]))
+
+
+def _moving(request: Request, one: Estimate, variant: Variant) -> float:
+    """Return the seconds for what crosses PCIe and NVMe: gradients down and weights up, weights for each use."""
+    shard, steps, host = one.model.parameters / request.machine.ranks, request.steps, machines()["host"]
+    crossing = 0.0
+    if variant.optimizer != "none":
+        crossing += 2 * shard * (steps + 1)
+    if variant.weights != "none":
+        crossing += 2 * shard * 2 * steps
+    kept = one.usage.bytes(Place.HOST, (What.ACTIVATIONS,)) or 0
+    crossing += 2 * kept * steps
+    swapped = (one.on_node(Place.NVME) or 0) * 2
+    return crossing / float(host["pcie"]) + swapped / float(host["nvme"])

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dsmigrate.cli.app import run
+from dsmigrate.schemas_location import schema_file
+
+SCHEMA = json.loads(schema_file("output/memory.schema.json").read_text(encoding="utf-8"))
+Captured = pytest.CaptureFixture[str]
+SEVEN = ["memory", "--params", "7b", "--gpus", "8"]
+
+
+def answer(capsys: Captured, *arguments: str, code: int = 0) -> dict:  # type: ignore[type-arg]
+    """Run the command and return its JSON, which keeps to the schema."""
+    assert run([*arguments, "--format", "json"]) == code
+    found: dict = json.loads(capsys.readouterr().out)  # type: ignore[type-arg]
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "give the model: --model PATH, or --params 7b; one of the two"),
+        (["--params", "7b", "--model", "."], "one of the two"),
+        (["--params", "seven"], "--params 'seven' is not a number of parameters, such as 7b or 350M"),
+        (["--params", "7b", "--heads", "33"], "33 heads do not divide a hidden size of 4096"),
+        (["--params", "7b", "--deepspeed-version", "0.8.0"], "--deepspeed-version '0.8.0' is not a DeepSpeed release"),
+        (["--params", "7b", "--plot", "bars.pdf"], "write a name that ends in .svg or .html"),
+        (["--params", "7b", "--plot", "none/bars.svg"], "none/bars.svg: cannot be written"),
+        (["--params", "7b", "none.json"], "none.json: "),
+        (["--model", "none"], "none: no such file or folder"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_says_why(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["memory", *arguments]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("", "no config"), ('{"zero_optimization": {"stage": 9}}', "ZeRO stage is not known")]
+)
+def test_a_config_without_a_stage_is_said(capsys: Captured, tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "ds.json").write_text(text)
+    assert run(["memory", str(tmp_path / "ds.json"), "--params", "7b"]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_all_stages_stand_side_by_side(capsys: Captured) -> None:
+    found = answer(capsys, *SEVEN, "--gpu-memory", "80", "--host-memory", "512")
+    by_name = {one["name"]: one for one in found["estimates"]}
+    assert len(by_name) == 13
+    assert [by_name[f"ZeRO-{stage}"]["fits"] for stage in range(4)] == [False, True, True, True]
+    states = ("parameters", "gradients", "master weights", "optimizer states")
+    for name, bytes_each in (("ZeRO-1", 4 + 12 / 8), ("ZeRO-2", 2 + 14 / 8), ("ZeRO-3", 16 / 8)):
+        held = sum(by_name[name]["gpu_at_peak"][what] for what in states)
+        assert held == pytest.approx(bytes_each * 7e9, rel=1e-3)
+    assert by_name["ZeRO-2, optimizer on CPU"]["host_bytes_per_node"] == pytest.approx(18.3 * 7e9, rel=0.02)
+    assert all(one["largest_micro_batch"] >= 1 for one in found["estimates"] if one["fits"])
+
+
+def test_a_config_has_its_own_parts_and_what_it_says_of_the_batch(capsys: Captured, tmp_path: Path) -> None:
+    config = {
+        "train_micro_batch_size_per_gpu": 4,
+        "gradient_accumulation_steps": 2,
+        "bf16": {"enabled": True},
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+        "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
+    }
+    file = tmp_path / "ds.json"
+    file.write_text(json.dumps(config))
+    found = answer(capsys, "memory", str(file), "--params", "7b", "--gpus", "8", "--gpu-memory", "80")
+    assert found["workload"] == {
+        "micro_batch": 4,
+        "sequence": 2048,
+        "micro_batches_per_step": 2,
+        "activation_checkpointing": "none",
+        "attention": "flash",
+    }
+    (one,) = found["estimates"]
+    assert one["stage"] == 3
+    assert one["sent_elements"] == "5.86Ψ"
+    assert {part["place"] for part in one["parts"]} == {"GPU", "host"}
+    more = answer(capsys, "memory", str(file), "--params", "7b", "--gpus", "8", "--micro-batch", "1")
+    assert more["estimates"][0]["gpu_bytes"] < one["gpu_bytes"]
+
+
+def test_what_does_not_fit_is_exit_code_1(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"train_batch_size": 1, "zero_optimization": {"stage": 0}}')
+    found = answer(capsys, "memory", str(tmp_path / "ds.json"), "--params", "7b", "--gpu-memory", "24", code=1)
+    assert found["estimates"][0]["lacks"] == ["GPU"]
+    assert run(["memory", str(tmp_path / "ds.json"), "--params", "7b"]) == 0
+
+
+def test_checkpointing_takes_less_and_eager_attention_more(capsys: Captured) -> None:
+    def activations(*more: str) -> int:
+        one = answer(capsys, *SEVEN, *more)["estimates"][3]
+        return sum(part["bytes"] for part in one["parts"] if part["what"] == "activations" and part["place"] == "GPU")
+
+    plain = activations()
+    assert (
+        activations("--activation-checkpointing", "host")
+        < activations("--activation-checkpointing", "full")
+        < plain / 5
+    )
+    assert activations("--attention", "eager") > 2 * plain
+    assert activations("--micro-batch", "2") == pytest.approx(2 * plain, rel=1e-6)
+
+
+def test_releases_differ_where_deepspeed_does(capsys: Captured) -> None:
+    """The slices of a bucket are reduced by their owners before 0.12.4, and all-reduced since."""
+    old, new = (
+        answer(capsys, *SEVEN, "--deepspeed-version", version)["estimates"][2] for version in ("0.12.3", "0.12.4")
+    )
+    assert (old["sent_elements"], new["sent_elements"]) == ("2Ψ", "3Ψ")
+
+
+def test_the_table_has_a_row_and_a_bar_for_each(capsys: Captured) -> None:
+    assert run([*SEVEN, "--gpu-memory", "80"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "7B: 7,000,000,000 parameters (the number given; the shape is that of LLaMA 7B)"
+    assert lines[1] == "8 GPUs of 80.0 GiB, 6.4 GiB of it left free; DeepSpeed 0.19.8"
+    assert [line.split()[:2] for line in lines if re.match(r" ?ZeRO-2 {5}", line)] == [
+        ["ZeRO-2", "38.2"],
+        ["ZeRO-2", "pppppmmoocaaaa"],
+    ]
+    assert any("too little GPU" in line for line in lines)
+
+
+def test_a_config_is_listed_part_by_part(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(
+        '{"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}}'
+    )
+    assert run(["memory", str(tmp_path / "ds.json"), "--params", "7b", "--gpus", "8"]) == 0
+    out = capsys.readouterr().out
+    assert "weights" in out
+    assert "all-reduce of gradients: 22.8 GiB, each micro-batch" in out
+    assert "Taken for granted: an optimizer with two states per parameter, as Adam." in out
+
+
+@pytest.mark.parametrize("suffix", ["svg", "html"])
+def test_bars_are_drawn_to_a_file(capsys: Captured, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"bars.{suffix}"
+    assert run([*SEVEN, "--gpu-memory", "24", "--host-memory", "512", "--plot", str(file)]) == 0
+    drawn = file.read_text(encoding="utf-8")
+    assert f"wrote {file}" in capsys.readouterr().err
+    assert drawn.startswith("<svg " if suffix == "svg" else "<!DOCTYPE html>")
+    assert drawn.count("<rect ") > 13
+    assert "ZeRO-3, all on NVMe" in drawn
+    assert "22.1 GiB can be used" in drawn
+
+
+def test_names_of_models_are_escaped_in_pictures(tmp_path: Path) -> None:
+    folder = tmp_path / "m<b>"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    file = tmp_path / "bars.html"
+    assert run(["memory", "--model", str(folder), "--plot", str(file)]) == 0
+    assert "m&lt;b&gt;" in file.read_text(encoding="utf-8")
+    assert "m<b>" not in file.read_text(encoding="utf-8")

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dsmigrate.cli.app import run
+from dsmigrate.schemas_location import schema_file
+
+SCHEMA = json.loads(schema_file("output/recommend.schema.json").read_text(encoding="utf-8"))
+Captured = pytest.CaptureFixture[str]
+SEVEN = ["recommend", "--params", "7b", "--gpus", "8"]
+
+
+def answer(capsys: Captured, *arguments: str, code: int = 0) -> dict:  # type: ignore[type-arg]
+    """Run the command and return its JSON, which keeps to the schema."""
+    assert run([*arguments, "--format", "json"]) == code
+    found: dict = json.loads(capsys.readouterr().out)  # type: ignore[type-arg]
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def test_the_memory_of_a_gpu_is_needed(capsys: Captured) -> None:
+    assert run(SEVEN) == 2
+    assert "--gpu-memory" in capsys.readouterr().err
+
+
+def test_the_choice_comes_with_its_config_and_the_others_in_order(capsys: Captured) -> None:
+    found = answer(capsys, *SEVEN, "--gpu-memory", "80")
+    assert found["chosen"]["name"] == found["fitting"][0]["name"] == "ZeRO-2"
+    assert found["chosen"]["relative_time"] == 1
+    assert found["chosen"]["config"]["zero_optimization"]["stage"] == 2
+    assert [one["name"] for one in found["failing"]] == ["ZeRO-0"]
+    assert found["failing"][0]["reason"] == "needs 130.4 GiB per GPU of 73.6 GiB"
+    assert [topic["title"] for topic in found["decisions"]][:2] == ["Out of GPU memory", "Slow at stage 1 or 2"]
+
+
+def test_nothing_that_fits_is_exit_code_1_with_advice(capsys: Captured) -> None:
+    found = answer(capsys, *SEVEN, "--gpu-memory", "4", "--host-memory", "8", code=1)
+    assert found["chosen"] is None
+    assert found["fitting"] == found["decisions"] == []
+    assert found["advice"][0] == "--nvme DIR: optimizer and weights on an NVMe disk"
+    assert run([*SEVEN, "--gpu-memory", "4", "--host-memory", "8"]) == 1
+    assert "Nothing fits." in capsys.readouterr().out
+
+
+def test_more_host_memory_is_advised_where_that_is_all_that_lacks(capsys: Captured) -> None:
+    found = answer(capsys, "recommend", "--params", "7b", "--gpu-memory", "24", "--host-memory", "64", code=1)
+    assert any(line.startswith("more host memory: ZeRO-3, optimizer on CPU fits with 130") for line in found["advice"])
+    enough = answer(capsys, "recommend", "--params", "7b", "--gpu-memory", "24", "--host-memory", "132")
+    assert enough["chosen"]["offload_optimizer"] == "cpu"
+
+
+def test_nvme_is_used_where_it_may_be(capsys: Captured) -> None:
+    few = [
+        "recommend",
+        "--params",
+        "13b",
+        "--gpu-memory",
+        "16",
+        "--host-memory",
+        "64",
+        "--activation-checkpointing",
+        "full",
+    ]
+    found = answer(capsys, *few, "--nvme", "/fast", "--nvme-size", "2000")
+    zero = found["chosen"]["config"]["zero_optimization"]
+    assert zero["offload_optimizer"]["device"] == "nvme"
+    assert zero["offload_optimizer"]["nvme_path"] == "/fast"
+    assert "Slow with NVMe" in [topic["title"] for topic in found["decisions"]]
+    assert answer(capsys, *few, "--nvme", "/fast", "--nvme-size", "100", code=1)["chosen"] is None
+
+
+@pytest.mark.parametrize(
+    ("consumer", "batch", "optimizer"),
+    [("deepspeed", 1, "AdamW"), ("transformers", "auto", "AdamW"), ("accelerate", "auto", None)],
+)
+def test_configs_are_for_who_reads_them(capsys: Captured, consumer: str, batch: object, optimizer: str | None) -> None:
+    config = answer(capsys, *SEVEN, "--gpu-memory", "24", "--consumer", consumer)["chosen"]["config"]
+    assert config["train_micro_batch_size_per_gpu"] == batch
+    assert config.get("optimizer", {}).get("type") == optimizer
+
+
+def test_the_hardware_rules_bf16_out(capsys: Captured) -> None:
+    found = answer(capsys, *SEVEN, "--gpu-memory", "32", "--hardware", "v100", code=1)
+    assert found["chosen"] is None
+    assert any("DS304" in reason for one in found["fitting"] for reason in one["reasons"])
+    half = answer(capsys, *SEVEN, "--gpu-memory", "32", "--hardware", "v100", "--precision", "fp16")
+    assert half["chosen"]["config"]["fp16"] == {"enabled": True}
+
+
+def test_the_config_is_written_once(capsys: Captured, tmp_path: Path) -> None:
+    file = tmp_path / "ds_config.json"
+    arguments = [*SEVEN, "--gpu-memory", "24", "--output", str(file)]
+    assert run(arguments) == 0
+    assert f"wrote {file}" in capsys.readouterr().err
+    assert json.loads(file.read_text())["zero_optimization"]["stage"] == 3
+    assert run(arguments) == 0
+    assert run(["check", str(file), "--world-size", "8", "--gpu-memory", "24", "--parameters", "7b"]) == 0
+    file.write_text("{}")
+    assert run(arguments) == 2
+    assert "is there and differs: --force replaces it" in " ".join(capsys.readouterr().err.split())
+    assert file.read_text() == "{}"
+    assert run([*arguments, "--force"]) == 0
+    assert json.loads(file.read_text())["zero_optimization"]["stage"] == 3
+
+
+def test_the_text_leads_from_the_choice_to_what_to_do_if(capsys: Captured) -> None:
+    assert run([*SEVEN, "--gpu-memory", "24", "--interconnect", "pcie"]) == 0
+    out = capsys.readouterr().out
+    places = [
+        out.index(text)
+        for text in (
+            "ZeRO-3 with activation checkpointing",
+            "What fits, fastest first",
+            '"stage": 3',
+            "Switch activation checkpointing on",
+            "Out of GPU memory",
+            "Stage 3 is slower than stage 2",
+        )
+    ]
+    assert places == sorted(places)
+    assert run([*SEVEN, "--gpu-memory", "24", "--brief"]) == 0
+    assert "Out of GPU memory" not in capsys.readouterr().out

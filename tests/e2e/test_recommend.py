@@ -1,0 +1,78 @@
+"""Every config that is recommended over the grid, against the real DeepSpeed: its loader, and its engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsmigrate.knowledge import Consumer
+from dsmigrate.recommend import recommend
+from tests.recommend.grid import requests
+
+from .launching import free_port, torch_python, training_environment
+
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("rules")]
+
+Config = dict[str, Any]
+MOST = 10_000
+"""Elements of buckets for an engine of a few weights."""
+
+
+def configs() -> list[tuple[Config, int]]:
+    """Return the distinct configs of all requests with a world size of each, for plain DeepSpeed as it is installed."""
+    found: dict[str, tuple[Config, int]] = {}
+    for request in requests():
+        answer = recommend(replace(request, consumer=Consumer.DEEPSPEED, version=None))
+        if answer.chosen is not None:
+            found.setdefault(json.dumps(answer.chosen.config), (answer.chosen.config, request.machine.ranks))
+    return list(found.values())
+
+
+def small(config: Config) -> Config:
+    """Return a config with every size cut down to what an engine of a few weights allocates in no time."""
+    found: Config = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            found[name] = small(value)
+        elif name == "nvme_path":
+            found[name] = "nvme"
+        else:
+            found[name] = min(value, MOST) if type(value) is int else value
+    return found
+
+
+def judged(questions: list[Config]) -> list[Config]:
+    """Return what the judge says to each question."""
+    child = subprocess.run(
+        [torch_python(), str(Path(__file__).with_name("rule_judge.py")), str(free_port())],
+        input="".join(json.dumps(question) + "\n" for question in questions),
+        capture_output=True,
+        text=True,
+        env=training_environment(),
+        timeout=600,
+        check=False,
+    )
+    answers = [json.loads(line) for line in child.stdout.splitlines()]
+    assert len(answers) == len(questions), child.stderr[-2000:]
+    return answers
+
+
+def test_the_loader_takes_every_config_and_the_engine_every_kind() -> None:
+    found = configs()
+    assert len(found) > 60
+    loaded = judged([{"config": config, "worlds": [world], "deep": False} for config, world in found])
+    refused = [
+        (config, answer) for (config, _), answer in zip(found, loaded, strict=True) if answer["verdict"] != "accepted"
+    ]
+    assert refused == []
+    kinds = list({json.dumps(small(config)): small(config) for config, _ in found}.values())
+    stepped = judged([{"config": config, "worlds": [1], "deep": True} for config in kinds])
+    refused = [
+        (config, answer) for config, answer in zip(kinds, stepped, strict=True) if answer["verdict"] != "accepted"
+    ]
+    assert refused == []
