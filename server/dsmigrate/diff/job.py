@@ -12,6 +12,7 @@ from dsmigrate.diff.run import compare_views
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Settings
 from dsmigrate.settings.diff import DiffSettings
 
@@ -35,7 +36,7 @@ class Versions:
 
     old: str | None = None
     new: str | None = None
-    why: str = "as asked for"
+    why: str = mark("as asked for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _consumer(
 ) -> tuple[Consumer, str]:
     """Return who reads both sides: of two guesses the one that is not plain DeepSpeed, as it saw an "auto"."""
     if settings.check.consumer is not None:
-        return settings.check.consumer, "as asked for"
+        return settings.check.consumer, say("as asked for")
     guesses = [consumer_for(document, folder) for document, folder in zip(documents, folders, strict=True)]
     guess = next((one for one in reversed(guesses) if one.value != Consumer.DEEPSPEED.value), guesses[1])
     return Consumer(guess.value), guess.why

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 
@@ -105,6 +106,6 @@ def shown(value: object) -> str:
     if value is MISSING:
         return "absent"
     if value is UNKNOWN:
-        return "decided when training starts"
+        return say("decided when training starts")
     text = json_text(value)
     return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}…`"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
-_WORDS = {Fraction(1): "as many", Fraction(2): "twice as many", Fraction(1, 2): "half as many"}
+_WORDS = {Fraction(1): mark("as many"), Fraction(2): mark("twice as many"), Fraction(1, 2): mark("half as many")}
 
 
 def number(value: object) -> str:
@@ -19,7 +20,9 @@ def number(value: object) -> str:
 
 def as_many(ratio: Fraction) -> str:
     """Return how many there are for each one before: "twice as many", "1/3 as many", "0.75 times as many"."""
-    return _WORDS.get(ratio) or f"{factor(ratio)} {'' if ratio.numerator == 1 else 'times '}as many"
+    return _WORDS.get(ratio) or say(
+        "{factor} {en_times}as many", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times "
+    )
 
 
 def as_much(ratio: Fraction) -> str:

@@ -18,6 +18,7 @@ from dsmigrate.document import (
     render_path,
 )
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules.mending import Mending
 from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
 
@@ -353,7 +354,12 @@ class Context(Mending["Entry | str"]):
         return None if facts is None else facts.parameters.get(str(path[2]))
 
     def __repr__(self) -> str:
-        return f"Context({self.known.version}, {self.consumer.value}, {len(self.entries)} entries)"
+        return say(
+            "Context({known_version}, {consumer}, {entries} entries)",
+            known_version=self.known.version,
+            consumer=self.consumer.value,
+            entries=len(self.entries),
+        )
 
 
 def shown(path: Path | str) -> str:

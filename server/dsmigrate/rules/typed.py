@@ -11,6 +11,7 @@ from dsmigrate.document import Node, Object, Path
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts, near
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context, Entry
 
 Section = Literal["optimizer", "scheduler"]
@@ -113,11 +114,11 @@ def misfit(parameter: Parameter, value: object) -> str | None:
 def _fits(kind: str, parameter: Parameter, value: object) -> str:
     """Return "" when a value is of a kind, else what the kind is called."""
     if kind in {"number", "integer"}:
-        return "" if is_number(value) else "a number"
+        return "" if is_number(value) else say("a number")
     if kind == "string":
-        return "" if isinstance(value, str) else "a text"
+        return "" if isinstance(value, str) else say("a text")
     if kind == "boolean":
-        return "" if is_number(value) or value is None else "true or false"
+        return "" if is_number(value) or value is None else say("true or false")
     if kind == "array":
         items = parameter.items
         fine = isinstance(value, list) and all(
@@ -125,7 +126,7 @@ def _fits(kind: str, parameter: Parameter, value: object) -> str:
             for item in value
         )
         wanted = "numbers" if {"number", "integer"} & set(items) else "values"
-        return "" if fine else f"a list of {wanted}"
+        return "" if fine else say("a list of {wanted}", wanted=wanted)
     return ""
 
 
@@ -134,9 +135,9 @@ def outside(parameter: Parameter, value: object) -> str | None:
     if not isinstance(value, (int, float)):
         return None
     bounds = (
-        (parameter.minimum, "at least", operator.lt),
+        (parameter.minimum, say("at least"), operator.lt),
         (parameter.exclusive_minimum, "above", operator.le),
-        (parameter.maximum, "at most", operator.gt),
+        (parameter.maximum, say("at most"), operator.gt),
         (parameter.exclusive_maximum, "below", operator.ge),
     )
     if not any(bound is not None and violates(value, bound) for bound, _, violates in bounds):
@@ -160,7 +161,13 @@ def folded(word: str) -> str:
 def one_of(names: Iterable[str]) -> str:
     """Return names in backticks, joined by "or"."""
     quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}" if quoted else ""
+    return (
+        quoted[0]
+        if len(quoted) == 1
+        else say("{quoted} or {quoted_2}", quoted=", ".join(quoted[:-1]), quoted_2=quoted[-1])
+        if quoted
+        else ""
+    )
 
 
 def is_new(since: str, context: Context) -> bool:
@@ -172,7 +179,7 @@ class Whole(enum.Enum):
     """What a number is to Python, as far as it matters whether it is an ``int``."""
 
     INT = "int"
-    READ_AS_INT = "read as int"
+    READ_AS_INT = mark("read as int")
     """Spelled as a float without a fraction, which Hjson makes an int, and ``json`` does not."""
     FLOAT = "float"
 
@@ -180,7 +187,7 @@ class Whole(enum.Enum):
 def whole(context: Context, node: Node) -> Whole:
     """Return whether the consumer's loader makes an ``int`` of a number: Hjson does of 100.0 and 1e3."""
     value = node.value()
-    if isinstance(value, bool) or not any(sign in node.raw for sign in ".eE"):
+    if isinstance(value, bool) or not any(sign in node.raw for sign in say(".eE")):
         return Whole.INT
     if isinstance(value, float) or context.consumer.reads_strict_json:
         return Whole.FLOAT

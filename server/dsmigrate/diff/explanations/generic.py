@@ -15,6 +15,7 @@ from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.editing.derived.sizes import count_text, whole
 from dsmigrate.knowledge import MISSING, Key, Parameter
 from dsmigrate.knowledge.wording import value_name
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 _LONG = 10_000
@@ -68,17 +69,29 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 path,
                 effects=(Effect.VALIDITY,),
                 severity=Severity.INFO,
-                message=f"DeepSpeed {refusing[-1]} refuses the config for `{path}`, whatever it says",
+                message=say(
+                    "DeepSpeed {refusing} refuses the config for `{path}`, whatever it says",
+                    refusing=refusing[-1],
+                    path=path,
+                ),
             )
 
 
 def _generic(pair: Pair, path: str, change: Change) -> Explained:
     about = _about(pair, path)
     if pair.change(path) is None:
-        message = f"{about}: nothing comes of it here" if about else f"`{path}` does nothing here"
+        message = (
+            say("{about}: nothing comes of it here", about=about)
+            if about
+            else say("`{path}` does nothing here", path=path)
+        )
         return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
     values = inside(change.old_meant, change.new_meant) if change.old_meant and change.new_meant else ""
-    values = values or f"now {_value(pair, path, change, new=True)}, before {_value(pair, path, change, new=False)}"
+    values = values or say(
+        "now {value}, before {value_2}",
+        value=_value(pair, path, change, new=True),
+        value_2=_value(pair, path, change, new=False),
+    )
     effects = effects_of(pair, path)
     return pair.says(
         path,
@@ -114,7 +127,7 @@ def _value(pair: Pair, path: str, change: Change, *, new: bool) -> str:
     if meant is MISSING or meant is UNKNOWN:
         return shown(meant)
     text = shown(meant)
-    remarks = ["the default"] if written is MISSING else []
+    remarks = [say("the default")] if written is MISSING else []
     known: Key | Parameter | None = side.known.key(path) or _parameter(side, path)
     if known is not None:
         means = known.values.get(value_name(meant), "")
@@ -135,4 +148,8 @@ def _flips(pair: Pair, path: str) -> str:
     found = unmet(side.context, key, side.place(path)) if key is not None else None
     if found is None:
         return ""
-    return f"; it {'begins to act' if after else 'no longer acts'}, with `{found.path}`"
+    return say(
+        "; it {word}, with `{found_path}`",
+        word=say("begins to act") if after else say("no longer acts"),
+        found_path=found.path,
+    )

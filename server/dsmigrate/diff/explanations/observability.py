@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 _WATCHES = frozenset({"observability", "speed", "none"})
@@ -86,7 +87,11 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         if not paths:
             continue
         before, after = _is_on(pair.old, section), _is_on(pair.new, section)
-        verb = f"stays {'on' if after else 'off'}" if before is after else f"is switched {'on' if after else 'off'}"
+        verb = (
+            say("stays {word}", word="on" if after else "off")
+            if before is after
+            else say("is switched {word}", word="on" if after else "off")
+        )
         inner = [change for change in changes if not change.path.endswith(".enabled")] if after else []
         told = " and ".join(
             _inner(section, change.path, change.old_meant, change.new_meant, new=not before) for change in inner
@@ -98,7 +103,7 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
             *(pair.touched(_TIMERS) if _takes_timers(pair, section) else ()),
             effects=ordered or (Effect.OBSERVABILITY,),
             severity=Severity.INFO,
-            message=f"`{section.path}` {verb}{f', with {told}' if told else ''}"
+            message=f"`{section.path}` {verb}{say(', with {told}', told=told) if told else ''}"
             + (_WITH_TIMERS[after] if _takes_timers(pair, section) else ""),
             brief=f"`{section.path}` {verb}" if before is not after else "",
         )
@@ -136,11 +141,15 @@ def explain_interval(pair: Pair) -> Iterator[Explained]:
         return
     before, after = (_often(value) for value in pair.values(_INTERVAL))
     if before and after:
-        message = f"A progress line {after}, before {before.removesuffix(' optimizer steps')}"
+        message = say(
+            "A progress line {after}, before {removesuffix}",
+            after=after,
+            removesuffix=before.removesuffix(" optimizer steps"),
+        )
     elif after:
-        message = f"A progress line {after}, before none"
+        message = say("A progress line {after}, before none", after=after)
     elif before:
-        message = f"No progress lines any more, before one {before}"
+        message = say("No progress lines any more, before one {before}", before=before)
     else:
         return
     yield pair.says(_INTERVAL, effects=(Effect.OBSERVABILITY,), severity=Severity.INFO, message=message)
@@ -170,10 +179,14 @@ def _takes_timers(pair: Pair, section: Key) -> bool:
 
 def _inner(section: Key, path: str, before: object, after: object, *, new: bool) -> str:
     name = path.removeprefix(f"{section.path}.")
-    return f"`{name}` {shown(after)}" if new else f"`{name}` {shown(after)} in place of {shown(before)}"
+    return (
+        f"`{name}` {shown(after)}"
+        if new
+        else say("`{name}` {after} in place of {before}", name=name, after=shown(after), before=shown(before))
+    )
 
 
 def _often(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value or value == float("inf"):
         return ""
-    return "every optimizer step" if value == 1 else f"every {value:g} optimizer steps"
+    return say("every optimizer step") if value == 1 else say("every {value} optimizer steps", value=f"{value:g}")

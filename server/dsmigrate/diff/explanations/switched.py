@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.inert import unmet
+from dsmigrate.languages import say
 
 _MOST = 6
 
@@ -63,7 +64,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=f"As `{cause}` changes, {_named(paths, 'begin' if begins else 'cease')}",
+            message=say(
+                "As `{cause}` changes, {named}", cause=cause, named=_named(paths, "begin" if begins else "cease")
+            ),
         )
 
 
@@ -77,7 +80,13 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
 
 def _named(paths: list[str], verb: str) -> str:
     if len(paths) == 1:
-        return f"`{paths[0]}` {verb}s to act"
+        return say("`{paths}` {verb}s to act", paths=paths[0], verb=verb)
     listed = [f"`{path}`" for path in paths[:_MOST]]
-    last = f"{len(paths) - _MOST} more" if len(paths) > _MOST else listed.pop()
-    return f"{len(paths)} keys {verb} to act: {', '.join(listed)} and {last}"
+    last = say("{number} more", number=len(paths) - _MOST) if len(paths) > _MOST else listed.pop()
+    return say(
+        "{paths} keys {verb} to act: {listed} and {last}",
+        paths=len(paths),
+        verb=verb,
+        listed=", ".join(listed),
+        last=last,
+    )

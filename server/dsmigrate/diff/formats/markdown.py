@@ -16,20 +16,21 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.document import Encoding
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding
 from dsmigrate.rules.context import UNKNOWN
 
 _TITLES = {
     Severity.BREAKING: "Breaking",
-    Severity.WARNING: "Wants a look",
-    Severity.INFO: "Other effects",
+    Severity.WARNING: mark("Wants a look"),
+    Severity.INFO: mark("Other effects"),
 }
 _LONGEST = 60
 _NAMES = {
     Severity.BREAKING: ("breaking", "breaking"),
-    Severity.WARNING: ("wants a look", "want a look"),
-    Severity.INFO: ("other effect", "other effects"),
-    Severity.NONE: ("without effect", "without effect"),
+    Severity.WARNING: (mark("wants a look"), mark("want a look")),
+    Severity.INFO: (mark("other effect"), mark("other effects")),
+    Severity.NONE: (mark("without effect"), mark("without effect")),
 }
 """What one explanation, and what several of them, are called in a count."""
 
@@ -61,9 +62,9 @@ def render_all(
     Configs with something breaking are open. ``link`` gives the addresses of lines, ``marker`` puts ``MARKER`` on top.
     Where ``limit``, in characters, does not hold it all, what is said about the last configs is left to their lines.
     """
-    head = [*((MARKER,) if marker else ()), "## DeepSpeed configs", ""]
+    head = [*((MARKER,) if marker else ()), say("## DeepSpeed configs"), ""]
     if not outcomes:
-        return "\n".join((*head, "No DeepSpeed config is changed.")) + "\n"
+        return "\n".join((*head, say("No DeepSpeed config is changed."))) + "\n"
     rows = [_row(outcome) for outcome in outcomes]
     body = [_section(outcome, show_all=show_all, link=link) for outcome in outcomes]
     text = "\n".join((*head, *rows, *body)) + "\n"
@@ -71,7 +72,9 @@ def render_all(
     while limit is not None and len(text) > limit and body:
         body.pop()
         left += 1
-        note = f"\n*The details of {left} {'config' if left == 1 else 'configs'} do not fit here.*"
+        note = say(
+            "\n*The details of {left} {word} do not fit here.*", left=left, word="config" if left == 1 else "configs"
+        )
         text = "\n".join((*head, *rows, *body, note)) + "\n"
     return text if limit is None or len(text) <= limit else text[: limit - 2] + "…\n"
 
@@ -110,7 +113,7 @@ def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verd
                 yield from _said(compared, item, link)
     quiet = [item for item in result.explained if item.severity is Severity.NONE]
     if quiet:
-        title = f"{len(quiet)} without effect"
+        title = say("{quiet} without effect", quiet=len(quiet))
         yield from ("", f"<details{' open' if show_all else ''}><summary>{title}</summary>", "")
         for item in quiet:
             yield from _said(compared, item, link)
@@ -136,7 +139,7 @@ def _where(compared: Compared, said: Explained, link: Link | None) -> str:
     if link is None or spot is None:
         return ""
     number = line(compared.new, spot)
-    return f" ([line {number}]({link(compared.new_name, number)}))"
+    return say(" ([line {number}]({link}))", number=number, link=link(compared.new_name, number))
 
 
 def _values(compared: Compared, change: Change) -> str:
@@ -150,7 +153,7 @@ def _text(written: object, meant: object) -> str:
         return _code(written)
     if meant is MISSING or meant is None:
         return "–"
-    return f"– ({'decided at the start' if meant is UNKNOWN else _code(meant)})"
+    return f"– ({say('decided at the start') if meant is UNKNOWN else _code(meant)})"
 
 
 def _code(value: object) -> str:
@@ -200,13 +203,13 @@ def _read_as(compared: Compared) -> str:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
     why = f", {message(compared.why_version)}" if old != new else ""
-    return f"{release}{why}, read by {compared.new.consumer.title}"
+    return say("{release}{why}, read by {consumer}", release=release, why=why, consumer=compared.new.consumer.title)
 
 
 def finding(entry: Checked, found: Finding, link: Link | None) -> str:
     """Return a finding of a check in one line: code, place and message."""
     assert entry.document is not None  # noqa: S101 - where there are findings there is a document
     number = entry.document.position(found.start, Encoding.UTF32).line + 1
-    place_text = f"{code(entry.name)} line {number}"
+    place_text = say("{code} line {number}", code=code(entry.name), number=number)
     where = place_text if link is None else f"[{place_text}]({link(entry.name, number)})"
     return f"[{found.code}]({rule_url(found.code)}) {where}: {message(found.message)}"

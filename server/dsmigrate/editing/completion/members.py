@@ -13,6 +13,7 @@ from dsmigrate.editing.completion.situation import other_names
 from dsmigrate.knowledge import MISSING, Consumer, Key, Knowledge, Parameter, Status
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text, type_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED
 
 SPECIAL = frozenset(
@@ -143,4 +144,4 @@ def _detail(kinds: str, default: object, *, section: bool) -> str:
     if default is MISSING or default is None:
         return kinds
     text = json_text(default)
-    return f"{kinds}, default {text if len(text) <= 30 else f'{text[:29]}…'}"
+    return say("{kinds}, default {what}", kinds=kinds, what=text if len(text) <= 30 else f"{text[:29]}…")

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dsmigrate.editing.derived.sizes import LARGEST
 from dsmigrate.knowledge import MISSING, Status
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.batch._shared import (
     DATA,
     MICRO,
@@ -24,7 +25,7 @@ from dsmigrate.rules.context import UNKNOWN, Context
 KEYS = (TOTAL, MICRO, STEPS)
 DEGREES = (SEQUENCE, DATA)
 """Keys that divide the world size of the equation."""
-WORLD = "world size"
+WORLD = mark("world size")
 _ZENFLOW = "zero_optimization.zenflow"
 
 Number = int | float
@@ -74,7 +75,7 @@ def replaced_steps(context: Context) -> str:
     if section is None or section.status is not Status.PRESENT or context.raw(_ZENFLOW) in (MISSING, None):
         return ""
     interval = context.number(f"{_ZENFLOW}.update_interval")
-    return "what it decides during training" if interval is None else text(interval)
+    return say("what it decides during training") if interval is None else text(interval)
 
 
 def computed_elsewhere(context: Context) -> str:

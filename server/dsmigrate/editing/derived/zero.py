@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 Part = Literal["offload_optimizer", "offload_param"]
@@ -15,7 +16,7 @@ def stage_text(context: Context) -> str:
     stage = context.stage
     if stage is None:
         return "ZeRO"
-    return f"ZeRO-{stage}" if stage else "ZeRO off"
+    return f"ZeRO-{stage}" if stage else say("ZeRO off")
 
 
 def offloads(context: Context) -> tuple[tuple[str, str], ...]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dsmigrate.editing.markdown import safe
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 
 def footer(view: View, url: str) -> str:
     """Return the link to the page with the release and the consumer, and why these were taken."""
-    told = [f"[Documentation]({url})", _because(f"DeepSpeed {view.known.version}", view.why_version)]
+    told = [
+        f"[Documentation]({url})",
+        _because(say("DeepSpeed {known_version}", known_version=view.known.version), view.why_version),
+    ]
     return " · ".join([*told, _because(view.consumer.title, view.why_consumer)])
 
 

@@ -8,9 +8,10 @@ from dsmigrate.editing.derived import triad
 from dsmigrate.editing.derived.batch import KEYS
 from dsmigrate.editing.inlay.model import Hint, Kind
 from dsmigrate.editing.view import View
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.batch._shared import TOTAL, text
 
-_COMPUTED = "DeepSpeed computes it from the batch keys that are given."
+_COMPUTED = mark("DeepSpeed computes it from the batch keys that are given.")
 
 
 def hints(view: View) -> Iterator[Hint]:
@@ -27,5 +28,7 @@ def hints(view: View) -> Iterator[Hint]:
         total = context.entry(TOTAL)
         if total is not None and total.node is not None:
             ranks = text(found.needed)
-            tooltip = f"The three keys agree for a world size of {ranks} only; on another one DeepSpeed stops."
-            yield Hint(total.node.end, f"for a world size of {ranks}", tooltip, Kind.DERIVED)
+            tooltip = say(
+                "The three keys agree for a world size of {ranks} only; on another one DeepSpeed stops.", ranks=ranks
+            )
+            yield Hint(total.node.end, say("for a world size of {ranks}", ranks=ranks), tooltip, Kind.DERIVED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.typed import before, built_type, given
 
@@ -50,7 +51,7 @@ def steps(context: Context, name: str) -> int | float | None:
 def wraps_optimizer(context: Context) -> str | None:
     """Return why the engine has no plain torch optimizer for a schedule of torch; None when it has one, or is open."""
     if context.stage:
-        return f"ZeRO stage {context.stage}"
+        return say("ZeRO stage {stage}", stage=context.stage)
     for key in ("fp16.enabled", "bf16.enabled"):
         if context.is_on(key):
             return key.split(".", maxsplit=1)[0]

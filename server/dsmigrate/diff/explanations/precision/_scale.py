@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import DYNAMIC
 
 POWER = "fp16.initial_scale_power"
@@ -21,6 +22,10 @@ def first_scale(side: Side) -> str:
     """Return how the loss scale starts: "that starts at 65536", "fixed at 128"; "" words for what is open."""
     scale = side.number(DYNAMIC)
     if scale:
-        return f"fixed at {number(scale)}"
+        return say("fixed at {scale}", scale=number(scale))
     power = whole(side.value(POWER))
-    return "that adapts" if scale is None or power is None or power > _LARGEST else f"that starts at {2**power}"
+    return (
+        say("that adapts")
+        if scale is None or power is None or power > _LARGEST
+        else say("that starts at {number}", number=2**power)
+    )

@@ -11,6 +11,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Place, Usage, What
 
 _DECIDE = (
@@ -154,9 +155,9 @@ def _in_groups(side: Side) -> bool:
 
 
 _NAMES = {
-    Place.GPU: "model states per GPU",
-    Place.HOST: "host memory of each rank",
-    Place.NVME: "space on NVMe of each rank",
+    Place.GPU: mark("model states per GPU"),
+    Place.HOST: mark("host memory of each rank"),
+    Place.NVME: mark("space on NVMe of each rank"),
 }
 
 
@@ -168,12 +169,12 @@ def _brief(found: dict[Place, Figures | None]) -> str:
     on_gpu, on_host = found.get(Place.GPU), found.get(Place.HOST)
     if on_gpu is not None:
         return (
-            f"model states {on_gpu.percent} per GPU"
+            say("model states {percent} per GPU", percent=on_gpu.percent)
             if on_gpu.percent
-            else f"model states per GPU {on_gpu.before} → {on_gpu.after}"
+            else say("model states per GPU {before} → {after}", before=on_gpu.before, after=on_gpu.after)
         )
     if on_host is not None:
-        return f"host memory per rank {on_host.bytes or f'{on_host.before} → {on_host.after}'}"
+        return say("host memory per rank {what}", what=on_host.bytes or f"{on_host.before} → {on_host.after}")
     return ""
 
 
