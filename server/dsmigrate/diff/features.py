@@ -52,7 +52,7 @@ def told(
             severity=severity,
             message=feature.begins if after else feature.ends,
             advice=feature.advice if after else "",
-            brief=feature.brief if after else say("no {brief}", brief=feature.brief),
+            brief=feature.brief if after else say("no {brief}", brief=say(feature.brief)),
         )
     elif after:
         yield from _retuned(pair, feature, found)
@@ -81,8 +81,8 @@ def _retuned(pair: Pair, feature: Feature, found: list[Change]) -> Iterator[Expl
         *(change.path for change in found),
         effects=acting or (Effect.NONE,),
         severity=Severity.NONE if not acting else Severity.WARNING if Effect.NUMERICS in acting else Severity.INFO,
-        message=f"{feature.runs}: {settings(pair, found)}",
-        brief=say("{brief} with other settings", brief=feature.brief) if acting else "",
+        message=say("{runs}: {settings}", runs=say(feature.runs), settings=settings(pair, found)),
+        brief=say("{brief} with other settings", brief=say(feature.brief)) if acting else "",
     )
 
 
@@ -95,7 +95,9 @@ def settings(pair: Pair, found: list[Change]) -> str:
 
 def _setting(pair: Pair, change: Change) -> str:
     key = pair.new.known.key(change.path) or pair.old.known.key(change.path)
-    summary = key.summary.rstrip(".") if key is not None else ""
-    about = f" ({summary[:1].lower()}{summary[1:]})" if summary and not summary[1:2].isupper() else ""
+    summary = key.summary.rstrip(".。") if key is not None else ""
+    about = (
+        say(" ({about})", about=f"{summary[:1].lower()}{summary[1:]}") if summary and not summary[1:2].isupper() else ""
+    )
     old, new = (shown(value).strip("`") for value in (change.old_meant, change.new_meant))
     return f"`{paths.name(change.path)}` {old} → {new}{about}"

@@ -8,7 +8,8 @@ from fractions import Fraction
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import mark, say
 
-_WORDS = {Fraction(1): mark("as many"), Fraction(2): mark("twice as many"), Fraction(1, 2): mark("half as many")}
+_MANY = {Fraction(1): mark("as many"), Fraction(2): mark("twice as many"), Fraction(1, 2): mark("half as many")}
+_MUCH = {Fraction(1): mark("as much"), Fraction(2): mark("twice as much"), Fraction(1, 2): mark("half as much")}
 
 
 def number(value: object) -> str:
@@ -20,14 +21,18 @@ def number(value: object) -> str:
 
 def as_many(ratio: Fraction) -> str:
     """Return how many there are for each one before: "twice as many", "1/3 as many", "0.75 times as many"."""
-    return _WORDS.get(ratio) or say(
-        "{factor} {en_times}as many", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times "
+    return (
+        say(_MANY[ratio])
+        if ratio in _MANY
+        else say("{factor} {en_times}as many", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times ")
     )
 
 
 def as_much(ratio: Fraction) -> str:
     """Return how much there is for what was before: "twice as much", "1/3 as much", "0.75 times as much"."""
-    return as_many(ratio).removesuffix("many") + "much"
+    if ratio in _MUCH:
+        return say(_MUCH[ratio])
+    return say("{factor} {en_times}as much", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times ")
 
 
 def factor(ratio: Fraction) -> str:
@@ -39,7 +44,7 @@ def factor(ratio: Fraction) -> str:
 
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+    return say(" and ").join(filter(None, (say(", ").join(words[:-1]), words[-1]))) if words else ""
 
 
 def uncapital(text: str) -> str:

@@ -34,7 +34,7 @@ def verdict(pair: Pair, explained: _Said) -> str:
         sentences += write(taken) if taken else []
     if quiet:
         sentences.append(say("{edits} without effect", edits=_edits(quiet)))
-    return ". ".join(sentences)
+    return say(". ").join(sentences)
 
 
 def _nothing(quiet: int, *, differs: bool) -> str:
@@ -96,7 +96,7 @@ def _costs(found: _Said) -> list[str]:
     """Return a sentence for each thing with a name of its own, and one for the rest."""
     named = list(dict.fromkeys(_capital(said.brief) for said in found if said.brief))
     unnamed = {effect for said in found if not said.brief for effect in said.effects}
-    touched = [effect.value for effect in _COSTS if effect in unnamed]
+    touched = [say(effect.value) for effect in _COSTS if effect in unnamed]
     more = [say("{number} more of this kind", number=len(named) - _MOST)] if len(named) > _MOST else []
     return [*named[:_MOST], *more, *([say("Touches {listed}", listed=_listed(touched))] if touched else [])]
 
@@ -135,11 +135,11 @@ _SENTENCES: tuple[tuple[Callable[[Explained], bool], Callable[[_Said], list[str]
 def _named(said: _Said, *, most: int = _MOST) -> str:
     names = list(dict.fromkeys(one.brief or f"`{one.paths[0]}`" for one in said))
     more = len(names) - most
-    return ", ".join(names[:most]) + (say(" and {more} more", more=more) if more > 0 else "")
+    return say(", ").join(names[:most]) + (say(" and {more} more", more=more) if more > 0 else "")
 
 
 def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return say(" and ").join(filter(None, (say(", ").join(words[:-1]), words[-1])))
 
 
 def _edits(count: int) -> str:

@@ -64,7 +64,7 @@ def range_text(key: Key | Parameter) -> str:
         ("≤", key.maximum),
         ("<", key.exclusive_maximum),
     )
-    return " and ".join(f"{sign} {json_text(bound)}" for sign, bound in bounds if bound is not None)
+    return say(" and ").join(f"{sign} {json_text(bound)}" for sign, bound in bounds if bound is not None)
 
 
 def since_text(key: Key) -> str:
@@ -113,7 +113,7 @@ def effective_text(key: Key) -> str:
     """Return when the key does something: "Does something only when `fp16.enabled` is `true`."; "" for always."""
     always = [condition_text(key.effective_when)] if key.effective_when else []
     one_of = [condition_text(conditions) for conditions in key.effective_when_any]
-    conditions = " and ".join([*always, *([say(", or when ").join(one_of)] if one_of else [])])
+    conditions = say(" and ").join([*always, *([say(", or when ").join(one_of)] if one_of else [])])
     return say("Does something only when {conditions}.", conditions=conditions) if conditions else ""
 
 
@@ -127,14 +127,19 @@ def required_text(key: Key) -> str:
 
 def condition_text(conditions: Mapping[str, Sequence[object]]) -> str:
     """Return paths with the values they must have, all of them, in words."""
-    return " and ".join(
+    return say(" and ").join(
         say(
             "`{path}` is {what}",
             path=path,
-            what=_alternatives([f"`{json_text(value)}`" for value in values]) or "there",
+            what=values_text(values),
         )
         for path, values in conditions.items()
     )
+
+
+def values_text(values: Sequence[object]) -> str:
+    """Return values in backticks of which one is wanted, in words; "there" for any value at all."""
+    return _alternatives([f"`{json_text(value)}`" for value in values]) or say("there")
 
 
 def auto_text(auto: Auto, consumer: Consumer) -> str:
@@ -193,14 +198,14 @@ def _side(value: object) -> str:
         return _alternatives([str(part) for part in value])
     if isinstance(value, dict):
         signs = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclusive_maximum": "<"}
-        return " and ".join(f"{signs[name]} {json_text(bound)}" for name, bound in value.items())
+        return say(" and ").join(f"{signs[name]} {json_text(bound)}" for name, bound in value.items())
     return f"`{json_text(value)}`"
 
 
 def _alternatives(words: Sequence[str]) -> str:
     if len(words) < 2:
         return "".join(words)
-    return say("{words} or {words_2}", words=", ".join(words[:-1]), words_2=words[-1])
+    return say("{words} or {words_2}", words=say(", ").join(words[:-1]), words_2=words[-1])
 
 
 def _plural(types: Sequence[str]) -> str:

@@ -287,11 +287,11 @@ class Context(Mending["Entry | str"]):
             code=self.rule.code,
             severity=severity or self.rule.severity,
             effect=effect or self.rule.effect,
-            message=message,
+            message=say(message),
             path=path,
             start=start,
             end=end,
-            related=tuple(Related(*self._place(place, "member")[1:], message=text) for place, text in related),
+            related=tuple(Related(*self._place(place, "member")[1:], message=say(text)) for place, text in related),
             tags=frozenset(tags),
             proposed=tuple(fix for fix in fixes if fix is not None),
         )

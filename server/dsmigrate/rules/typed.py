@@ -108,7 +108,7 @@ def misfit(parameter: Parameter, value: object) -> str | None:
     if value == "auto" or not parameter.type or (value is None and "null" in parameter.type):
         return None
     wants = [_fits(kind, parameter, value) for kind in parameter.type if kind != "null"]
-    return None if not all(wants) else " or ".join(want for want in wants if want)
+    return None if not all(wants) else say(" or ").join(want for want in wants if want)
 
 
 def _fits(kind: str, parameter: Parameter, value: object) -> str:
@@ -125,7 +125,7 @@ def _fits(kind: str, parameter: Parameter, value: object) -> str:
             not {"number", "integer"} & set(items) or is_number(item) or (item is None and "null" in items)
             for item in value
         )
-        wanted = "numbers" if {"number", "integer"} & set(items) else "values"
+        wanted = say("numbers") if {"number", "integer"} & set(items) else say("values")
         return "" if fine else say("a list of {wanted}", wanted=wanted)
     return ""
 
@@ -136,13 +136,13 @@ def outside(parameter: Parameter, value: object) -> str | None:
         return None
     bounds = (
         (parameter.minimum, say("at least"), operator.lt),
-        (parameter.exclusive_minimum, "above", operator.le),
+        (parameter.exclusive_minimum, say("above"), operator.le),
         (parameter.maximum, say("at most"), operator.gt),
-        (parameter.exclusive_maximum, "below", operator.ge),
+        (parameter.exclusive_maximum, say("below"), operator.ge),
     )
     if not any(bound is not None and violates(value, bound) for bound, _, violates in bounds):
         return None
-    return " and ".join(f"{word} {json_text(bound)}" for bound, word, _ in bounds if bound is not None)
+    return say(" and ").join(f"{word} {json_text(bound)}" for bound, word, _ in bounds if bound is not None)
 
 
 def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
@@ -164,7 +164,7 @@ def one_of(names: Iterable[str]) -> str:
     return (
         quoted[0]
         if len(quoted) == 1
-        else say("{quoted} or {quoted_2}", quoted=", ".join(quoted[:-1]), quoted_2=quoted[-1])
+        else say("{quoted} or {quoted_2}", quoted=say(", ").join(quoted[:-1]), quoted_2=quoted[-1])
         if quoted
         else ""
     )

@@ -73,12 +73,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
             advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
-            tally=say(
-                "{word} {consumer}: {{values}}",
-                word=say("Left to") if begins else say("No longer from"),
-                consumer=pair.new.context.consumer.title,
-            ),
+            tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
+
+
+def _tally(who: str, *, begins: bool) -> str:
+    """Return what the verdict counts, with a place for the number of values."""
+    if begins:
+        return say("Left to {who}: {{values}}", who=who)
+    return say("No longer from {who}: {{values}}", who=who)
 
 
 def _comes_with_its_type(pair: Pair, change: Change) -> bool:

@@ -97,7 +97,7 @@ def _generic(pair: Pair, path: str, change: Change) -> Explained:
         path,
         effects=effects,
         severity=severity_of(effects),
-        message=f"{about or f'`{path}`'}: {values}{_flips(pair, path)}",
+        message=say("{what}: {values}{rest}", what=about or f"`{path}`", values=values, rest=_flips(pair, path)),
     )
 
 
@@ -105,9 +105,9 @@ def _about(pair: Pair, path: str) -> str:
     """Return what a key does, without the full stop; "" for one that nobody knows."""
     key = pair.new.known.key(path)
     if key is not None:
-        return key.summary.rstrip(".")
+        return key.summary.rstrip(".。")
     parameter = _parameter(pair.new, path) or _parameter(pair.old, path)
-    return parameter.summary.rstrip(".") if parameter is not None else ""
+    return parameter.summary.rstrip(".。") if parameter is not None else ""
 
 
 def _parameter(side: Side, path: str) -> Parameter | None:
@@ -134,8 +134,8 @@ def _value(pair: Pair, path: str, change: Change, *, new: bool) -> str:
         count = whole(meant)
         if known.unit and known.unit != "path" and count is not None:
             text = f"{count_text(count) if count >= _LONG else f'`{count}`'} {known.unit}"
-        remarks += [means.rstrip(".")] if means else []
-    return f"{text} ({'; '.join(remarks)})" if remarks else text
+        remarks += [means.rstrip(".。")] if means else []
+    return say("{text} ({remarks})", text=text, remarks=say("; ").join(remarks)) if remarks else text
 
 
 def _flips(pair: Pair, path: str) -> str:
@@ -148,8 +148,6 @@ def _flips(pair: Pair, path: str) -> str:
     found = unmet(side.context, key, side.place(path)) if key is not None else None
     if found is None:
         return ""
-    return say(
-        "; it {word}, with `{found_path}`",
-        word=say("begins to act") if after else say("no longer acts"),
-        found_path=found.path,
-    )
+    if after:
+        return say("; it begins to act, with `{path}`", path=found.path)
+    return say("; it no longer acts, with `{path}`", path=found.path)

@@ -79,7 +79,7 @@ def _message(pair: Pair, path: str, change: Change) -> str:
         return say(
             "`{name}` was ignored; {word} stands in `{successor}` now, where it counts",
             name=name,
-            word=say("the value") if same else "it",
+            word=say("the value") if same else say("it"),
             successor=successor,
         )
     side = pair.new if change.new is not MISSING else pair.old
@@ -89,7 +89,8 @@ def _message(pair: Pair, path: str, change: Change) -> str:
         if change.new is not MISSING:
             return found.message
         return say(
-            "Gone, and did nothing. {partition}", partition=capital(found.message.partition("; did you mean")[0])
+            "Gone, and did nothing. {partition}",
+            partition=capital(found.message.partition(say("; did you mean {names}?").partition("{")[0])[0]),
         )
     return _of_key(side, path, side.known.key(path))
 

@@ -64,9 +64,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=say(
-                "As `{cause}` changes, {named}", cause=cause, named=_named(paths, "begin" if begins else "cease")
-            ),
+            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins)),
         )
 
 
@@ -78,15 +76,12 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
     return "" if found is None else found.path
 
 
-def _named(paths: list[str], verb: str) -> str:
+def _named(paths: list[str], *, begins: bool) -> str:
     if len(paths) == 1:
-        return say("`{paths}` {verb}s to act", paths=paths[0], verb=verb)
+        return say("`{path}` begins to act", path=paths[0]) if begins else say("`{path}` ceases to act", path=paths[0])
     listed = [f"`{path}`" for path in paths[:_MOST]]
     last = say("{number} more", number=len(paths) - _MOST) if len(paths) > _MOST else listed.pop()
-    return say(
-        "{paths} keys {verb} to act: {listed} and {last}",
-        paths=len(paths),
-        verb=verb,
-        listed=", ".join(listed),
-        last=last,
-    )
+    names = say("{listed} and {last}", listed=say(", ").join(listed), last=last)
+    if begins:
+        return say("{count} keys begin to act: {names}", count=len(paths), names=names)
+    return say("{count} keys cease to act: {names}", count=len(paths), names=names)

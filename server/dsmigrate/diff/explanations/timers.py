@@ -53,13 +53,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_KEY), pair.new.is_on(_KEY)
     if pair.change(_KEY) is None or _KEY in pair.claimed or before is after or None in (before, after):
         return
-    times = say("The times of forward, backward, reduction and step are")
     yield pair.says(
         _KEY,
         effects=(Effect.SPEED, Effect.OBSERVABILITY),
         severity=Severity.INFO,
-        message=say("{times} printed in every pass, which waits for the device", times=times)
+        message=say(
+            "The times of forward, backward, reduction and step are printed in every pass, which waits for the device"
+        )
         if after
-        else say("{times} no longer printed, and nothing waits for them", times=times),
-        brief=say("timers {word}", word="on" if after else "off"),
+        else say(
+            "The times of forward, backward, reduction and step are no longer printed, and nothing waits for them"
+        ),
+        brief=say("timers on") if after else say("timers off"),
     )

@@ -63,7 +63,7 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             path,
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=severity,
-            message=f"{lead}{_text(finding)}",
+            message=lead + _text(finding),
             brief=finding.message if worse else "",
             tally="" if worse else say("New findings of the rules: {count}"),
         )
@@ -106,7 +106,7 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             path,
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
-            message=f"{lead}{_text(finding)}",
+            message=lead + _text(finding),
             tally=say("No longer invalid") if fixed else say("Findings gone: {count}"),
         )
 
@@ -170,7 +170,7 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
 
 
 def _text(finding: Finding) -> str:
-    return f"{finding.message} ({finding.code})"
+    return say("{message} ({code})", message=finding.message, code=finding.code)
 
 
 def _severity(finding: Finding) -> Severity:

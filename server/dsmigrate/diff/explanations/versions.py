@@ -71,8 +71,12 @@ def explain_read(pair: Pair) -> Iterator[Explained]:
             *_other_name(pair, path),
             effects=effects,
             severity=severity_of(effects),
-            message=f"{_message(pair, path, begins=begins)}: {_values(pair, change, begins=begins)}",
-            brief=f"`{path}` {say('is read now') if begins else say('no longer read')}",
+            message=say(
+                "{what}: {values}",
+                what=_message(pair, path, begins=begins),
+                values=_values(pair, change, begins=begins),
+            ),
+            brief=say("`{path}` is read now", path=path) if begins else say("`{path}` no longer read", path=path),
         )
 
 
@@ -85,7 +89,7 @@ def _other_name(pair: Pair, path: str) -> tuple[str, ...]:
 def _message(pair: Pair, path: str, *, begins: bool) -> str:
     now, before = pair.new.known.version, pair.old.known.version
     if begins:
-        ignored = "ignored" if path in pair.old.given else say("did not have")
+        ignored = say("ignored") if path in pair.old.given else say("did not have")
         return say(
             "DeepSpeed {now} reads `{path}`, which {before} {ignored}",
             now=now,

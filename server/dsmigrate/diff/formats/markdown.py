@@ -73,7 +73,9 @@ def render_all(
         body.pop()
         left += 1
         note = say(
-            "\n*The details of {left} {word} do not fit here.*", left=left, word="config" if left == 1 else "configs"
+            "\n*The details of {left} {word} do not fit here.*",
+            left=left,
+            word=say("config") if left == 1 else say("configs"),
         )
         text = "\n".join((*head, *rows, *body, note)) + "\n"
     return text if limit is None or len(text) <= limit else text[: limit - 2] + "…\n"

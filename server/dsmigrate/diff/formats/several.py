@@ -42,7 +42,7 @@ def _total(outcomes: Sequence[Outcome]) -> str:
     return say(
         "{outcomes} DeepSpeed {word}: {listed}",
         outcomes=len(outcomes),
-        word="config" if len(outcomes) == 1 else "configs",
+        word=say("config") if len(outcomes) == 1 else say("configs"),
         listed=listed,
     )
 

@@ -48,8 +48,12 @@ def _title(one: Resolved) -> str:
 def _names(left: Sequence[Resolved]) -> str:
     names = [f"`{render_path(one.path[-1:])}`" for one in left]
     if len(names) > _NAMED:
-        return say("{names} and {number} more", names=", ".join(names[:_NAMED]), number=len(names) - _NAMED)
-    return say("{names} and {names_2}", names=", ".join(names[:-1]), names_2=names[-1]) if len(names) > 1 else names[0]
+        return say("{names} and {number} more", names=say(", ").join(names[:_NAMED]), number=len(names) - _NAMED)
+    return (
+        say("{names} and {names_2}", names=say(", ").join(names[:-1]), names_2=names[-1])
+        if len(names) > 1
+        else names[0]
+    )
 
 
 def _carry_out(view: View, name: str) -> Outcome:

@@ -76,9 +76,8 @@ def steps(view: View, stage: int) -> Iterator[Step]:
         and not view.context.has(f"{_SECTION}.{_GATHER}")
         and not view.context.has(f"{_SECTION}.{_OLD_GATHER}")
     ):
-        yield put(
-            (_SECTION, _GATHER), True, say("`{gather}` is on, so that whole weights can be saved.", gather=_GATHER)
-        )  # noqa: FBT003
+        told = say("`{gather}` is on, so that whole weights can be saved.", gather=_GATHER)
+        yield put((_SECTION, _GATHER), True, told)  # noqa: FBT003 - the value of the key
 
 
 def _goes(view: View, stage: int) -> Iterator[Step]:
@@ -117,7 +116,7 @@ def _has_path(view: View, device: Entry) -> bool:
 
 def _listed(key: Key) -> str:
     *first, last = map(str, key.stages)
-    return say("{first} or {last}", first=", ".join(first), last=last) if first else last
+    return say("{first} or {last}", first=say(", ").join(first), last=last) if first else last
 
 
 FEATURE = Feature(NAME, REWRITE, _offer, _carry_out, (int,))

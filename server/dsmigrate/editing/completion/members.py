@@ -128,7 +128,7 @@ def _parameter(kind: str, owner: str, parameter: Parameter, known: Knowledge, co
         effective_when={},
         effective_when_any=(),
         required_when={} if parameter.required else None,
-        detail=_detail(" or ".join(parameter.type), parameter.default, section=False),
+        detail=_detail(say(" or ").join(parameter.type), parameter.default, section=False),
         description=parameter.unit,
         data=("parameter", kind, owner, parameter.name),
         asks_again=len(offered) > 1,

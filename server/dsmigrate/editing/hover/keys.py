@@ -60,7 +60,7 @@ def history(events: tuple[Event, ...], *, gone: bool = False) -> str:
 
 def related(paths: tuple[str, ...]) -> str:
     """Return the keys to look at next."""
-    return say("See also {paths}.", paths=", ".join(f"`{path}`" for path in paths)) if paths else ""
+    return say("See also {paths}.", paths=say(", ").join(f"`{path}`" for path in paths)) if paths else ""
 
 
 def _described(view: View, key: Key) -> Key:

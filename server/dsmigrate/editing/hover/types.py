@@ -30,7 +30,7 @@ def type_parts(view: View, target: Target, facts: TypeFacts) -> Iterator[str]:
     yield flow(facts.doc)
     yield from notes(facts.when, facts.trap, facts.myth)
     if facts.parameters:
-        yield say("Parameters: {parameters}.", parameters=", ".join(f"`{name}`" for name in facts.parameters))
+        yield say("Parameters: {parameters}.", parameters=say(", ").join(f"`{name}`" for name in facts.parameters))
     yield related(facts.related)
     yield footer(view, url_for_type(facts))
 
@@ -89,7 +89,7 @@ def _type_line(facts: TypeFacts) -> str:
 
 def _parameter_line(target: Target, parameter: Parameter) -> str:
     bounds = wording.range_text(parameter)
-    accepted = f"{' or '.join(parameter.type)} {bounds}" if bounds else " or ".join(parameter.type)
+    accepted = f"{say(' or ').join(parameter.type)} {bounds}" if bounds else say(" or ").join(parameter.type)
     of = say(" of `{type_facts_name}`", type_facts_name=target.type_facts.name) if target.type_facts else ""
     told = [
         f"`{target.path[0]}.params.{parameter.name}`{of}",

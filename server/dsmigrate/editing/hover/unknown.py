@@ -43,7 +43,7 @@ def type_parts(view: View, target: Target) -> Iterator[str]:
     every = view.known.optimizers() if kind == "optimizer" else view.known.schedulers()
     near = nearest_names(name, [facts.name for facts in every])
     if near:
-        yield say("Near it: {near}.", near=", ".join(f"`{name}`" for name in near))
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
 
 
 def _key(view: View, target: Target, section: Key | None) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _key(view: View, target: Target, section: Key | None) -> Iterator[str]:
     path = "" if section is None else section.path
     near = view.known.nearest(target.name, path) if ANY_ELEMENT not in path else []
     if near:
-        yield say("Near it: {near}.", near=", ".join(f"`{name}`" for name in near))
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
     if section is not None:
         yield footer(view, url_for_key(section, view.known))
 
@@ -77,7 +77,7 @@ def _parameter(view: View, target: Target) -> Iterator[str]:
     yield say("It is swallowed without a word.") if facts.takes_anything else _refusal(facts)
     near = nearest_names(target.name, facts.parameters)
     if near:
-        yield say("Near it: {near}.", near=", ".join(f"`{name}`" for name in near))
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
     yield footer(view, url_for_type(facts))
 
 

@@ -100,7 +100,7 @@ def _mark(condition: Unmet) -> str:
 
 
 def _why(condition: Unmet) -> str:
-    wanted = " or ".join(str(value) for value in condition.wanted)
+    wanted = say(" or ").join(str(value) for value in condition.wanted)
     if condition.path == STAGE:
         return say("It works at stage {wanted} only.", wanted=wanted)
     return say("It works with `{condition_path}` {wanted} only.", condition_path=condition.path, wanted=wanted)

@@ -53,6 +53,9 @@ def check(context: Context) -> Iterator[Finding]:
     if others:
         yield context.finding(
             _KEY,
-            say("DeepSpeed rejects a sum together with {others}, which can only average", others=" and ".join(others)),
+            say(
+                "DeepSpeed rejects a sum together with {others}, which can only average",
+                others=say(" and ").join(others),
+            ),
             fixes=[context.replace(_KEY, "mean", say('Replace it by "mean"'), safe=False)],
         )

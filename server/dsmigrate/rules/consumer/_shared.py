@@ -45,7 +45,7 @@ def fillers(context: Context, path: Path | str) -> str:
         for consumer in (Consumer.TRANSFORMERS, Consumer.ACCELERATE)
         if (auto := context.known.auto(path, consumer)) is not None and auto.effect is AutoEffect.FILLED
     ]
-    return " and ".join(say("the {name}", name=name) if name.endswith("Trainer") else name for name in names)
+    return say(" and ").join(say("the {name}", name=name) if name.endswith("Trainer") else name for name in names)
 
 
 def is_section(context: Context, key: Key) -> bool:

@@ -68,7 +68,7 @@ def check(context: Context) -> Iterator[Finding]:
         clash = (
             other is not None and len(key.successors) == 1 and other.node is not None and other.node.value() != "auto"
         )
-        names = " or ".join(f"`{path.rpartition('.')[2]}`" for path in key.successors)
+        names = say(" or ").join(f"`{path.rpartition('.')[2]}`" for path in key.successors)
         if clash and other is not None:
             yield context.finding(
                 entry,

@@ -50,7 +50,7 @@ def check(context: Context) -> Iterator[Finding]:
         refused = refuses(context, section_of(context, entry.path), entry)
         does = say("rejects the config for it") if refused else say("does not read it any more")
         since = say("since {until} ", until=key.until) if key.until else ""
-        instead = say("; write {map}", map=" or ".join(map(shown, key.successors))) if key.successors else ""
+        instead = say("; write {map}", map=say(" or ").join(map(shown, key.successors))) if key.successors else ""
         yield context.finding(
             entry,
             say(

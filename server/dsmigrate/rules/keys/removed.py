@@ -63,7 +63,7 @@ def check(context: Context) -> Iterator[Finding]:
         around = context.known.key(entry.path[:-1])
         if around is not None and around.status is Status.REJECTED:
             continue  # told once, at the section
-        instead = say("; use {map} instead", map=" or ".join(map(shown, key.successors))) if key.successors else ""
+        instead = say("; use {map} instead", map=say(" or ").join(map(shown, key.successors))) if key.successors else ""
         yield context.finding(
             entry,
             say(

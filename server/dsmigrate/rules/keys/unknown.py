@@ -98,9 +98,11 @@ def message(context: Context, entry: Entry, section: str, found: list[Guess]) ->
     """Return what DeepSpeed does with an unknown key, and what it may mean."""
     does = say("rejects the config for it") if refuses(context, section, entry) else say("ignores it without a word")
     where = say(" in {path}", path=shown(entry.path[:-1])) if section else ""
-    names = " or ".join(f"`{guess.name}`" for guess in found[:2])
+    names = say(" or ").join(f"`{guess.name}`" for guess in found[:2])
     hint = say("; did you mean {names}?", names=names) if names else ""
-    return f"DeepSpeed has no key `{entry.name}`{where} and {does}{hint}".removesuffix("?")
+    return say(
+        "DeepSpeed has no key `{name}`{where} and {does}{hint}", name=entry.name, where=where, does=does, hint=hint
+    ).rstrip("?？")
 
 
 def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool) -> Iterator[Fix | None]:

@@ -76,7 +76,7 @@ def check(context: Context) -> Iterator[Finding]:
     needed = _TENSORS * (1 + len(pipes))
     if count >= needed:
         return
-    names = " and ".join(f"`{path.rpartition('.')[2]}`" for path in pipes)
+    names = say(" and ").join(f"`{path.rpartition('.')[2]}`" for path in pipes)
     where = context.path_of(_KEY)
     write = context.replace if context.has(_KEY) else context.insert
     yield context.finding(

@@ -78,7 +78,7 @@ def check(context: Context) -> Iterator[Finding]:
         if parameter is None or misfit(parameter, value) or refusal(context, facts, parameter, value):
             continue
         if parameter.enum and isinstance(value, str) and value != "auto" and value not in parameter.enum:
-            allowed = " or ".join(json_text(name) for name in parameter.enum)
+            allowed = say(" or ").join(json_text(name) for name in parameter.enum)
             later = entry.name in _AT_STEP
             yield context.finding(
                 entry,

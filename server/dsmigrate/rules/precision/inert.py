@@ -76,7 +76,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "does nothing: {unmet} is {value} here, and it counts only with {effective_when}",
                 unmet=shown(unmet),
                 value=_text(context.value(unmet)),
-                effective_when=" or ".join(f"`{json_text(value)}`" for value in key.effective_when[unmet]),
+                effective_when=say(" or ").join(f"`{json_text(value)}`" for value in key.effective_when[unmet]),
             ),
             part="key",
             fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
@@ -146,4 +146,4 @@ def _forgotten(context: Context, entry: Entry, switch: str) -> Finding:
 
 
 def _text(value: object) -> str:
-    return "absent" if value in (MISSING, None) else f"`{json_text(value)}`"
+    return say("absent") if value in (MISSING, None) else f"`{json_text(value)}`"

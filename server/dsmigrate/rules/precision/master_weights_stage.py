@@ -58,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
         if key is None or context.stage is None or context.stage in key.stages:
             continue
         path = master_path(context, name)
-        stages = " or ".join(map(str, key.stages))
+        stages = say(" or ").join(map(str, key.stages))
         yield context.finding(
             path,
             say(

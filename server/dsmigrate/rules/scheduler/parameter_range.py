@@ -108,7 +108,7 @@ def _wrong(context: Context, parameter: Parameter, node: Node) -> tuple[str, Eff
     value = node.value()
     if parameter.enum:
         listed = value in parameter.enum or parameter.name in OPEN or value == "auto"
-        return None if listed else (" or ".join(json_text(name) for name in parameter.enum), Effect.REJECTED)
+        return None if listed else (say(" or ").join(json_text(name) for name in parameter.enum), Effect.REJECTED)
     if not isinstance(value, (int, float)) or parameter.type == ("boolean",):
         return None
     if parameter.name == "factor" and "lowers" not in parameter.summary and "reduction" in parameter.summary:

@@ -63,7 +63,11 @@ def check(context: Context) -> Iterator[Finding]:
     if total > warmup or (total == warmup and not swings):
         return
     written = "warmup_num_steps" in given(context, "scheduler")
-    named = f"`warmup_num_steps`, {json_text(warmup)}" + ("" if written else say(" by default"))
+    named = (
+        say("`warmup_num_steps`, {count}", count=json_text(warmup))
+        if written
+        else say("`warmup_num_steps`, {count} by default", count=json_text(warmup))
+    )
     if total == warmup:
         message, severity, effect = (
             say("is as long as {named}: the schedule divides by zero", named=named),

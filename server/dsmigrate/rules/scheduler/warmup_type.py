@@ -51,7 +51,11 @@ def check(context: Context) -> Iterator[Finding]:
     close = nearest_names(value, allowed) if isinstance(value, str) else []
     yield context.finding(
         path,
-        say("`warmup_type` is {map}, not {value}: ", map=" or ".join(map(json_text, allowed)), value=json_text(value))
+        say(
+            "`warmup_type` is {map}, not {value}: ",
+            map=say(" or ").join(map(json_text, allowed)),
+            value=json_text(value),
+        )
         + (say("the engine cannot build the schedule") if refused else say("DeepSpeed warns and takes `log`")),
         severity=Severity.ERROR if refused else None,
         effect=Effect.REJECTED if refused else None,

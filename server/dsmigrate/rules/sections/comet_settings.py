@@ -56,7 +56,7 @@ def check(context: Context) -> Iterator[Finding]:
             say(
                 'Comet knows no mode "{mode}" and fails when the engine starts; it takes {values}',
                 mode=mode,
-                values=", ".join(f"`{name}`" for name in known.values),
+                values=say(", ").join(f"`{name}`" for name in known.values),
             ),
             effect=Effect.CRASH,
         )

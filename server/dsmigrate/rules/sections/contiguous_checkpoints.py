@@ -52,6 +52,6 @@ def check(context: Context) -> Iterator[Finding]:
             path,
             say(
                 "`deepspeed.checkpointing.configure` stops without {missing}, here or as an argument of the call",
-                missing=" and ".join(f"`{name}`" for name in missing),
+                missing=say(" and ").join(f"`{name}`" for name in missing),
             ),
         )

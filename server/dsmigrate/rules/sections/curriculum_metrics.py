@@ -106,7 +106,7 @@ def _metric(context: Context, path: Path, metric: Object) -> Iterator[Finding]:
             path,
             say(
                 "The data loader cannot be built: this metric lacks {missing}",
-                missing=", ".join(f"`{name}`" for name in missing),
+                missing=say(", ").join(f"`{name}`" for name in missing),
             ),
             part="key",
         )

@@ -82,6 +82,6 @@ def _message(entry: Entry, missing: list[str], effect: Effect) -> str:
     return say(
         "{when} without {missing} in `{name}`",
         when=when,
-        missing=" and ".join(f"`{name}`" for name in missing),
+        missing=say(" and ").join(f"`{name}`" for name in missing),
         name=entry.name,
     )

@@ -58,5 +58,5 @@ def check(context: Context) -> Iterator[Finding]:
         ),
         part="key",
         fixes=[context.insert(tuple(_IGNORE.split(".")), True, say("Add `{ignore}`", ignore=_IGNORE), safe=False)],
-        related=[("elasticity.enabled", "on")],
+        related=[("elasticity.enabled", say("on"))],
     )

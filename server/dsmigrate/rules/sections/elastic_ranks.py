@@ -64,7 +64,7 @@ def check(context: Context) -> Iterator[Finding]:
     counts = fitting(settings, None if ranks is None else max(1, int(ranks)))
     if counts is None or ranks in counts or (ranks is None and counts):
         return
-    listed = ", ".join(map(str, counts[:_SHOWN])) + (" …" if len(counts) > _SHOWN else "")
+    listed = say(", ").join(map(str, counts[:_SHOWN])) + (" …" if len(counts) > _SHOWN else "")
     yield context.finding(
         SEQUENCE if ranks is not None and ranks.denominator != 1 else CAP,
         say("DeepSpeed computes no batch for {what} ranks", what=say("any number of") if ranks is None else text(ranks))

@@ -85,7 +85,7 @@ def _incomplete(context: Context, path: Path, settings: Object) -> Iterator[Find
             path,
             say(
                 "The quantizer needs {missing} as well: KeyError at the first layer",
-                missing=", ".join(f"`{name}`" for name in missing),
+                missing=say(", ").join(f"`{name}`" for name in missing),
             ),
             part="key",
         )

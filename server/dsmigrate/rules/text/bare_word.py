@@ -60,7 +60,7 @@ def check(context: Context) -> Iterator[Finding]:
             if not is_explained(entry.key, node):
                 continue
             verdict = judge(context, entry)
-            what = "number" if wanted is Meant.NUMBER else "literal"
+            what = say("number") if wanted is Meant.NUMBER else say("literal")
             yield context.finding(
                 entry,
                 say(

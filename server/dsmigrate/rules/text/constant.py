@@ -37,7 +37,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each constant."""
     for entry, node in strings(context, Meant.CONSTANT):
         verdict = judge(context, entry)
-        kind = "float" if context.consumer.reads_strict_json else "string"
+        kind = say("float") if context.consumer.reads_strict_json else say("string")
         needs = (
             say("; {path} has to be {wanted}", path=shown(entry.path), wanted=verdict.wanted)
             if verdict is not None

@@ -27,7 +27,7 @@ def checked(context: Context, key: Key, value: object) -> Verdict | None:
     """Judge a field of a pydantic model."""
     wanted = wanted_text(key)
     if key.path == "tensor_parallel.dtype":
-        return Verdict(Kind.UNSETTABLE, Effect.REJECTED, "nothing")
+        return Verdict(Kind.UNSETTABLE, Effect.REJECTED, say("nothing"))
     if {"integer", "string"} <= set(key.type) and isinstance(value, str):
         return Verdict(Kind.TYPE, Effect.REJECTED, say('{wanted}, or "auto"', wanted=wanted))
     taken = None if _is_refused_scale(context, key, value) else _taken(context, key, value)

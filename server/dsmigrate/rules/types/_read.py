@@ -144,7 +144,7 @@ def _stops_on_text(context: Context, key: Key) -> bool:
 
 def items(key: Key, value: list[object], *, checked: bool = True) -> Verdict | None:
     if key.item_enum and any(item not in key.item_enum for item in value):
-        names = ", ".join(json_text(item) for item in key.item_enum)
+        names = say(", ").join(json_text(item) for item in key.item_enum)
         return Verdict(Kind.ITEM, Effect.REJECTED, say("a list of {names}", names=names))
     kinds = set(key.items) - {"any"}
     if not kinds or all(kinds_of(item) & kinds for item in value):

@@ -51,7 +51,7 @@ def in_range(key: Key, value: float) -> bool:
 def wanted_text(key: Key) -> str:
     """Return in words what a key takes: the closed list where there is one, else type and range."""
     if key.enum:
-        return say("one of ") + ", ".join(json_text(item) for item in key.enum)
+        return say("one of ") + say(", ").join(json_text(item) for item in key.enum)
     limits = range_text(key)
     return f"{type_text(key)} {limits}".strip()
 

@@ -48,7 +48,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "{place} has to be {wanted}; DeepSpeed {word} {value}",
                 place=place(entry),
                 wanted=verdict.wanted,
-                word="rejects" if refused else say("takes and never matches"),
+                word=say("rejects") if refused else say("takes and never matches"),
                 value=shown_value(node.value()),
             ),
             severity=verdict.severity,

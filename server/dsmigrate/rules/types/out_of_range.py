@@ -50,7 +50,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "{place} has to be {range_text}; DeepSpeed {word} {value}",
                 place=place(entry),
                 range_text=range_text(key),
-                word="rejects" if refused else say("reads and does not check"),
+                word=say("rejects") if refused else say("reads and does not check"),
                 value=shown_value(node.value()),
             ),
             severity=verdict.severity,

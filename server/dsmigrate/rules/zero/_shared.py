@@ -55,7 +55,11 @@ def place(context: Context, path: str, around: str) -> str:
 def alternatives(values: Iterable[object]) -> str:
     """Return values as JSON, joined by "or"."""
     words = [f"`{json_text(value)}`" for value in values]
-    return words[0] if len(words) == 1 else say("{words} or {words_2}", words=", ".join(words[:-1]), words_2=words[-1])
+    return (
+        words[0]
+        if len(words) == 1
+        else say("{words} or {words_2}", words=say(", ").join(words[:-1]), words_2=words[-1])
+    )
 
 
 def gigabytes(count: float) -> str:

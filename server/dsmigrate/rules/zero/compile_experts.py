@@ -56,7 +56,7 @@ def check(context: Context) -> Iterator[Finding]:
         if context.stage != 3 or other != STAGE
         else say("`engine.compile()` refuses it at stage 3"),
         fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=False)],
-        related=[(other, "here")] if context.has(other) else [],
+        related=[(other, say("here"))] if context.has(other) else [],
     )
 
 

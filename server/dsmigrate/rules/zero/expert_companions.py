@@ -107,7 +107,7 @@ def _own(context: Context, *, folded: bool) -> Iterator[Clash]:
         f"{_E}.combine_impl",
         say(
             "`fused_weighted_sum` is refused together with {word}",
-            word=say("tensor parallelism") if folded else "DeepEP",
+            word=say("tensor parallelism") if folded else say("DeepEP"),
         ),
         _TP if folded else f"{_E}.comm_backend",
     )

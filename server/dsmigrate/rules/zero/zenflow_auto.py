@@ -49,7 +49,7 @@ def check(context: Context) -> Iterator[Finding]:
         place(context, _KEY, ZENFLOW),
         say(
             "`update_interval` {word}auto{word_2} divides the loss by an accumulation of 0, so that weights become NaN",
-            word="" if given else "is ",
+            word="" if given else say("is "),
             word_2="" if given else say(" unless set, which"),
         ),
         part="value" if given else "key",

@@ -76,7 +76,10 @@ def other_ranks(pair: Pair) -> str:
     if before is None or after is None or before == after:
         return ""
     return say(
-        ", on {after} {word} in place of {before}", after=after, word="rank" if after == 1 else "ranks", before=before
+        ", on {after} {word} in place of {before}",
+        after=after,
+        word=say("rank") if after == 1 else say("ranks"),
+        before=before,
     )
 
 

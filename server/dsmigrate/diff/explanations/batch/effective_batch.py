@@ -132,7 +132,7 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     brief = say("effective batch {text} → {text_2}", text=old.text, text_2=new.text)
     advice = ""
     if many is not None:
-        message += f", {as_many(many)}{other_ranks(pair)}"
+        message += say(", {times}", times=as_many(many)) + other_ranks(pair)
         advice = say(
             "An epoch has {as_many} optimizer steps: look at the learning rate, and at every count of steps "
             "of the schedule",
@@ -143,12 +143,10 @@ def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective)
     else:
         ranks = same_on(old, new)
         message += (
-            say(": the same on {ranks} {word} alone", ranks=ranks, word="rank" if ranks == 1 else "ranks")
-            if ranks
-            else ""
+            say(": the same on {ranks} rank{en_s} alone", ranks=ranks, en_s="" if ranks == 1 else "s") if ranks else ""
         )
         advice = say("Give the number of GPUs to have both as numbers")
-    advice = "; ".join(filter(None, (advice, _match(pair, paths))))
+    advice = say("; ").join(filter(None, (advice, _match(pair, paths))))
     effects = [Effect.NUMERICS, Effect.SPEED]
     if old.micro != new.micro:
         effects.insert(1, Effect.MEMORY)

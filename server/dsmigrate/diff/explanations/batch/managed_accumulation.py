@@ -55,8 +55,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if pair.change(_KEY) is None or before is after:
         return
     steps = (pair.new if after else pair.old).number(STEPS)
-    every = say("each {ordinal}", ordinal=_ordinal(steps)) if steps is None or steps > 1 else "each"
-    only = "only " if every != "each" else ""
+    every = say("each {ordinal}", ordinal=_ordinal(steps)) if steps is None or steps > 1 else say("each")
+    only = say("only ") if steps is None or steps > 1 else ""
     if after:
         message = say(
             "The engine counts the micro-steps now: {only}{every} `engine.step()` updates the weights",
@@ -80,9 +80,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
         severity=Severity.WARNING,
         message=message,
         advice=still if not after and only else "",
-        brief=say("micro-steps counted by the {word}", word="engine" if after else "loop"),
+        brief=say("micro-steps counted by the engine") if after else say("micro-steps counted by the loop"),
     )
 
 
 def _ordinal(steps: float | None) -> str:
-    return "n-th" if steps is None else {2: "2nd", 3: "3rd"}.get(int(steps), f"{text(steps)}th")
+    if steps is None:
+        return say("n-th")
+    return say("{count}{en_th}", count=text(steps), en_th={2: "nd", 3: "rd"}.get(int(steps), "th"))

@@ -105,7 +105,7 @@ def _ranks(side: Side) -> str:
 
 def _computed(pair: Pair) -> str:
     """Return what becomes of a batch key that the file leaves out, where both sides compute it."""
-    for path, name in ((MICRO, "micro-batch"), (STEPS, "accumulation")):
+    for path, name in ((MICRO, say("micro-batch")), (STEPS, say("accumulation"))):
         old, new = pair.numbers(path)
         if path not in pair.new.given and old is not None and new is not None and old != new:
             return say("; the {name} it computes is {new} in place of {old}", name=name, new=text(new), old=text(old))

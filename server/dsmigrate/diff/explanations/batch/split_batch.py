@@ -111,6 +111,6 @@ def _pieces(batch: Effective) -> str:
     return say(
         "{steps} {word} of {micro}",
         steps=batch.steps,
-        word="pass" if batch.steps == "1" else "passes",
+        word=say("pass") if batch.steps == "1" else say("passes"),
         micro=batch.micro,
     )

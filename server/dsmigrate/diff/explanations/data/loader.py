@@ -64,9 +64,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.INFO,
             message=say(
                 "A last batch that is not full is {word} now, in loaders that DeepSpeed builds",
-                word="dropped" if after else "used",
+                word=say("dropped") if after else say("used"),
             ),
-            brief=say("last batch {word}", word="dropped" if after else "kept"),
+            brief=say("last batch dropped") if after else say("last batch kept"),
         )
     change = pair.change(_SEED)
     if change is not None and all(pair.lives(_SEED)):

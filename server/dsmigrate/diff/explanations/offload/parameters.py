@@ -76,14 +76,18 @@ def explain(pair: Pair) -> Iterator[Explained]:
     was = {"none": say("; before they stayed there"), "cpu": say("; before they lay in host memory")}.get(before, "")
     was = "" if after == "none" or move.begins or (after == "nvme" and before == "none") else was
     through = _exit(pair) if after == "nvme" else ""
-    yield told(pair, move, f"{_PLACES[after]}{was}{through}", brief=_BRIEFS[after])
+    yield told(pair, move, f"{say(_PLACES[after])}{was}{through}", brief=_BRIEFS[after])
 
 
 def _exit(pair: Pair) -> str:
     """Return what updated weights leave through on their way to NVMe, where parameters and GPUs are known."""
     found = usage(pair.new.context)
     parts = found.select(Place.HOST, (What.STAGING,)) if found is not None else ()
-    sizes = [part.bytes for part in parts if part.bytes and "updated weights" in part.says]
+    sizes = [
+        part.bytes
+        for part in parts
+        if part.bytes and part.says == say("a buffer for updated weights on their way to NVMe")
+    ]
     if not sizes:
         return ""
     return say(

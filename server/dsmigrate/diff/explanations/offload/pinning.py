@@ -77,13 +77,13 @@ def explain(pair: Pair) -> Iterator[Explained]:
             )
         severity = Severity.WARNING if on else Severity.INFO
         advice = say("`ulimit -l` tells the limit") if on else ""
-        brief = say("host buffers {word}", word="page-locked" if on else "pageable")
+        brief = say("host buffers {word}", word=say("page-locked") if on else say("pageable"))
         yield told(pair, move, message, severity=severity, advice=advice, brief=brief)
     for move, on in switched(pair, "offload_param.pin_memory"):
         message = say(
             "Host shards of frozen parameters, and second ones of groups, are {word}; those of trainable "
             "ones are page-locked in any case",
-            word="page-locked" if on else "pageable",
+            word=say("page-locked") if on else say("pageable"),
         )
         yield told(pair, move, message)
 

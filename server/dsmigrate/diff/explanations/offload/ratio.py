@@ -102,7 +102,7 @@ def _number(value: object) -> float:
 def _said(ratio: object, groups: int | None) -> str:
     """Return how many sub-groups stay on the GPU: "4", "50 %", "none"."""
     stay = _stay(ratio, groups)
-    return "none" if not stay else f"{round(100 * stay)} %" if groups is None else str(int(stay))
+    return say("none") if not stay else f"{round(100 * stay)} %" if groups is None else str(int(stay))
 
 
 def _stay(ratio: object, groups: int | None) -> float:

@@ -70,7 +70,7 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
     move = _number(pair, "offload_optimizer.buffer_count")
     if move is not None:
         was, now = (_staging(side, "sub-groups") for side in (pair.old, pair.new))
-        most = say("at most ") if pair.new.context.facts.parameters is None else "about "
+        most = say("at most ") if pair.new.context.facts.parameters is None else say("about ")
         end = tail(move, str(move.before), f"{most}{now}" if now else "", was, say(" page-locked on each rank"))
         message = say(
             "Optimizer states pass through {after} host buffers, each as large as the largest sub-group{what}",
@@ -172,7 +172,7 @@ def explain_path(pair: Pair) -> Iterator[Explained]:
     """Yield where files go."""
     for name, what in (
         ("offload_optimizer.nvme_path", say("Optimizer states")),
-        ("offload_param.nvme_path", "Weights"),
+        ("offload_param.nvme_path", say("Weights")),
     ):
         move = moved(pair, name)
         if move is None:

@@ -150,7 +150,7 @@ def _message(name: str, before: object, after: object) -> str:
             if after
             else say("The moments of the selected columns stay on the GPU")
         )
-    return _TEXTS[name].format(new=_shown(name, after), old=_shown(name, before))
+    return say(_TEXTS[name], new=_shown(name, after), old=_shown(name, before))
 
 
 def _shown(name: str, value: object) -> str:

@@ -67,19 +67,20 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     if not isinstance(before, (int, float)) or not isinstance(after, (int, float)) or before == after:
         return
-    unit = say("learning rate") if new.decay is Decay.DECOUPLED else "weight"
+    unit = say("learning rate") if new.decay is Decay.DECOUPLED else say("weight")
     was, now = f"{number(before)} × {unit}", f"{number(after)} × {unit}"
     shrinks = new.decay is Decay.DECOUPLED
     if not before:
-        message = say(
-            "Weights decay now: {word} {now}",
-            word=say("a step shrinks every one by") if shrinks else say("each gradient gets"),
-            now=now,
+        message = (
+            say("Weights decay now: a step shrinks every one by {now}", now=now)
+            if shrinks
+            else say("Weights decay now: each gradient gets {now} added", now=now)
         )
-        message += "" if shrinks else " added"
     elif not after:
-        message = say("Weights no longer decay, before by {was}", was=was) + (
-            "" if shrinks else say(" added to each gradient")
+        message = (
+            say("Weights no longer decay, before by {was}", was=was)
+            if shrinks
+            else say("Weights no longer decay, before by {was} added to each gradient", was=was)
         )
     elif shrinks:
         message = say("A step shrinks every weight by {now} in place of {was}", now=now, was=was)

@@ -74,9 +74,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
         severity=Severity.WARNING if acts else Severity.INFO,
         message=say(
             "Weight decay is {decay}, before {decay_2}{what}",
-            decay=after.decay.value,
-            decay_2=before.decay.value,
+            decay=say(after.decay.value),
+            decay_2=say(before.decay.value),
             what="" if acts else idle,
         ),
-        brief=say("weight decay {decay}", decay=after.decay.value),
+        brief=say("weight decay {decay}", decay=say(after.decay.value)),
     )

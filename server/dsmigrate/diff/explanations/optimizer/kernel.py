@@ -80,7 +80,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             old=number(old),
         )
     else:
-        message += say(": the same up to rounding, and {word}", word="slower" if torch else "faster")
+        message += say(": the same up to rounding, and {word}", word=say("slower") if torch else say("faster"))
     yield pair.says(
         _KEY,
         *(path for path in (_DECAY,) if path in pair.changes and not moved),
@@ -89,5 +89,5 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message=message,
         brief=say("weight decay {old} → {new} with `torch_adam`", old=number(old), new=number(new))
         if moved
-        else say("Adam of {word}", word="torch" if torch else "DeepSpeed"),
+        else say("Adam of {word}", word=say("torch") if torch else say("DeepSpeed")),
     )

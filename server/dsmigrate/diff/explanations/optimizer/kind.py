@@ -95,16 +95,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
     named, side = (after, pair.new) if after is not None else (before, pair.old)
     assert named is not None  # noqa: S101 - one of the two is
     begin = (
-        say("DeepSpeed builds the optimizer now: ")
+        say("DeepSpeed builds the optimizer now: {what}", what=f"{named.name}{_with(side)}")
         if after
-        else say("DeepSpeed no longer builds the optimizer, which was ")
+        else say("DeepSpeed no longer builds the optimizer, which was {what}", what=f"{named.name}{_with(side)}")
     )
     yield pair.says(
         TYPE,
         *(inner.path for inner in pair.live(PARAMS)),
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"{begin}{named.name}{_with(side)}; {maker(pair.old if after else pair.new)}",
+        message=say("{begin}; {rest}", begin=begin, rest=maker(pair.old if after else pair.new)),
         advice=say("An optimizer object that the script passes to `initialize` wins over the file")
         if pair.new.context.consumer is Consumer.DEEPSPEED and after
         else "",
@@ -128,7 +128,7 @@ def _is_same(before: Built, after: Built) -> bool:
 
 def _same(pair: Pair, before: Built, after: Built) -> Explained:
     apart = before.decay is not after.decay
-    decay = say(" with {word}", word=say("decoupled decay") if apart is False else say("another form of decay"))
+    decay = say(" with decoupled decay") if apart is False else say(" with another form of decay")
     message = say(
         "The same optimizer: `{facts_name}` builds what `{facts_name_2}` builds",
         facts_name=before.facts.name,
@@ -143,15 +143,15 @@ def _same(pair: Pair, before: Built, after: Built) -> Explained:
             severity=Severity.WARNING if acts else Severity.INFO,
             message=say(
                 "Weight decay is {decay}, before {decay_2}; `{facts_name}` and `{facts_name_2}` are the same otherwise",
-                decay=after.decay.value,
-                decay_2=before.decay.value,
+                decay=say(after.decay.value),
+                decay_2=say(before.decay.value),
                 facts_name=after.facts.name,
                 facts_name_2=before.facts.name,
             )
             + ("" if acts else say(", and nothing decays here")),
-            brief=say("weight decay {decay}", decay=after.decay.value),
+            brief=say("weight decay {decay}", decay=say(after.decay.value)),
         )
-    named = f", {after.class_name}{decay}" if after.class_name else ""
+    named = say(", {what}", what=f"{after.class_name}{decay}") if after.class_name else ""
     return pair.says(TYPE, effects=(Effect.NONE,), severity=Severity.NONE, message=f"{message}{named}")
 
 
@@ -162,8 +162,8 @@ def _another(pair: Pair, before: Built, after: Built) -> Explained:
         if (_parameter_of(change.path) in before.facts.parameters)
         is not (_parameter_of(change.path) in after.facts.parameters)
     ]
-    summary = after.facts.summary.rstrip(".")
-    rule = summary.partition(": ")[2] or summary
+    summary = after.facts.summary.rstrip(".。")
+    rule = summary.partition(": ")[2] or summary.partition("：")[2] or summary
     moved = _moved(pair, before, after)
     return pair.says(
         TYPE,
@@ -197,7 +197,7 @@ def _moved(pair: Pair, before: Built, after: Built) -> str:
         old, new = before.facts.parameters[name].default, parameter.default
         if old != new and MISSING not in (old, new):
             words.append(f"`{name}` {number(old)} → {number(new)}")
-    return ", ".join(words[:_MOST])
+    return say(", ").join(words[:_MOST])
 
 
 def _parameter_of(path: str) -> str:
@@ -213,11 +213,9 @@ def _with(side: Side) -> str:
     words += [say("{more} more", more=more)] if more > 0 else []
     if len(stated) < len(paths):
         words.append(
-            say(
-                "{word} from {consumer}",
-                word=say("the rest") if words else say("the parameters"),
-                consumer=side.context.consumer.title,
-            )
+            say("the rest from {consumer}", consumer=side.context.consumer.title)
+            if words
+            else say("the parameters from {consumer}", consumer=side.context.consumer.title)
         )
     return say(" with {words}", words=listed(words)) if words else say(" with its defaults")
 

@@ -12,7 +12,7 @@ from dsmigrate.diff.phrases import listed, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import TypeFacts
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 
 _BETAS = f"{PARAMS}.betas"
 _MOMENTUM = f"{PARAMS}.momentum"
@@ -94,53 +94,51 @@ def _betas(pair: Pair) -> tuple[str, str]:
     assert isinstance(after, list)  # noqa: S101 - a pair
     words: list[str] = []
     names: list[str] = []
-    for index, what in enumerate(("gradients", say("squared gradients"))):
+    for index, what in enumerate((say("gradients"), say("squared gradients"))):
         old, new = before[index], after[index]
         if old != new:
-            names.append(say("beta{number} {old} → {new}", number=index + 1, old=number(old), new=number(new)))
-            verb = say("are averaged over about") if not words else say("over about")
-            unit = " steps" if not words else ""
-            words.append(
-                say(
-                    "{what} {verb} {steps}{unit} in place of {steps_2} ({names})",
-                    what=what,
-                    verb=verb,
-                    steps=_steps(new),
-                    unit=unit,
-                    steps_2=_steps(old),
-                    names=names[-1],
-                )
-            )
+            names.append(f"beta{index + 1} {number(old)} → {number(new)}")
+            text = _SECOND if words else _FIRST
+            words.append(say(text, what=what, steps=_steps(new), before=_steps(old), name=names[-1]))
     if any(facts is not None and facts.name == "Lion" for facts in (_facts(pair.old), _facts(pair.new))):
-        return say("Lion mixes its momentum otherwise: {names}", names=", ".join(names)), say(
-            "betas {names}", names=", ".join(names)
-        )
+        return say(
+            "Lion mixes its momentum otherwise: {names}", names=say(", ").join(names)
+        ), f"betas {', '.join(names)}"
     sentence = listed(words)
-    return sentence[:1].upper() + sentence[1:], ", ".join(names)
+    return sentence[:1].upper() + sentence[1:], say(", ").join(names)
+
+
+_FIRST = mark("{what} are averaged over about {steps} steps in place of {before} ({name})")
+_SECOND = mark("{what} over about {steps} in place of {before} ({name})")
 
 
 def _eps(pair: Pair) -> tuple[str, str]:
     before, after = pair.numbers(_EPS)
     if before is None or after is None:
         return "", ""
-    less = "smaller" if after > before else "larger"
-    bound = "it" if after > before else f"{number(before)}"
-    message = say(
-        "`eps` is {after} in place of {before}: {less} steps for weights",
-        after=number(after),
-        before=number(before),
-        less=less,
+    new, old = number(after), number(before)
+    message = (
+        say(
+            "`eps` is {after} in place of {before}: smaller steps for weights whose gradients are not far above it",
+            after=new,
+            before=old,
+        )
+        if after > before
+        else say(
+            "`eps` is {after} in place of {before}: larger steps for weights whose gradients are not far above "
+            "{before}",
+            after=new,
+            before=old,
+        )
     )
-    return say("{message} whose gradients are not far above {bound}", message=message, bound=bound), say(
-        "eps {before} → {after}", before=number(before), after=number(after)
-    )
+    return message, f"eps {old} → {new}"
 
 
 def _momentum(pair: Pair) -> tuple[str, str]:
     before, after = pair.numbers(_MOMENTUM)
     if before is None or after is None:
         return "", ""
-    was = number(before) if before else "none"
+    was = number(before) if before else say("none")
     if not 0 < after < 1:
         return say("There is no momentum any more, before {was}: a gradient acts in its own step alone", was=was), say(
             "no momentum"

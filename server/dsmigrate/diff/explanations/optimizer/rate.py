@@ -90,7 +90,7 @@ def _rate(pair: Pair, change: Change, name: str) -> Iterator[Explained]:
     if is_another(pair):
         return  # told with the schedule
     facts = schedule(pair.new)
-    what = say("The learning rate {halves}", halves=_HALVES[name]) if name in _HALVES else say("The learning rate")
+    what = say("The learning rate {halves}", halves=say(_HALVES[name])) if name in _HALVES else say("The learning rate")
     if facts is not None and not facts.torch and name == "lr":
         what = say("The peak of {facts_name}", facts_name=facts.name)
     was = f"{number(before)}{say(', the default') if change.old is MISSING else ''}"
@@ -117,8 +117,13 @@ def as_high(before: float, after: float) -> str:
     if before <= 0 or after <= 0:
         return ""
     ratio = Fraction(str(after)) / Fraction(str(before))
-    words = {Fraction(2): "twice", Fraction(1, 2): "half"}
-    return say(", {what} as high", what=words.get(ratio) or factor(ratio) + ("" if ratio.numerator == 1 else " times"))
+    if ratio in _HIGH:
+        return say(_HIGH[ratio])
+    en_times = "" if ratio.numerator == 1 else " times"
+    return say(", {factor}{en_times} as high", factor=factor(ratio), en_times=en_times)
+
+
+_HIGH = {Fraction(2): mark(", twice as high"), Fraction(1, 2): mark(", half as high")}
 
 
 def _replaced(pair: Pair) -> str:
@@ -129,5 +134,5 @@ def _replaced(pair: Pair) -> str:
         "Does nothing: {facts_name} puts `{name}`{more} in its place",
         facts_name=facts.name,
         name=name,
-        more=f", {number(value)}," if value is not None else "",
+        more=say(", {value},", value=number(value)) if value is not None else "",
     )

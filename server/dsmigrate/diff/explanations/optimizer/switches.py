@@ -147,5 +147,6 @@ def _says(pair: Pair, path: str, message: str, *, idle: list[str], brief: str) -
         return pair.says(
             path, effects=(Effect.NONE,), severity=Severity.NONE, message=say("Does nothing: {idle}", idle=idle[1])
         )
-    turned = f"{'accepts' if pair.new.is_on(path) is (path == _UNTESTED) else 'refuses'} {brief}"
+    accepts = pair.new.is_on(path) is (path == _UNTESTED)
+    turned = say("accepts {brief}", brief=brief) if accepts else say("refuses {brief}", brief=brief)
     return pair.says(path, effects=(Effect.VALIDITY,), severity=Severity.INFO, message=message, brief=turned)

@@ -71,7 +71,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for path, what in _SLICES.items():
         sliced = pair.new.is_on(path)
         if pair.change(path) is not None and sliced is not None and sliced is not pair.old.is_on(path):
-            whole, pieces = "whole", say("as one slice for each tensor-parallel rank")
+            whole, pieces = say("whole"), say("as one slice for each tensor-parallel rank")
             now, then = (pieces, whole) if sliced else (whole, pieces)
             effects = (Effect.MEMORY, Effect.COMMUNICATION) if what == "Activations" else (Effect.COMMUNICATION,)
             yield pair.says(
@@ -84,7 +84,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 brief=say(
                     "{lower} of the pipeline sent {word}",
                     lower=what.lower(),
-                    word=say("in slices") if sliced else "whole",
+                    word=say("in slices") if sliced else say("whole"),
                 ),
             )
 

@@ -23,9 +23,13 @@ def first_scale(side: Side) -> str:
     scale = side.number(DYNAMIC)
     if scale:
         return say("fixed at {scale}", scale=number(scale))
+    begins = start(side)
+    return say("that starts at {number}", number=begins) if begins else say("that adapts")
+
+
+def start(side: Side) -> str:
+    """Return where a loss scale that adapts starts; "" for a fixed one, and where that is open."""
     power = whole(side.value(POWER))
-    return (
-        say("that adapts")
-        if scale is None or power is None or power > _LARGEST
-        else say("that starts at {number}", number=2**power)
-    )
+    if side.number(DYNAMIC) != 0 or power is None or power > _LARGEST:
+        return ""
+    return str(2**power)

@@ -111,20 +111,22 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         yield pair.says(_KEY, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
     share = WIDTHS[after] / WIDTHS[before]
-    cost = {2: say(": twice the bytes"), 0.5: say(": half the bytes, and sums that are rounded to")}.get(
-        share, say(", with sums of")
-    )
-    bits = say(" {bits} significant bits", bits=_BITS[after]) if share <= 1 else ""
+    bits = _BITS[after]
+    if share == 2:
+        cost = say(": twice the bytes")
+    elif share == 0.5:
+        cost = say(": half the bytes, and sums that are rounded to {bits} significant bits", bits=bits)
+    else:
+        cost = say(", with sums of {bits} significant bits", bits=bits) if share <= 1 else say(", with sums of")
     yield pair.says(
         _KEY,
         effects=_ALL,
         severity=Severity.WARNING,
         message=say(
-            "Gradients travel in {after} in place of {before}{cost}{bits}",
+            "Gradients travel in {after} in place of {before}{cost}",
             after=after,
             before=before,
             cost=cost,
-            bits=bits,
         ),
         brief=say("gradients sent in {after}", after=after),
     )
@@ -155,15 +157,17 @@ def _of_sequences(pair: Pair) -> Iterator[Explained]:
     if before is None or after is None or before == after:
         return
     meshed = all(_has_mesh(side) for side in (pair.old, pair.new))
-    travel = say("ravel in {after} in place of {before}", after=after, before=before)
     yield pair.says(
         _SEQUENCE,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=say("Gradients t{travel}", travel=travel)
+        message=say("Gradients travel in {after} in place of {before}", after=after, before=before)
         if meshed
         else say(
-            "With the sequence parallelism of an `mpu` gradients t{travel}; without it nothing changes", travel=travel
+            "With the sequence parallelism of an `mpu` gradients travel in {after} in place of {before}; without it "
+            "nothing changes",
+            after=after,
+            before=before,
         ),
         brief=say("gradients of sequences sent in {after}", after=after),
     )

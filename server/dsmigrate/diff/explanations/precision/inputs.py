@@ -44,14 +44,15 @@ def explain_cast(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_CAST), pair.new.is_on(_CAST)
     if pair.change(_CAST) is None or before is after or None in (before, after):
         return
-    inputs = say("Floating-point inputs that `engine(...)` gets by position")
     yield pair.says(
         _CAST,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=say("{inputs} are cast to fp16 now", inputs=inputs)
+        message=say("Floating-point inputs that `engine(...)` gets by position are cast to fp16 now")
         if after
-        else say("{inputs} are no longer cast to fp16: the script has to", inputs=inputs),
+        else say(
+            "Floating-point inputs that `engine(...)` gets by position are no longer cast to fp16: the script has to"
+        ),
         brief=say("inputs cast to fp16") if after else say("inputs no longer cast"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.precision._scale import POWER, first_scale, is_dynamic
+from dsmigrate.diff.explanations.precision._scale import POWER, is_dynamic, start
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.phrases import number
@@ -145,14 +145,14 @@ def _fixed(scale: float) -> str:
 
 
 def _from(pair: Pair, *, new: bool) -> str:
-    words = first_scale(pair.new if new else pair.old).removeprefix("that starts at ")
+    words = start(pair.new if new else pair.old)
     return say(", from {words}", words=words) if words.isdigit() else ""
 
 
 def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(POWER)
-    old, new = (first_scale(side).removeprefix("that starts at ") for side in (pair.old, pair.new))
-    fewer = "fewer" if (after or 0) < (before or 0) else "more"
+    old, new = start(pair.old), start(pair.new)
+    fewer = say("fewer") if (after or 0) < (before or 0) else say("more")
     if not (old.isdigit() and new.isdigit()):
         return say(
             "The loss scale starts at 2 to the power of {after}, before of {before}",
@@ -169,7 +169,7 @@ def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
 
 def _window(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_WINDOW)
-    often = "more" if (after or 0) < (before or 0) else "less"
+    often = say("more") if (after or 0) < (before or 0) else say("less")
     return say(
         "The loss scale doubles after {after} steps without overflow in place of {before}: it meets the "
         "limit {often} often, and skips a step each time",
@@ -208,7 +208,7 @@ def _least(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
 
 
 def _nth(count: float | None) -> str:
-    return {1: "1st", 2: "2nd", 3: "3rd"}.get(int(count or 0), f"{number(count)}th")
+    return say("{count}{en_th}", count=number(count), en_th={1: "st", 2: "nd", 3: "rd"}.get(int(count or 0), "th"))
 
 
 _MOVES = (

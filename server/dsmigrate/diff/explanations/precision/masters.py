@@ -66,7 +66,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     before, after = (precision(side.context).masters for side in (pair.old, pair.new))
     old, new = (BF16_STATES in low_masters(side.context) for side in (pair.old, pair.new))
-    states = say("the moments of the optimizer are {word}", word="bf16" if new else "fp32") if old is not new else ""
+    moments = ("bf16" if old else "fp32"), ("bf16" if new else "fp32")
+    states = moments[0] != moments[1]
     if before != after and after is not None:
         message = say(
             "Master weights are {after} in place of {before}: {bytes}",
@@ -74,17 +75,13 @@ def explain(pair: Pair) -> Iterator[Explained]:
             before=before,
             bytes=_bytes(after, before),
         )
-        message += say("; {states} as well", states=states) if states else ""
+        message += say("; the moments of the optimizer are {format} as well", format=moments[1]) if states else ""
         brief = say("{after} master weights", after=after)
     elif states:
-        less = "less" if new else "more"
-        message = say(
-            "The{states} in place of {word}: 4 bytes per parameter {less} with Adam",
-            states=states[3:],
-            word="bf16" if old else "fp32",
-            less=less,
+        message = say("The moments of the optimizer are {new} in place of {old}: ", new=moments[1], old=moments[0]) + (
+            say("4 bytes per parameter less with Adam") if new else say("4 bytes per parameter more with Adam")
         )
-        brief = say("{word} optimizer states", word="bf16" if new else "fp32")
+        brief = say("{format} optimizer states", format=moments[1])
     else:
         return
     yield pair.says(
@@ -100,4 +97,4 @@ def _bytes(after: str, before: str | None) -> str:
     if after == "fp32":
         return say("2 bytes per parameter more, and small updates add up again")
     less = say("2 bytes per parameter less, and ") if before == "fp32" else ""
-    return say("{less}updates below {lost} of a weight are lost", less=less, lost=_LOST[after])
+    return say("{less}updates below {lost} of a weight are lost", less=less, lost=say(_LOST[after]))

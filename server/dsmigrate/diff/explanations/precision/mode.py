@@ -113,7 +113,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             before=before,
             what=_what(pair, before, after),
         )
-        + (_LOST if lost else ""),
+        + (say(_LOST) if lost else ""),
         advice=_advice(pair, before, after),
         brief=f"{before} → {after}",
     )
@@ -131,14 +131,18 @@ def _mode(side: Side) -> str | None:
 def _what(pair: Pair, before: str, after: str) -> str:
     bits = say("{bits} significant bits in place of {bits_2}", bits=_BITS[after], bits_2=_BITS[before])
     sent = [precision(side.context).communication for side in (pair.old, pair.new)]
-    hold = say("hold and to send") if sent == [before, after] else "hold"
+    hold = say("hold and to send") if sent == [before, after] else say("hold")
     if after == "fp32":
         return say(": twice the bytes to {hold}, {bits}", hold=hold, bits=bits) + (
             say(", and no loss scale") if before == "fp16" else ""
         )
     scale = say("a loss scale {first_scale}", first_scale=first_scale(pair.new)) if after == "fp16" else ""
     if WIDTHS[before] == WIDTHS[after]:
-        return f": {scale}, {bits}" if scale else say(": {range}, but {bits}", range=_RANGE, bits=bits)
+        return (
+            say(": {scale}, {bits}", scale=scale, bits=bits)
+            if scale
+            else say(": {range}, but {bits}", range=say(_RANGE), bits=bits)
+        )
     kept = say(
         ", with {masters} master weights in the optimizer: half the bytes to {hold}, ",
         masters=precision(pair.new.context).masters,

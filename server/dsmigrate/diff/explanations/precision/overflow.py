@@ -49,13 +49,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_KEY), pair.new.is_on(_KEY)
     if pair.change(_KEY) is None or before is after or not all(pair.lives(_KEY)):
         return
-    bad = say("A step with inf or NaN in its gradients is")
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS, Effect.SPEED),
         severity=Severity.WARNING,
-        message=say("{bad} skipped now; before NaN reached the weights", bad=bad)
+        message=say("A step with inf or NaN in its gradients is skipped now; before NaN reached the weights")
         if after
-        else say("{bad} no longer skipped: NaN reaches the weights", bad=bad),
+        else say("A step with inf or NaN in its gradients is no longer skipped: NaN reaches the weights"),
         brief=say("steps with NaN skipped") if after else say("steps with NaN no longer skipped"),
     )

@@ -59,12 +59,12 @@ def explain_operation(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
         message=say(
-            "Gradients of the ranks are {word}{word_2} by the number of data-parallel ranks",
-            word=say("summed, no longer averaged: larger") if sums else say("averaged, no longer"),
-            word_2="" if sums else say(" summed: smaller"),
-        ),
+            "Gradients of the ranks are summed, no longer averaged: larger by the number of data-parallel ranks"
+        )
+        if sums
+        else say("Gradients of the ranks are averaged, no longer summed: smaller by the number of data-parallel ranks"),
         advice=say("It fits only a loss that the script divides by the samples of all ranks") if sums else "",
-        brief=say("gradients {word} over ranks", word="summed" if sums else "averaged"),
+        brief=say("gradients summed over ranks") if sums else say("gradients averaged over ranks"),
     )
 
 
@@ -131,11 +131,16 @@ _NOTHING = mark("Does nothing: the reduce-scatter of ZeRO 1 divides before it su
 
 def _prescaled(pair: Pair) -> str:
     first = pair.new.is_on(_PRESCALE)
-    return say(
-        "Gradients are divided by the number of ranks {word} they are summed and no longer {word_2}: the "
-        "same mean up to rounding",
-        word="before" if first else "after",
-        word_2="after" if first else "before",
+    return (
+        say(
+            "Gradients are divided by the number of ranks before they are summed and no longer after: the same mean up "
+            "to rounding"
+        )
+        if first
+        else say(
+            "Gradients are divided by the number of ranks after they are summed and no longer before: the same mean up "
+            "to rounding"
+        )
     )
 
 

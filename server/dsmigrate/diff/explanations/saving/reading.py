@@ -56,5 +56,5 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if after
         else say("`load_checkpoint` reads ordinary checkpoints again, and no universal one any more"),
         advice=say("Switch it off again once the run has saved a checkpoint of its own") if after else "",
-        brief=say("loads {word} checkpoints", word="universal" if after else "ordinary"),
+        brief=say("loads {word} checkpoints", word=say("universal") if after else say("ordinary")),
     )

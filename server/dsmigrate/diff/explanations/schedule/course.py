@@ -22,7 +22,7 @@ _BRIEFS = {
     "warmup_min_lr": mark("lowest rate"),
     "warmup_max_lr": mark("peak rate"),
     "warmup_num_steps": mark("warm-up steps"),
-    "warmup_type": "warm-up",
+    "warmup_type": mark("warm-up"),
     "total_num_steps": mark("total steps"),
 }
 _MOST = 2
@@ -139,7 +139,8 @@ def _course(pair: Pair, seen: list[Change], before: str, after: str) -> Explaine
             if before
             else say("; before, the engine could not build the schedule")
         ),
-        brief=", ".join(_brief(change) for change in seen[:_MOST]) + (say(" and more") if len(seen) > _MOST else ""),
+        brief=say(", ").join(_brief(change) for change in seen[:_MOST])
+        + (say(" and more") if len(seen) > _MOST else ""),
     )
 
 
@@ -166,7 +167,7 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         severity=Severity.WARNING,
         message=say(
             "{rstrip}: {value} in place of {value_2}{times}",
-            rstrip=parameter.summary.rstrip("."),
+            rstrip=parameter.summary.rstrip(".。"),
             value=_value(change.new, change.new_meant),
             value_2=_value(change.old, change.old_meant),
             times=_times(change),
@@ -186,7 +187,7 @@ def _times(change: Change) -> str:
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) or value < _LEAST for value in (old, new)):
         return ""
     ratio = Fraction(str(new)) / Fraction(str(old))
-    return "" if ratio == 1 else f", {as_much(ratio)}"
+    return "" if ratio == 1 else say(", {times}", times=as_much(ratio))
 
 
 def _value(written: object, meant: object) -> str:
@@ -197,7 +198,7 @@ def _value(written: object, meant: object) -> str:
 
 def _brief(change: Change) -> str:
     old, new = (shown(value).strip('`"') for value in (change.old_meant, change.new_meant))
-    return f"{_BRIEFS[_name(change)]} {old} → {new}"
+    return f"{say(_BRIEFS[_name(change)])} {old} → {new}"
 
 
 def _name(change: Change) -> str:

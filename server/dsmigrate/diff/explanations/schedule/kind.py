@@ -82,7 +82,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             course_2=_course(pair.new)[1],
         )
         rest = (
-            say("before {course}", course=": ".join(_course(pair.old)))
+            say("before {course}", course=say(": ").join(_course(pair.old)))
             if before is not None
             else say("without it {alone}", alone=_alone(pair.old))
         )
@@ -92,11 +92,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
             else say("schedule {after_name}", after_name=after.name)
         )
     else:
-        begin = say("The file names no schedule any more, before {course}", course=": ".join(_course(pair.old)))
+        begin = say("The file names no schedule any more, before {course}", course=say(": ").join(_course(pair.old)))
         rest = say("without it {alone}", alone=_alone(pair.new))
         brief = say("no schedule in the file")
     yield pair.says(
-        *paths, effects=(Effect.NUMERICS,), severity=Severity.WARNING, message=f"{begin}; {rest}", brief=brief
+        *paths,
+        effects=(Effect.NUMERICS,),
+        severity=Severity.WARNING,
+        message=say("{begin}; {rest}", begin=begin, rest=rest),
+        brief=brief,
     )
 
 
@@ -108,7 +112,7 @@ def _course(side: Side) -> tuple[str, str]:
     if course and course.count("auto") <= 1:
         return facts.name, course
     key = side.known.key(TYPE)
-    summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".")
+    summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".。")
     who = say(", with numbers from {consumer}", consumer=side.context.consumer.title) if course else ""
     return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
 

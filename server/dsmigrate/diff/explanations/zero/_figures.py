@@ -85,7 +85,7 @@ def taken_for_granted(pair: Pair) -> str:
         if facts.parameters and known
         else say("Ψ parameters, N GPUs")
     )
-    return say("{given}; assuming {assumes}", given=given, assumes=" and ".join(assumes)) if assumes else given
+    return say("{given}; assuming {assumes}", given=given, assumes=say(" and ").join(assumes)) if assumes else given
 
 
 def _shares(found: Usage, place: Place) -> tuple[Part, ...]:

@@ -112,11 +112,11 @@ def switched(pair: Pair, name: str, section: str = ZERO) -> Iterator[tuple[Move,
         yield move, bool(move.after)
 
 
-def elements(value: object) -> str:
-    """Return a number of elements in short; the number as it is where it makes no sense."""
+def elements(value: object, *, alone: bool = False) -> str:
+    """Return a number of elements in short, ``alone`` without a word after it; a number without sense as it is."""
     count = whole(value)
     if count is None and isinstance(value, (int, float)) and value > 0:
-        return say("any number of")
+        return say("any number") if alone else say("any number of")
     return str(value) if count is None else count_text(count)
 
 
@@ -142,7 +142,11 @@ def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "")
     ", 381 MiB in bf16 on each GPU; the default is 500 M".
     """
     if move.begins:
-        return say("{more}; the default is {was}", more=f", {takes}{where}" if takes else "", was=was)
+        return say(
+            "{more}; the default is {was}",
+            more=say(", {takes}{where}", takes=takes, where=where) if takes else "",
+            was=was,
+        )
     if not takes:
         return say(" in place of {was}", was=was)
     return say(

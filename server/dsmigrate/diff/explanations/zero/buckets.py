@@ -156,7 +156,7 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
         pair,
         move,
         message,
-        brief=say("communication {word} computation", word="beside" if move.after else say("in line with")),
+        brief=say("communication {word} computation", word=say("beside") if move.after else say("in line with")),
     )
 
 

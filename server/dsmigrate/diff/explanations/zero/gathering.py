@@ -177,24 +177,24 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         before = (whole(move.before) or 0) // 2 if move.begins else kept_gathered(pair.old.context) or 0
         after = kept_gathered(pair.new.context) or count // 2
         was, now = of_weights(pair.new, min(before, most)), of_weights(pair.new, min(after, most))
-        end = tail(move, "all" if before >= most else elements(before), now, was)
+        end = tail(move, say("all") if before >= most else elements(before), now, was)
         if min(before, most) == min(after, most):
             message = say("{stay} from forward to backward either way", stay=_stay(after, most))
         elif after:
             message = say("{stay} from forward to backward{end}", stay=_stay(after, most), end=end)
         else:
-            stayed = _stay(before, most).replace(" stay", " stayed")
             message = say(
-                "Weights are released after each use; before {lower}{stayed} from forward to backward, {was}",
-                lower=stayed[:1].lower(),
-                stayed=stayed[1:],
+                "Weights are released after each use; before {stayed} from forward to backward, {was}",
+                stayed=say("all weights stayed gathered")
+                if before >= most
+                else say("about {count} elements stayed gathered", count=elements(before)),
                 was=was,
             )
         volume = sends(pair) if parameters else ""
         yield told(
             pair,
             move,
-            f"{message}{f'; {volume}' if volume else ''}",
+            say("{message}; {volume}", message=message, volume=volume) if volume else message,
             brief=say("{before} → {after} elements kept for backward", before=elements(before), after=elements(after)),
         )
 
@@ -267,7 +267,7 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
         if sum_of is not None
         else say("any sum")
     )
-    was = elements(whole_move.before).removesuffix(" of")
+    was = elements(whole_move.before, alone=True)
     yield told(
         pair,
         whole_move,
@@ -317,7 +317,7 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
     """Yield how weights come to a GPU."""
     for move, on in switched(pair, "stage3_allgather_sequential"):
         side = pair.old if on else pair.new
-        ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else "fewer"
+        ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else say("fewer")
         message = (
             say(
                 "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of "

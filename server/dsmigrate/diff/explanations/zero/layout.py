@@ -68,7 +68,7 @@ def explain_owners(pair: Pair) -> Iterator[Explained]:
                 "{owners}; master weights and optimizer states of a checkpoint that was saved {word} it load "
                 "without an error, into the wrong weights",
                 owners=owners,
-                word="without" if on else "with",
+                word=say("without") if on else say("with"),
             ),
             severity=Severity.BREAKING,
             advice=say("Finish a run with the setting that it was started with, or resume from the weights alone"),

@@ -72,7 +72,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         )
         clauses += [say("{listed} are no longer gathered as one unit", listed=_listed(kind, gone))] if gone else []
         if clauses:
-            said = "; ".join(say("modules {clause}", clause=clause) for clause in clauses)
+            said = say("; ").join(say("modules {clause}", clause=clause) for clause in clauses)
             severity = Severity.WARNING if gone else Severity.INFO
             yield told(pair, move, said[:1].upper() + said[1:], severity=severity, brief=say("other leaf modules"))
     move = moved(pair, "stage3_module_granularity_threshold")
@@ -97,6 +97,6 @@ def _texts(value: object) -> list[str] | None:
 
 
 def _listed(kind: str, names: list[str]) -> str:
-    shown = ", ".join(f"`{name.rpartition('.')[2] if 'class' in kind else name}`" for name in names[:_MOST])
+    shown = say(", ").join(f"`{name.rpartition('.')[2] if 'class' in kind else name}`" for name in names[:_MOST])
     more = say(" and {number} more", number=len(names) - _MOST) if len(names) > _MOST else ""
-    return f"{kind} {shown}{more}"
+    return say("{kind} {names}{more}", kind=say(kind), names=shown, more=more)

@@ -57,7 +57,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "zero_quantized_weights"):
         whole, share = (
             weights or say("16 bit"),
-            {"fp32": (say("a quarter of"), say("four times"))}.get(weights or "", ("half", "twice")),
+            {"fp32": (say("a quarter of"), say("four times"))}.get(weights or "", (say("half"), say("twice"))),
         )
         message = (
             say(

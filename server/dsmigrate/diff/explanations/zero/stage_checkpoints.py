@@ -70,9 +70,9 @@ def _way(before: int, after: int) -> str:
     """Return how weights are carried over; optimizer states are not."""
     if before == _SHARDED:
         weights = say("`zero_to_fp32.py` makes a file of weights to load before `initialize`")
-        return say("{weights}; optimizer states start anew: {universal}", weights=weights, universal=_UNIVERSAL)
+        return say("{weights}; optimizer states start anew: {universal}", weights=weights, universal=say(_UNIVERSAL))
     if after == _SHARDED:
-        end = f": {_UNIVERSAL}" if before else ""
+        end = say(": {universal}", universal=say(_UNIVERSAL)) if before else ""
         return say(
             "Load the weights, `module` in `mp_rank_00_model_states.pt`, into the model before `initialize`; "
             "optimizer states start anew{end}",

@@ -102,14 +102,14 @@ def _start(pair: Pair, before: int, after: int) -> Iterator[str]:
         does += [say("weights decay once less")] if decays else []
         yield say(
             "without the step on zero gradients that 16-bit training starts with at stage 0, {does}",
-            does=" and ".join(does),
+            does=say(" and ").join(does),
         )
     else:
         does = [say("Adam's bias correction is one step ahead")] if counts else []
         does += [say("weights decay once more")] if decays else []
         yield say(
             "training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that {does}",
-            does=" and ".join(does),
+            does=say(" and ").join(does),
         )
 
 

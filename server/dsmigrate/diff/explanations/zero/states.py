@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._figures import Figures, both, figures, gr
 from dsmigrate.diff.explanations.zero._shared import STAGE, ZERO
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, precision
@@ -113,13 +114,17 @@ def explain(pair: Pair) -> Iterator[Explained]:
     found = {place: figures(pair, place) for place in Place} if about else {}
     if not any(found.values()):
         return
-    clauses = [f"{_NAMES[place]}: {_written(one)}" for place, one in found.items() if one is not None]
+    clauses = [
+        say("{place}: {size}", place=say(_NAMES[place]), size=_written(one))
+        for place, one in found.items()
+        if one is not None
+    ]
     more = any(one is not None and grows(pair, place) for place, one in found.items())
     yield pair.says(
         *about,
         effects=(Effect.MEMORY,),
         severity=Severity.WARNING if more else Severity.INFO,
-        message=f"{_capital('; '.join(clauses))} ({taken_for_granted(pair)})",
+        message=say("{what} ({given})", what=capital(say("; ").join(clauses)), given=taken_for_granted(pair)),
         brief=_brief(found),
     )
 
@@ -162,7 +167,7 @@ _NAMES = {
 
 
 def _written(one: Figures) -> str:
-    return f"{one.formula}, {one.bytes}" if one.bytes else one.formula
+    return say("{formula}, {bytes}", formula=one.formula, bytes=one.bytes) if one.bytes else one.formula
 
 
 def _brief(found: dict[Place, Figures | None]) -> str:
@@ -176,7 +181,3 @@ def _brief(found: dict[Place, Figures | None]) -> str:
     if on_host is not None:
         return say("host memory per rank {what}", what=on_host.bytes or f"{on_host.before} → {on_host.after}")
     return ""
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -37,7 +37,7 @@ def removed(crossing: Crossing) -> Iterator[Step | Left]:
             say("{name} goes: DeepSpeed {until} and later reject a config that holds it.", name=name, until=key.until),
         )
         if was_on:
-            instead = " or ".join(f"`{path}`" for path in key.successors)
+            instead = say(" or ").join(f"`{path}`" for path in key.successors)
             yield Left(
                 say(
                     "{name} was on, and is gone{what}: {lower}{summary}",

@@ -83,4 +83,8 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _alternatives(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else say("{words} or {words_2}", words=", ".join(words[:-1]), words_2=words[-1])
+    return (
+        words[0]
+        if len(words) == 1
+        else say("{words} or {words_2}", words=say(", ").join(words[:-1]), words_2=words[-1])
+    )

@@ -44,7 +44,7 @@ def _formats(context: Context) -> Iterator[str]:
                 communication=found.communication,
             )
         )
-    text = ", ".join(told)
+    text = say(", ").join(told)
     yield f"{text[0].upper()}{text[1:]}."
 
 

@@ -20,7 +20,7 @@ def lines(at: Subject) -> Iterator[str]:
     context, path = at.context, at.path
     if path == ZERO:
         yield (
-            ", ".join(
+            say(", ").join(
                 [
                     stage_text(context),
                     *(say("{what} on {where}", what=what, where=where) for what, where in offloads(context)),
@@ -32,7 +32,9 @@ def lines(at: Subject) -> Iterator[str]:
         yield from _stage(context)
     elif path == OVERLAP and context.value(path) is None and context.stage:
         yield say(
-            "Unset: {word} at stage {stage}.", word="on" if in_force(context, OVERLAP) else "off", stage=context.stage
+            "Unset: {word} at stage {stage}.",
+            word=say("on") if in_force(context, OVERLAP) else say("off"),
+            stage=context.stage,
         )
     elif path == CONTIGUOUS and not context.is_on(path) and in_force(context, path) is True and context.stage:
         yield say("On all the same: the optimizer is offloaded.")
