@@ -65,7 +65,7 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     """
     versions = versions or Versions()
     documents = _read(old), _read(new)
-    release, why_version = settings.check.version, versions.why
+    release, why_version = settings.check.version, say(versions.why)
     if release is None and (versions.old is None or versions.new is None):
         guess = release_for(new.folder or Path())
         release, why_version = guess.value, guess.why

@@ -12,6 +12,20 @@ _MANY = {Fraction(1): mark("as many"), Fraction(2): mark("twice as many"), Fract
 _MUCH = {Fraction(1): mark("as much"), Fraction(2): mark("twice as much"), Fraction(1, 2): mark("half as much")}
 
 
+EFFECTS = (
+    mark("numerics"),
+    mark("memory"),
+    mark("communication"),
+    mark("speed"),
+    mark("checkpoint"),
+    mark("validity"),
+    mark("observability"),
+)
+"""What effects are called, as ``say`` gets them from their values."""
+SEVERITIES = (mark("breaking"), mark("error"), mark("warning"), mark("info"), mark("hint"))
+"""What severities are called, of changes and of findings."""
+
+
 def number(value: object) -> str:
     """Return a value as a sentence shows it: whole floats without the ".0", texts and lists as JSON."""
     if isinstance(value, float) and value == int(value) and abs(value) < 10**15:

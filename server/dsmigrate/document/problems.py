@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, Flag
 
-from dsmigrate.languages import mark
+from dsmigrate.languages import mark, say
 
 MAX_DEPTH = 490
 """Levels of nesting that DeepSpeed's loader survives: two Python frames a level, 1000 frames, some taken already."""
@@ -159,5 +159,5 @@ def problem(code: Code, text: str, start: int, end: int) -> Problem:
     breaks, template = _TABLE[code]
     found = text[start : min(end, start + _EXCERPT)]
     shown = f"{found!a}" if not found.isprintable() else found
-    message = template.format(found=f"{shown}…" if end - start > _EXCERPT else shown)
+    message = say(template, found=f"{shown}…" if end - start > _EXCERPT else shown)
     return Problem(code, message, start, end, breaks)

@@ -15,11 +15,11 @@ def summary(view: View) -> str:
     parts = [
         stage_text(context),
         _precision(context),
-        *(say("offload {what} {where}", what=what, where=where) for what, where in offloads(context)),
+        *(say("offload {what} {where}", what=say(what), where=where) for what, where in offloads(context)),
     ]
     batch = _batch(context)
-    line = ", ".join(part for part in parts if part)
-    return f"{line}; {batch}" if batch else line
+    line = say(", ").join(part for part in parts if part)
+    return say("{line}; {batch}", line=line, batch=batch) if batch else line
 
 
 def _precision(context: Context) -> str:

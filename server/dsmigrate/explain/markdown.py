@@ -34,7 +34,7 @@ def _overview(subject: Overview, known: Knowledge) -> str:
         rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
         rows += [f"- `{rule.code}`: {rule.summary}" for rule in subject.rules]
         rows += [f"- `{item.code}`: {item.summary}" for item in subject.explanations]
-        return say("# Codes\n\n") + "\n".join(rows) + "\n"
+        return say("# Codes") + "\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]
     parts = [
@@ -44,8 +44,8 @@ def _overview(subject: Overview, known: Knowledge) -> str:
     parts.append("\n".join(f"- `{key.path}`: {key.summary}" for key in sections))
     parts += [say("## Keys at the top level"), "\n".join(f"- `{key.path}`: {key.summary}" for key in others)]
     parts.append(say("## Types"))
-    parts.append("Optimizers: " + ", ".join(f"`{facts.name}`" for facts in known.optimizers()) + ".")
-    parts.append("Schedulers: " + ", ".join(f"`{facts.name}`" for facts in known.schedulers()) + ".")
+    parts.append(say("Optimizers: {names}.", names=say(", ").join(f"`{facts.name}`" for facts in known.optimizers())))
+    parts.append(say("Schedulers: {names}.", names=say(", ").join(f"`{facts.name}`" for facts in known.schedulers())))
     parts.append(
         say("`dsmigrate explain zero_optimization.stage` prints a key, `dsmigrate explain codes` lists the codes.")
     )

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import click
 
+from dsmigrate.facts.catalogue import compiled
 from dsmigrate.facts.generate import generated
 from dsmigrate.facts.sources import FactsError
 
 FOLDER = Path("schemas") / "deepspeed"
 _GENERATED = ("compiled/*.json", "*.schema.json", "versions/*.schema.json")
+_CATALOGUES = "locale/compiled/*.json"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,8 +34,9 @@ def main(*, check: bool) -> None:
 
 def write(folder: Path, *, check: bool = False) -> list[str]:
     """Bring the generated files of ``folder`` up to date and return what was done, or with ``check`` what would be."""
-    wanted = generated(folder)
+    wanted = generated(folder) | compiled(folder.parent)
     present = {path for pattern in _GENERATED for path in folder.glob(pattern)}
+    present |= set(folder.parent.glob(_CATALOGUES))
     said = []
     for path in sorted(present | wanted.keys()):
         text = wanted.get(path)

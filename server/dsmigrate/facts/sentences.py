@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _CALLS = frozenset({"say", "mark"})
+_FROM = "dsmigrate.languages"
 ENGLISH_ONLY = "en_"
 """How names begin that a sentence of another language leaves out."""
 
@@ -23,10 +24,15 @@ def sentences(package: Path) -> dict[str, str]:
 
 def of_module(source: str) -> Iterator[str]:
     """Yield the sentences of a module in the order of its text."""
-    for node in ast.walk(ast.parse(source)):
-        named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS
-        if named and node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            yield node.args[0].value
+    tree = ast.parse(source)
+    if not any(isinstance(node, ast.ImportFrom) and node.module == _FROM for node in tree.body):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _CALLS:
+            continue
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield first.value
 
 
 def names(sentence: str) -> set[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
 from dsmigrate.knowledge.key import Key
@@ -42,15 +43,38 @@ def value_name(value: object) -> str:
 def default_text(key: Key) -> str:
     """Return the default in backticks, or what its absence means."""
     if key.default is MISSING:
-        return "none"
+        return say("none")
     text = json_text(key.default)
     return f"`{text}`" if len(text) <= 80 else f"`{text[:77]}…`"
+
+
+_KINDS = {
+    "boolean": mark("boolean"),
+    "integer": mark("integer"),
+    "number": mark("number"),
+    "string": mark("string"),
+    "array": mark("array"),
+    "object": mark("object"),
+    "null": mark("null"),
+}
+_PLURALS = {
+    "boolean": mark("booleans"),
+    "integer": mark("integers"),
+    "number": mark("numbers"),
+    "string": mark("strings"),
+    "array": mark("arrays"),
+    "object": mark("objects"),
+    "null": mark("nulls"),
+    "any": mark("values"),
+}
 
 
 def type_text(key: Key) -> str:
     """Return the types in words: "integer or null", "list of strings"."""
     words = [
-        say("list of {plural}", plural=_plural(key.items)) if kind == "array" and key.items else kind
+        say("list of {plural}", plural=_plural(key.items))
+        if kind == "array" and key.items
+        else say(_KINDS.get(kind, kind))
         for kind in key.type
     ]
     return _alternatives(words) or say("any value")
@@ -64,7 +88,7 @@ def range_text(key: Key | Parameter) -> str:
         ("≤", key.maximum),
         ("<", key.exclusive_maximum),
     )
-    return say(" and ").join(f"{sign} {json_text(bound)}" for sign, bound in bounds if bound is not None)
+    return _both(f"{sign} {json_text(bound)}" for sign, bound in bounds if bound is not None)
 
 
 def since_text(key: Key) -> str:
@@ -83,7 +107,7 @@ def status_text(key: Key) -> str:
         else ""
     )
     if key.status is Status.DEPRECATED:
-        return f"Deprecated{instead}."
+        return say("Deprecated{instead}.", instead=instead)
     if key.status is Status.NOT_YET:
         return say("Not in DeepSpeed {version}: it came with {since}.", version=key.version, since=key.since)
     if key.status is Status.NO_LONGER:
@@ -101,7 +125,7 @@ def facts_line(key: Key) -> str:
     if range_text(key):
         accepted += f" {range_text(key)}"
     if key.unit:
-        accepted += f" ({key.unit})"
+        accepted += say(" ({unit})", unit=say(key.unit))
     parts = [accepted]
     if not (key.is_section and key.default in (None, MISSING)):
         parts.append(say("default {default_text}", default_text=default_text(key)))
@@ -113,7 +137,7 @@ def effective_text(key: Key) -> str:
     """Return when the key does something: "Does something only when `fp16.enabled` is `true`."; "" for always."""
     always = [condition_text(key.effective_when)] if key.effective_when else []
     one_of = [condition_text(conditions) for conditions in key.effective_when_any]
-    conditions = say(" and ").join([*always, *([say(", or when ").join(one_of)] if one_of else [])])
+    conditions = _both([*always, *([say(", or when ").join(one_of)] if one_of else [])])
     return say("Does something only when {conditions}.", conditions=conditions) if conditions else ""
 
 
@@ -127,7 +151,7 @@ def required_text(key: Key) -> str:
 
 def condition_text(conditions: Mapping[str, Sequence[object]]) -> str:
     """Return paths with the values they must have, all of them, in words."""
-    return say(" and ").join(
+    return _both(
         say(
             "`{path}` is {what}",
             path=path,
@@ -154,7 +178,7 @@ def auto_text(auto: Auto, consumer: Consumer) -> str:
             source=auto.source,
             unless=unless,
         )
-    return say('For {consumer} "auto" {auto}.', consumer=consumer.title, auto=_AUTO[auto.effect])
+    return say('For {consumer} "auto" {auto}.', consumer=consumer.title, auto=say(_AUTO[auto.effect]))
 
 
 def only_text(condition: str) -> str:
@@ -162,20 +186,20 @@ def only_text(condition: str) -> str:
     if not condition:
         return ""
     joint = "" if condition.startswith(("with", "when", "for ", "if ", "under ", "in ")) else "with "
-    return say("Only {joint}{rstrip}.", joint=joint, rstrip=condition.rstrip("."))
+    return say("Only {joint}{rstrip}.", joint=joint, rstrip=condition.rstrip(".。"))
 
 
 def event_text(event: Event) -> str:
     """Return an event of the history in a few words."""
     if event.kind is EventKind.ADDED:
-        return say("there in 0.9.0 or earlier") if event.version == FIRST else "added"
+        return say("there in 0.9.0 or earlier") if event.version == FIRST else say("added")
     if event.kind is EventKind.REMOVED:
         return say("no longer read")
     if event.kind is EventKind.REJECTED:
         return say("removed, and rejected when present")
     if event.kind is EventKind.DEPRECATED:
         instead = event.new if isinstance(event.new, tuple) else ()
-        return "deprecated" + (
+        return say("deprecated") + (
             say(" in favour of {alternatives}", alternatives=_alternatives([f"`{path}`" for path in instead]))
             if instead
             else ""
@@ -183,23 +207,43 @@ def event_text(event: Event) -> str:
     if event.kind is EventKind.CHECKED:
         return say("unknown keys are rejected") if event.new == "reject" else say("unknown keys are swallowed")
     what = {
-        EventKind.DEFAULT: "default",
-        EventKind.TYPE: "type",
-        EventKind.RANGE: "range",
-        EventKind.VALUES: "values",
+        EventKind.DEFAULT: say("default"),
+        EventKind.TYPE: say("type"),
+        EventKind.RANGE: say("range"),
+        EventKind.VALUES: say("values"),
     }[event.kind]
     return f"{what} {_side(event.old)} → {_side(event.new)}"
 
 
 def _side(value: object) -> str:
     if value is MISSING or value in ((), {}):
-        return "none"
+        return say("none")
     if isinstance(value, tuple):
-        return _alternatives([str(part) for part in value])
+        return _alternatives([say(_KINDS.get(str(part), str(part))) for part in value])
     if isinstance(value, dict):
         signs = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclusive_maximum": "<"}
-        return say(" and ").join(f"{signs[name]} {json_text(bound)}" for name, bound in value.items())
+        return _both(f"{signs[name]} {json_text(bound)}" for name, bound in value.items())
     return f"`{json_text(value)}`"
+
+
+def kinds_text(kinds: Sequence[str], items: Sequence[str] = ()) -> str:
+    """Return JSON types of which one is wanted, in words: "number or null", "list of strings"."""
+    words = [
+        say("list of {plural}", plural=say(" or ").join(say(_PLURALS.get(item, f"{item}s")) for item in items))
+        if kind == "array" and items
+        else say(_KINDS.get(kind, kind))
+        for kind in kinds
+    ]
+    return say(" or ").join(words)
+
+
+def _both(clauses: Iterable[str]) -> str:
+    """Return clauses that hold together, as one."""
+    return functools.reduce(_and, clauses) if (clauses := list(clauses)) else ""
+
+
+def _and(first: str, second: str) -> str:
+    return say("{first} and {second}", first=first, second=second)
 
 
 def _alternatives(words: Sequence[str]) -> str:
@@ -209,4 +253,4 @@ def _alternatives(words: Sequence[str]) -> str:
 
 
 def _plural(types: Sequence[str]) -> str:
-    return _alternatives([f"{kind}s" if kind != "any" else "values" for kind in types])
+    return _alternatives([say(_PLURALS.get(kind, f"{kind}s")) for kind in types])

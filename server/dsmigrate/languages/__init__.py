@@ -7,6 +7,6 @@ nothing but ``str.format`` happens, as long as nobody asks for another language.
 
 from __future__ import annotations
 
-from dsmigrate.languages.spoken import ENGLISH, LANGUAGES, mark, say, spoken, use, using
+from dsmigrate.languages.spoken import ENGLISH, LANGUAGES, forgotten, mark, say, spoken, tag_of, use, using
 
-__all__ = ["ENGLISH", "LANGUAGES", "mark", "say", "spoken", "use", "using"]
+__all__ = ["ENGLISH", "LANGUAGES", "forgotten", "mark", "say", "spoken", "tag_of", "use", "using"]

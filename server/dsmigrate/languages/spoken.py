@@ -13,6 +13,7 @@ LANGUAGES = (ENGLISH, "zh-CN")
 """The tags of the languages that there are."""
 
 FOLDER = "locale/compiled"
+_TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
 
 
 class _State:
@@ -44,6 +45,17 @@ def say(template: str, /, **filled: object) -> str:
 def mark(template: str) -> str:
     """Return a sentence as it is: one that stands in a table, and that ``say`` gets when it is used."""
     return template
+
+
+def tag_of(locale: str | None) -> str:
+    """Return the tag of the language that a reader with a locale gets: "zh-CN" for "zh-cn", "zh_CN.UTF-8", "zh-Hans".
+
+    Traditional Chinese, as all that there is no catalogue for, is English.
+    """
+    parts = (locale or "").partition(".")[0].replace("_", "-").lower().split("-")
+    if parts[0] == "zh" and not _TRADITIONAL & set(parts):
+        return "zh-CN"
+    return ENGLISH
 
 
 def spoken() -> str:

@@ -12,13 +12,13 @@ from dsmigrate.languages import mark
 class What(enum.Enum):
     """What a part of memory holds."""
 
-    PARAMETERS = "parameters"
+    PARAMETERS = mark("parameters")
     """The weights that the model computes with, in their own format."""
-    GRADIENTS = "gradients"
+    GRADIENTS = mark("gradients")
     MASTERS = mark("master weights")
     """The copy of the weights that the optimizer updates."""
     OPTIMIZER = mark("optimizer states")
-    BUCKETS = "buckets"
+    BUCKETS = mark("buckets")
     """Standing buffers that gradients are reduced in."""
     GATHERED = mark("gathered parameters")
     """Whole parameters at stage 3: in use, ahead of use, kept for their next use, and small ones that stay."""
@@ -26,7 +26,7 @@ class What(enum.Enum):
     """Gradients in the format of the master weights, during the optimizer step."""
     STAGING = mark("transfer buffers")
     """Buffers on the way between GPU, host and NVMe."""
-    COPIES = "copies"
+    COPIES = mark("copies")
     """Tensors that live for a reduction or a micro-batch."""
 
 
@@ -69,7 +69,7 @@ class Surety(enum.Enum):
     """How far a figure can be relied upon."""
 
     EXACT = "exact"
-    BOUND = mark("at most")
+    BOUND = "at most"
     ESTIMATE = "about"
 
 

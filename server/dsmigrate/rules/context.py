@@ -354,12 +354,7 @@ class Context(Mending["Entry | str"]):
         return None if facts is None else facts.parameters.get(str(path[2]))
 
     def __repr__(self) -> str:
-        return say(
-            "Context({known_version}, {consumer}, {entries} entries)",
-            known_version=self.known.version,
-            consumer=self.consumer.value,
-            entries=len(self.entries),
-        )
+        return f"Context({self.known.version}, {self.consumer.value}, {len(self.entries)} entries)"
 
 
 def shown(path: Path | str) -> str:

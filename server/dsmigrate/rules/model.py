@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from dsmigrate.document import Path, TextEdit
 from dsmigrate.knowledge import Consumer
-from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from dsmigrate.rules.context import Context
@@ -93,9 +92,7 @@ class Fix:
         return hash((self.title, self.safe))
 
     def __repr__(self) -> str:
-        return say(
-            "Fix({title}, {edits}, safe={safe})", title=f"{self.title!r}", edits=f"{self.edits!r}", safe=self.safe
-        )
+        return f"Fix({self.title!r}, {self.edits!r}, safe={self.safe})"
 
     def __reduce__(self) -> tuple[type[Fix], tuple[str, Edits, bool]]:
         return Fix, (self.title, self.edits, self.safe)

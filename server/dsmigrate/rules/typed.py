@@ -11,7 +11,7 @@ from dsmigrate.document import Node, Object, Path
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts, near
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
-from dsmigrate.languages import mark, say
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 
 Section = Literal["optimizer", "scheduler"]
@@ -179,7 +179,7 @@ class Whole(enum.Enum):
     """What a number is to Python, as far as it matters whether it is an ``int``."""
 
     INT = "int"
-    READ_AS_INT = mark("read as int")
+    READ_AS_INT = "read as int"
     """Spelled as a float without a fraction, which Hjson makes an int, and ``json`` does not."""
     FLOAT = "float"
 
@@ -187,7 +187,7 @@ class Whole(enum.Enum):
 def whole(context: Context, node: Node) -> Whole:
     """Return whether the consumer's loader makes an ``int`` of a number: Hjson does of 100.0 and 1e3."""
     value = node.value()
-    if isinstance(value, bool) or not any(sign in node.raw for sign in say(".eE")):
+    if isinstance(value, bool) or not any(sign in node.raw for sign in ".eE"):
         return Whole.INT
     if isinstance(value, float) or context.consumer.reads_strict_json:
         return Whole.FLOAT

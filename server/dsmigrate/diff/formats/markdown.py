@@ -21,13 +21,13 @@ from dsmigrate.rules import Finding
 from dsmigrate.rules.context import UNKNOWN
 
 _TITLES = {
-    Severity.BREAKING: "Breaking",
+    Severity.BREAKING: mark("Breaking"),
     Severity.WARNING: mark("Wants a look"),
     Severity.INFO: mark("Other effects"),
 }
 _LONGEST = 60
 _NAMES = {
-    Severity.BREAKING: ("breaking", "breaking"),
+    Severity.BREAKING: (mark("breaking"), mark("breaking")),
     Severity.WARNING: (mark("wants a look"), mark("want a look")),
     Severity.INFO: (mark("other effect"), mark("other effects")),
     Severity.NONE: (mark("without effect"), mark("without effect")),
@@ -73,16 +73,16 @@ def render_all(
         body.pop()
         left += 1
         note = say(
-            "\n*The details of {left} {word} do not fit here.*",
+            "\n*The details of {left} {en_word} do not fit here.*",
             left=left,
-            word=say("config") if left == 1 else say("configs"),
+            en_word="config" if left == 1 else "configs",
         )
         text = "\n".join((*head, *rows, *body, note)) + "\n"
     return text if limit is None or len(text) <= limit else text[: limit - 2] + "…\n"
 
 
 def _row(outcome: Outcome) -> str:
-    moved = f" ({outcome.entry.status.value})" if outcome.entry.status in _MOVED else ""
+    moved = say(" ({what})", what=say(outcome.entry.status.value)) if outcome.entry.status in _MOVED else ""
     return f"- **{code(outcome.title)}**{moved}: {message(outcome.verdict)}"
 
 
@@ -100,17 +100,17 @@ def _counts(compared: Compared) -> str:
     counts = dict.fromkeys(Severity, 0)
     for said in compared.result.explained:
         counts[said.severity] += 1
-    return ", ".join(f"{count} {_NAMES[severity][count != 1]}" for severity, count in counts.items() if count)
+    return say(", ").join(f"{count} {say(_NAMES[severity][count != 1])}" for severity, count in counts.items() if count)
 
 
 def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verdict: bool = True) -> Iterator[str]:
     result = compared.result
     if verdict:
-        yield f"**{message(result.verdict)}.**"
+        yield say("**{verdict}.**", verdict=message(result.verdict))
     for severity, title in _TITLES.items():
         said = [item for item in result.explained if item.severity is severity]
         if said:
-            yield from ("", f"#### {title}", "")
+            yield from ("", f"#### {say(title)}", "")
             for item in said:
                 yield from _said(compared, item, link)
     quiet = [item for item in result.explained if item.severity is Severity.NONE]
@@ -125,7 +125,9 @@ def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verd
 
 def _said(compared: Compared, said: Explained, link: Link | None = None) -> Iterator[str]:
     """Yield one explanation as an item of a list, with the values of its keys below it."""
-    effects = "" if said.effects == (Effect.NONE,) else f" *{', '.join(effect.value for effect in said.effects)}*"
+    effects = (
+        "" if said.effects == (Effect.NONE,) else f" *{say(', ').join(say(effect.value) for effect in said.effects)}*"
+    )
     yield f"- [{said.code}]({url(said.code)}){effects}: {message(said.message)}{_where(compared, said, link)}"
     for path in said.paths:
         change = compared.result.changes.get(path)

@@ -40,9 +40,9 @@ def _total(outcomes: Sequence[Outcome]) -> str:
     counts = Counter(outcome.entry.status for outcome in outcomes)
     listed = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
     return say(
-        "{outcomes} DeepSpeed {word}: {listed}",
+        "{outcomes} DeepSpeed {en_word}: {listed}",
         outcomes=len(outcomes),
-        word=say("config") if len(outcomes) == 1 else say("configs"),
+        en_word="config" if len(outcomes) == 1 else "configs",
         listed=listed,
     )
 

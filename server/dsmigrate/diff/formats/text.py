@@ -45,8 +45,10 @@ def render(compared: Compared, *, show_all: bool = False) -> Iterator[Line]:
 def _said(compared: Compared, said: Explained) -> Iterator[Line]:
     """Yield the keys with both values, then the message."""
     style = _STYLES[said.severity]
-    effects = "" if said.effects == (Effect.NONE,) else f" {', '.join(effect.value for effect in said.effects)}"
-    yield (said.severity.value, style), (f"[{said.code}]", "dim"), (effects, ""), (_where(compared, said), "dim")
+    effects = (
+        "" if said.effects == (Effect.NONE,) else f" {say(', ').join(say(effect.value) for effect in said.effects)}"
+    )
+    yield (say(said.severity.value), style), (f"[{said.code}]", "dim"), (effects, ""), (_where(compared, said), "dim")
     for path in said.paths:
         change = compared.result.changes.get(path)
         if change is not None:

@@ -61,7 +61,7 @@ def _carry_out(view: View, name: str) -> Outcome:
         wanted = parse_path(name)
         chosen = [one for one in resolved(view) if not name or one.path == wanted]
         left = tuple(one.why for one in chosen if one.stays)
-        left += (_PRECISION,) if any(one.path[1:] == ("enabled",) and one.value is False for one in chosen) else ()
+        left += (say(_PRECISION),) if any(one.path[1:] == ("enabled",) and one.value is False for one in chosen) else ()
         draft = started(view.document, view.context.unknown).after(_step(one) for one in chosen if not one.stays)
     except (EditError, PathError) as error:
         return Outcome(left=(str(error),))

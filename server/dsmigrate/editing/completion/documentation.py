@@ -101,7 +101,7 @@ def _meaning(values: Mapping[str, str], suggestions: object, value: str) -> str:
 
 def _of_type(owner: TypeFacts) -> Iterator[str]:
     yield owner.summary
-    yield say("Builds {builds}.", builds="; ".join(owner.builds)) if owner.builds else ""
+    yield say("Builds {builds}.", builds=say("; ").join(map(say, owner.builds))) if owner.builds else ""
     yield owner.doc
     yield say("**When to take it.** {strip}", strip=owner.when.strip()) if owner.when else ""
     yield say("**Trap.** {strip}", strip=owner.trap.strip()) if owner.trap else ""
@@ -109,7 +109,7 @@ def _of_type(owner: TypeFacts) -> Iterator[str]:
         f"- `{one.name}`{'' if not one.required else say(', required')}: {one.summary}"
         for one in owner.parameters.values()
     ]
-    yield "**Parameters**\n\n" + "\n".join(rows) if rows else ""
+    yield say("**Parameters**") + "\n\n" + "\n".join(rows) if rows else ""
 
 
 def _parameter(parameter: Parameter, value: str | None) -> Iterator[str]:

@@ -59,14 +59,23 @@ class Size:
             return say(
                 "{times}{bytes} in {format}", times=self._times, bytes=bytes_text(self.bytes), format=self.format
             )
-        return say("{times}{number} in {half}", times=self._times, number=bytes_text(2 * self.elements), half=_HALF)
+        return say(
+            "{times}{number} in {half}", times=self._times, number=bytes_text(2 * self.elements), half=say(_HALF)
+        )
 
     @property
     def sentence(self) -> str:
         """What it is: "500 M elements: 0.93 GiB in bf16, the gradient buffer on each GPU."."""
-        joint = ", " if self.means.startswith("the ") else " "
+        en_joint = ", " if self.means.startswith("the ") else " "
         why = say(", two because `{twice}` is on", twice=self.twice) if self.twice else ""
-        return f"{self.count}: {self.text}{joint}{self.means}{why}."
+        return say(
+            "{count}: {text}{en_joint}{means}{why}.",
+            count=self.count,
+            text=self.text,
+            en_joint=en_joint,
+            means=self.means,
+            why=why,
+        )
 
     @property
     def _times(self) -> str:

@@ -50,7 +50,7 @@ def _rest(context: Context, name: str) -> str:
         return say("linearly down until step {until}", until=until) if until else say("linearly down")
     if name == "WarmupCosineLR":
         return say("down along a cosine until step {until}", until=until) if until else say("down along a cosine")
-    return "constant"
+    return say("constant")
 
 
 def _warmup(context: Context) -> str:

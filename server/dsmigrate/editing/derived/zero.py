@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 
 Part = Literal["offload_optimizer", "offload_param"]
-_PARTS: tuple[tuple[Part, str], ...] = (("offload_optimizer", "optimizer"), ("offload_param", "parameters"))
+_PARTS: tuple[tuple[Part, str], ...] = (("offload_optimizer", mark("optimizer")), ("offload_param", mark("parameters")))
 
 
 def stage_text(context: Context) -> str:

@@ -47,7 +47,7 @@ def facts(key: Key) -> str:
 
 def notes(when: str, trap: str, myth: str) -> Iterator[str]:
     """Yield when to change it, what goes wrong with it, and what is wrongly said of it."""
-    labelled = ((say("When to change it."), when), ("Trap.", trap), (say("Often said, but wrong."), myth))
+    labelled = ((say("When to change it."), when), (say("Trap."), trap), (say("Often said, but wrong."), myth))
     yield from (f"**{label}** {flow(text)}" for label, text in labelled if text)
 
 

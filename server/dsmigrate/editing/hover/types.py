@@ -56,10 +56,10 @@ def _value(target: Target, parameter: Parameter) -> str:
     if target.value is None:
         return ""
     if target.item is not None:
-        return f"{parameter.parts[target.item]}." if target.item < len(parameter.parts) else ""
+        return say("{text}.", text=parameter.parts[target.item]) if target.item < len(parameter.parts) else ""
     value = target.value.value()
     found = parameter.values.get(wording.value_name(value), "") or suggested(parameter.suggestions, value)
-    return f"{written(target.value)}: {found}" if found else ""
+    return say("{what}: {means}", what=written(target.value), means=found) if found else ""
 
 
 def _status(view: View, facts: TypeFacts) -> str:
@@ -79,7 +79,7 @@ def _type_line(facts: TypeFacts) -> str:
     came = say("0.9 or earlier") if facts.since == wording.FIRST else say("since {since}", since=facts.since)
     told = [
         f"`{facts.kind}.type`",
-        say("builds {builds}", builds="; ".join(facts.builds)) if facts.builds else "",
+        say("builds {builds}", builds=say("; ").join(map(say, facts.builds))) if facts.builds else "",
         came if facts.until is None else say("{came}, gone with {until}", came=came, until=facts.until),
         say("the name is taken exactly") if facts.case_sensitive else say("the name is taken in any case"),
         say("ZeRO needs `zero_allow_untested_optimizer`") if facts.untested else "",
@@ -89,14 +89,15 @@ def _type_line(facts: TypeFacts) -> str:
 
 def _parameter_line(target: Target, parameter: Parameter) -> str:
     bounds = wording.range_text(parameter)
-    accepted = f"{say(' or ').join(parameter.type)} {bounds}" if bounds else say(" or ").join(parameter.type)
+    accepted = wording.kinds_text(parameter.type)
+    accepted += f" {bounds}" if bounds else ""
     of = say(" of `{type_facts_name}`", type_facts_name=target.type_facts.name) if target.type_facts else ""
     told = [
         f"`{target.path[0]}.params.{parameter.name}`{of}",
-        f"{accepted} ({parameter.unit})" if parameter.unit else accepted,
+        accepted + say(" ({unit})", unit=say(parameter.unit)) if parameter.unit else accepted,
     ]
     if parameter.required:
-        told.append("required")
+        told.append(say("required"))
     elif parameter.default is not MISSING:
         told.append(say("default `{default}`", default=wording.json_text(parameter.default)[:_LONGEST_LIST]))
     return " · ".join(told)

@@ -23,7 +23,7 @@ def hints(view: View) -> Iterator[Hint]:
     given = [entry.node for key in KEYS if (entry := context.entry(key)) is not None and entry.node is not None]
     if found.formulas and given:
         told = "; ".join(f"{name} = {formula}" for name, formula in found.formulas.items())
-        yield Hint(max(node.end for node in given), told, _COMPUTED, Kind.DERIVED)
+        yield Hint(max(node.end for node in given), told, say(_COMPUTED), Kind.DERIVED)
     elif found.needed is not None and context.facts.world_size is None:
         total = context.entry(TOTAL)
         if total is not None and total.node is not None:

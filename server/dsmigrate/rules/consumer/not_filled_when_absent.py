@@ -62,7 +62,7 @@ def check(context: Context) -> Iterator[Finding]:
         say(
             "Without `gradient_clipping` DeepSpeed {limit}, {clipping}",
             limit=limit,
-            clipping=_CLIPPING[context.consumer],
+            clipping=say(_CLIPPING[context.consumer]),
         ),
         fixes=[context.insert(("gradient_clipping",), "auto", say('Add `gradient_clipping: "auto"`'), safe=False)],
     )

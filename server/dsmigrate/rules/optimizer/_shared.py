@@ -6,7 +6,6 @@ import enum
 import re
 
 from dsmigrate.knowledge import Parameter, TypeFacts
-from dsmigrate.languages import mark
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.precision._shared import mode
 from dsmigrate.rules.typed import built_type, given, written_type
@@ -15,9 +14,9 @@ from dsmigrate.rules.typed import built_type, given, written_type
 class Build(enum.Enum):
     """Whose class is built."""
 
-    FUSED = mark("DeepSpeed's own class")
-    CPU = mark("DeepSpeed's class for the CPU")
-    TORCH = mark("the class of torch")
+    FUSED = "DeepSpeed's own class"
+    CPU = "DeepSpeed's class for the CPU"
+    TORCH = "the class of torch"
 
 
 def build_of(context: Context, facts: TypeFacts) -> Build | None:

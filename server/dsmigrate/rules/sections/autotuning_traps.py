@@ -50,7 +50,7 @@ def check(context: Context) -> Iterator[Finding]:
         better = "FLOPS_per_gpu" if metric == "flops" else "throughput"
         yield context.finding(
             "autotuning.metric",
-            say("With `{metric}` {metrics}", metric=metric, metrics=_METRICS[metric]),
+            say("With `{metric}` {metrics}", metric=metric, metrics=say(_METRICS[metric])),
             effect=Effect.CRASH if metric == "flops" else Effect.MISREAD,
             fixes=[context.replace("autotuning.metric", better, say("Write `{better}`", better=better), safe=False)],
         )

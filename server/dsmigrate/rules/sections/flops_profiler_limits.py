@@ -48,6 +48,6 @@ def check(context: Context) -> Iterator[Finding]:
         if context.has(path) and value is not None and is_wrong(value):
             yield context.finding(
                 path,
-                say("With {path} at {value} {result}", path=shown(path), value=value, result=result),
+                say("With {path} at {value} {result}", path=shown(path), value=value, result=say(result)),
                 fixes=[context.remove(path, say("Remove {path} and take its default", path=shown(path)), safe=False)],
             )

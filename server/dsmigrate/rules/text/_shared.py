@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Scalar, Style
 from dsmigrate.knowledge import Key, Status
-from dsmigrate.languages import mark
 from dsmigrate.rules.context import Context, Entry
 
 
@@ -24,7 +23,7 @@ class Meant(enum.Enum):
     """Digits that are no number of Hjson: ``.5``, ``1_000``, ``0x10``, ``1e-5f``."""
     CONSTANT = "constant"
     """``NaN`` and the infinities."""
-    RUNS_ON = mark("runs on")
+    RUNS_ON = "runs on"
     """A string without quotes that took the comma, comment or bracket behind it."""
 
 

@@ -15,6 +15,11 @@ from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._places import at
 from dsmigrate.rules.text._shared import meant
 
+_NOT_STRICT = re.compile(
+    r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$"
+    r"|(?:：|，并且)不是严格 JSON$|，严格 JSON 会拒绝$|：严格 JSON 没有注释$"
+)
+"""How messages about strict JSON end, in every language there is."""
 _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
 """What Python's json takes after all, and what another rule tells."""
 
@@ -79,9 +84,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _what(problem: Problem) -> str:
-    return re.sub(
-        r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$", "", problem.message
-    )
+    return _NOT_STRICT.sub("", problem.message)
 
 
 def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:

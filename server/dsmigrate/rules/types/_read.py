@@ -80,7 +80,7 @@ def plain(context: Context, key: Key, value: object) -> Verdict | None:
     if key.path in _NAMES:
         refused = not isinstance(value, str | dict) or key.path == "data_types.keep_in_fp32_modules"
         return Verdict(
-            Kind.TYPE if refused else Kind.OTHER, Effect.REJECTED if refused else Effect.MISREAD, _NAMES[key.path]
+            Kind.TYPE if refused else Kind.OTHER, Effect.REJECTED if refused else Effect.MISREAD, say(_NAMES[key.path])
         )
     kinds = set(key.type)
     if "boolean" in kinds:
@@ -106,7 +106,7 @@ def plain(context: Context, key: Key, value: object) -> Verdict | None:
 def _plain_value(context: Context, key: Key, value: object, wanted: str) -> Verdict | None:
     if isinstance(value, list):
         if key.path in _NAMES and not all(isinstance(item, str) for item in value):
-            return Verdict(Kind.ITEM, Effect.REJECTED, _NAMES[key.path])
+            return Verdict(Kind.ITEM, Effect.REJECTED, say(_NAMES[key.path]))
         return items(key, value, checked=False)
     if key.enum and value is not None and not is_listed(key, value):
         return Verdict(Kind.LISTED, Effect.REJECTED if _is_engine_s(context, key) else Effect.MISREAD, wanted)

@@ -81,7 +81,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "{value} is not {wanted}; {after}",
                 value=shown_value(value),
                 wanted=verdict.wanted,
-                after=_AFTER[verdict.effect],
+                after=say(_AFTER[verdict.effect]),
             ),
             severity=Severity.ERROR if verdict.effect is Effect.REJECTED else Severity.WARNING,
             effect=verdict.effect,

@@ -76,9 +76,9 @@ def other_ranks(pair: Pair) -> str:
     if before is None or after is None or before == after:
         return ""
     return say(
-        ", on {after} {word} in place of {before}",
+        ", on {after} {en_word} in place of {before}",
         after=after,
-        word=say("rank") if after == 1 else say("ranks"),
+        en_word="rank" if after == 1 else "ranks",
         before=before,
     )
 

@@ -100,7 +100,7 @@ def _ranks(side: Side) -> str:
     ranks, shared = data_ranks(side.context), degree(side.context, SEQUENCE) or 1
     if ranks is not None:
         return text(ranks)
-    return f"{WORLD} / {shared}" if shared > 1 else WORLD
+    return f"{say(WORLD)} / {shared}" if shared > 1 else say(WORLD)
 
 
 def _computed(pair: Pair) -> str:

@@ -109,8 +109,8 @@ def _brief(batch: Effective) -> str:
 
 def _pieces(batch: Effective) -> str:
     return say(
-        "{steps} {word} of {micro}",
+        "{steps} {en_word} of {micro}",
         steps=batch.steps,
-        word=say("pass") if batch.steps == "1" else say("passes"),
+        en_word="pass" if batch.steps == "1" else "passes",
         micro=batch.micro,
     )

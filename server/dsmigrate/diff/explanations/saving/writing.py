@@ -94,7 +94,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 _TAGS,
                 effects=(Effect.CHECKPOINT,),
                 severity=Severity.INFO,
-                message=say("Ranks that save under different tags {new} now, before {old}", new=new[0], old=old[1]),
+                message=say(
+                    "Ranks that save under different tags {new} now, before {old}", new=say(new[0]), old=say(old[1])
+                ),
             )
     for path, on, off, severity in _SWITCHES:
         before, after = pair.old.is_on(path), pair.new.is_on(path)

@@ -79,23 +79,23 @@ def explain(pair: Pair) -> Iterator[Explained]:
         message = say(
             "Gradients are reduced by {names} in place of {names_2}: {volume} elements per backward in place "
             "of {volume_2}{many}",
-            names=_NAMES[after],
-            names_2=_NAMES[before],
+            names=say(_NAMES[after]),
+            names_2=say(_NAMES[before]),
             volume=_VOLUME[after],
             volume_2=_VOLUME[before],
             many=many,
         )
-        yield told(pair, move, message, brief=say("gradients by {names}", names=_NAMES[after]), more=more)
+        yield told(pair, move, message, brief=say("gradients by {names}", names=say(_NAMES[after])), more=more)
         return
     elif move.path == f"{ZERO}.{_SCATTER}" and found[1].stage in {1, 2} and after is Collective.ALL_REDUCE:
         message = say(
             "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs {what}",
-            what=say("before the sum in place of after, and copied for it") if on else _AFTER,
+            what=say("before the sum in place of after, and copied for it") if on else say(_AFTER),
         )
         yield told(pair, move, message, effects=(Effect.SPEED,), more=more)
         return
     else:
-        message = say("Does nothing here: gradients are reduced by {names} either way", names=_NAMES[after])
+        message = say("Does nothing here: gradients are reduced by {names} either way", names=say(_NAMES[after]))
     yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE, more=more)
 
 

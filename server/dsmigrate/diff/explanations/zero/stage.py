@@ -93,7 +93,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.COMMUNICATION, Effect.SPEED),
         severity=Severity.INFO,
         message=say(
-            "{new} in place of {old}: {what}{more}", new=new, old=old, what=what, more=f"; {volume}" if volume else ""
+            "{new} in place of {old}: {what}{more}",
+            new=new,
+            old=old,
+            what=say(what),
+            more=say("; {volume}", volume=volume) if volume else "",
         ),
         brief=f"{old} → {new}",
     )

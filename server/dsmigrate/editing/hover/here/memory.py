@@ -29,7 +29,7 @@ def lines(at: Subject) -> Iterator[str]:
     elif key.unit == "bytes":
         count = whole(context.number(key.path))
         if count is not None and count >= 1024:
-            yield f"{bytes_text(count)}."
+            yield say("{text}.", text=bytes_text(count))
 
 
 def _swapped(context: Context) -> Iterator[str]:

@@ -45,14 +45,14 @@ def _formats(context: Context) -> Iterator[str]:
             )
         )
     text = say(", ").join(told)
-    yield f"{text[0].upper()}{text[1:]}."
+    yield say("{text}.", text=f"{text[0].upper()}{text[1:]}")
 
 
 def _scale(context: Context) -> Iterator[str]:
     scale = context.number(DYNAMIC)
     if scale == 0:
         power = _power(context)
-        yield say("Dynamic: it starts at {power}.", power=power) if power else "Dynamic."
+        yield say("Dynamic: it starts at {power}.", power=power) if power else say("Dynamic.")
     elif scale is not None and 0 < scale < float("inf"):
         yield say("Static: {scale} for the whole run.", scale=json_text(scale))
 

@@ -19,14 +19,14 @@ def lines(at: Subject) -> Iterator[str]:
     """Yield what ZeRO comes to."""
     context, path = at.context, at.path
     if path == ZERO:
-        yield (
-            say(", ").join(
+        yield say(
+            "{text}.",
+            text=say(", ").join(
                 [
                     stage_text(context),
-                    *(say("{what} on {where}", what=what, where=where) for what, where in offloads(context)),
+                    *(say("{what} on {where}", what=say(what), where=where) for what, where in offloads(context)),
                 ]
-            )
-            + "."
+            ),
         )
     elif path == STAGE:
         yield from _stage(context)

@@ -1,0 +1,39 @@
+"""Sentences that stand in the facts and not in the code: units, what a consumer takes a value from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from dsmigrate.facts.sources import read
+
+HOLDERS = ("optimizer", "scheduler")
+
+
+def spoken(folder: Path) -> dict[str, str]:
+    """Return each of them with where it stands; ``folder`` is ``schemas/deepspeed``."""
+    return dict.fromkeys(_texts(folder), "facts")
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    sources = read(folder)
+    for tables in (*sources.prose.values(), *sources.types.values()):
+        for table in tables.values():
+            if "unit" in table:
+                yield str(table["unit"])
+            yield from (one for one in _listed(table.get("class")) if " " in one)
+    yield from _origins(sources.consumers)
+    yield from HOLDERS
+
+
+def _listed(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _origins(table: Mapping[str, object]) -> Iterator[str]:
+    """Yield every ``from`` in a table and in those inside of it."""
+    for name, value in table.items():
+        if name == "from" and isinstance(value, str) and value:
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _origins(value)
