@@ -73,7 +73,7 @@ def type_text(facts: TypeFacts, *, level: int = 1) -> str:
 def parameter_text(facts: TypeFacts, parameter: Parameter) -> str:
     """Return what is known of one parameter of a type."""
     parts = [f"# `{facts.kind}.params.{parameter.name}` ({facts.name})", parameter.summary, _parameter_line(parameter)]
-    parts += [parameter.doc.strip(), wording.only_text(parameter.only_with)]
+    parts += [parameter.doc.strip(), wording.only_text(parameter.only_said)]
     parts += _notes(parameter.when, parameter.trap, "")
     parts += [_suggestions(parameter.suggestions)]
     if parameter.changes:
@@ -152,7 +152,7 @@ def _type_line(facts: TypeFacts) -> str:
 
 
 def _bullet(parameter: Parameter) -> str:
-    only = wording.only_text(parameter.only_with)
+    only = wording.only_text(parameter.only_said)
     moved = "".join(f" {event.version}: {wording.event_text(event)}." for event in parameter.changes)
     return f"- `{parameter.name}` ({_parameter_line(parameter)}): {parameter.summary} {only}{moved}".rstrip()
 

@@ -22,7 +22,10 @@ def _texts(folder: Path) -> Iterator[str]:
             if "unit" in table:
                 yield str(table["unit"])
             yield from (one for one in _listed(table.get("class")) if " " in one)
-    yield from _origins(sources.consumers)
+    yield from _texts_of(sources.snippets, "summary")
+    yield from _texts_of(sources.consumers, "from")
+    for means in sources.snippets.get("names", {}).values():
+        yield from means.values()
     yield from HOLDERS
 
 
@@ -30,10 +33,10 @@ def _listed(value: object) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-def _origins(table: Mapping[str, object]) -> Iterator[str]:
-    """Yield every ``from`` in a table and in those inside of it."""
+def _texts_of(table: Mapping[str, object], field: str) -> Iterator[str]:
+    """Yield every text of that name in a table and in those inside of it."""
     for name, value in table.items():
-        if name == "from" and isinstance(value, str) and value:
+        if name == field and isinstance(value, str) and value:
             yield value
         elif isinstance(value, Mapping):
-            yield from _origins(value)
+            yield from _texts_of(value, field)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
@@ -185,8 +186,13 @@ def only_text(condition: str) -> str:
     """Return which classes take a parameter, as a sentence; "" for all of them."""
     if not condition:
         return ""
-    joint = "" if condition.startswith(("with", "when", "for ", "if ", "under ", "in ")) else "with "
-    return say("Only {joint}{rstrip}.", joint=joint, rstrip=condition.rstrip(".。"))
+    en_with = "" if condition.startswith(("with", "when", "for ", "if ", "under ", "in ")) else "with "
+    return say("Only {en_with}{condition}.", en_with=en_with, condition=condition.rstrip(".。"))
+
+
+def only_short(condition: str) -> str:
+    """Return the condition of a parameter without what the other classes do with it."""
+    return re.split(r"[;；]", condition, maxsplit=1)[0]
 
 
 def event_text(event: Event) -> str:

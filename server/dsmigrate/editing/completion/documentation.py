@@ -12,6 +12,7 @@ from dsmigrate.knowledge.wording import (
     auto_text,
     effective_text,
     facts_line,
+    only_short,
     only_text,
     required_text,
     value_name,
@@ -118,7 +119,7 @@ def _parameter(parameter: Parameter, value: str | None) -> Iterator[str]:
         yield f"`{value}`: {meaning}" if meaning else ""
     yield parameter.summary
     yield parameter.doc
-    yield only_text(parameter.only_with.partition(";")[0])
+    yield only_text(only_short(parameter.only_said))
     yield say("**When to change it.** {strip}", strip=parameter.when.strip()) if parameter.when else ""
     yield say("**Trap.** {strip}", strip=parameter.trap.strip()) if parameter.trap else ""
 
@@ -128,5 +129,5 @@ def _starter(found: tuple[facts.Starter, ...], label: str) -> str:
         if starter.label == label:
             value = json.dumps(starter.value, indent=2, ensure_ascii=False)
             body = value if not starter.path else f'"{starter.path.rpartition(".")[2]}": {value}'
-            return f"{starter.summary}.\n\n```json\n{body}\n```"
+            return say("{text}.", text=starter.summary) + f"\n\n```json\n{body}\n```"
     return ""

@@ -44,7 +44,7 @@ def parameter_parts(view: View, target: Target, parameter: Parameter) -> Iterato
     yield here.here(view, target, None)
     yield flow(parameter.doc)
     if not is_told(view, target, REFUSED):
-        yield wording.only_text(parameter.only_with)
+        yield wording.only_text(parameter.only_said)
     yield from notes(parameter.when, parameter.trap, "")
     yield history(parameter.changes, gone=bool(parameter.changes))
     if facts is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.knowledge.wording import only_text
+from dsmigrate.knowledge.wording import only_short, only_text
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -82,7 +82,7 @@ def check(context: Context) -> Iterator[Finding]:
                 facts_name=facts.name,
                 name=shown(entry.name),
                 does=does,
-                rstrip=only_text(parameter.only_with.partition(";")[0]).rstrip("."),
+                rstrip=only_text(only_short(parameter.only_said)).rstrip(".。"),
             ),
             part="key",
             severity=Severity.INFO if ignored else None,

@@ -111,7 +111,7 @@ def _wrong(context: Context, parameter: Parameter, node: Node) -> tuple[str, Eff
         return None if listed else (say(" or ").join(json_text(name) for name in parameter.enum), Effect.REJECTED)
     if not isinstance(value, (int, float)) or parameter.type == ("boolean",):
         return None
-    if parameter.name == "factor" and "lowers" not in parameter.summary and "reduction" in parameter.summary:
+    if parameter.name == "factor" and "lowers" not in parameter.english and "reduction" in parameter.english:
         return None if value < 1 else (say("below 1"), Effect.REJECTED)
     allowed = outside(parameter, value)
     if allowed is not None:

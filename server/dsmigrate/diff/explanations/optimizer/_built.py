@@ -70,4 +70,4 @@ def _decay(side: Side, facts: TypeFacts) -> Decay | None:
         return Decay.DECOUPLED if apart not in (MISSING, UNKNOWN, None) and apart else Decay.GRADIENT
     if facts.name == "Adam":
         return Decay.GRADIENT if decays_like_l2(side.context, facts) else Decay.DECOUPLED
-    return Decay.DECOUPLED if "ecoupled" in parameter.summary or facts.name == "Muon" else Decay.GRADIENT
+    return Decay.DECOUPLED if "ecoupled" in parameter.english or facts.name == "Muon" else Decay.GRADIENT

@@ -10,7 +10,7 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
-from dsmigrate.knowledge.wording import value_name
+from dsmigrate.knowledge.wording import only_short, value_name
 from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.optimizer._shared import refusal
@@ -113,7 +113,7 @@ def _told(pair: Pair, change: Change, parameter: Parameter) -> Explained:
 
 def _value(written: object, meant: object, parameter: Parameter) -> str:
     means = parameter.values.get(value_name(meant), "") if meant not in (MISSING, UNKNOWN) else ""
-    text = f"{shown(meant)} ({means.rstrip('.')})" if means else shown(meant)
+    text = say("{text} ({remarks})", text=shown(meant), remarks=means.rstrip(".。")) if means else shown(meant)
     return say("{text}, the default", text=text) if written is MISSING and meant is not MISSING else text
 
 
@@ -127,6 +127,6 @@ def _idle(pair: Pair, change: Change, name: str, *kinds: tuple[TypeFacts, Parame
         for side, (facts, parameter), value in zip(sides, kinds, (change.old, change.new), strict=True)
     ]
     if ends == ["ignored", "ignored"]:
-        needs = kinds[1][1].only_with.partition(";")[0]
+        needs = only_short(kinds[1][1].only_said)
         return say("Does nothing: it needs {needs}", needs=needs)
     return ""
