@@ -92,7 +92,7 @@ _CLAUSE = re.compile(r"`(?P<name>\w+)` (?:(?P<on>true)|above (?P<bound>\d+)|`(?P
 
 
 def unmet(context: Context, parameter: Parameter) -> str | None:
-    """Return the first condition of ``Parameter.only_with`` that does not hold."""
+    """Return the first condition of ``Parameter.only_with`` that does not hold, in the spoken language."""
     params = given(context, "scheduler")
     facts = schedule(context)
     for clause in _CLAUSE.finditer(parameter.only_with):
@@ -107,7 +107,8 @@ def unmet(context: Context, parameter: Parameter) -> str | None:
         else:
             met = value == clause["text"]
         if not met:
-            return clause[0]
+            above = say("`{name}` above {bound}", name=clause["name"], bound=clause["bound"])
+            return above if clause["bound"] else clause[0]
     return None
 
 

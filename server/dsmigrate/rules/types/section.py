@@ -69,7 +69,11 @@ def _fix(context: Context, entry: Entry, node: Node) -> Fix | None:
     if value is None:
         return context.remove(entry, say("Remove {place}", place=place(entry)), safe=True)
     if isinstance(value, bool) and context.known.key(f"{path}.enabled") is not None:
-        return context.replace(entry, {"enabled": value}, f'Write `{{"enabled": {str(value).lower()}}}`', safe=True)
+        return context.replace(
+            entry, {"enabled": value}, say("Write `{better}`", better=f'{{"enabled": {str(value).lower()}}}'), safe=True
+        )
     if isinstance(value, str) and path in {"optimizer", "scheduler"}:
-        return context.replace(entry, {"type": value}, f'Write `{{"type": "{value}"}}`', safe=True)
+        return context.replace(
+            entry, {"type": value}, say("Write `{better}`", better=f'{{"type": "{value}"}}'), safe=True
+        )
     return None

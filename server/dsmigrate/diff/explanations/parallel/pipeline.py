@@ -8,11 +8,13 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
-from dsmigrate.languages import say
+from dsmigrate.languages import mark, say
 
 _INTERVAL = "pipeline.activation_checkpoint_interval"
 _REENTRANT = "pipeline.use_reentrant"
-_SLICES = {"pipeline.pipe_partitioned": "Activations", "pipeline.grad_partitioned": "Gradients"}
+_SLICES = {"pipeline.pipe_partitioned": mark("Activations"), "pipeline.grad_partitioned": mark("Gradients")}
+_WITHIN = (mark("activations"), mark("gradients"))
+"""The same within a sentence, as ``say`` gets them from those."""
 
 
 @explanation(
@@ -79,13 +81,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 effects=effects,
                 severity=Severity.INFO,
                 message=say(
-                    "{what} travel {now} between pipeline stages, before {then}", what=what, now=now, then=then
+                    "{what} travel {now} between pipeline stages, before {then}", what=say(what), now=now, then=then
                 ),
-                brief=say(
-                    "{lower} of the pipeline sent {word}",
-                    lower=what.lower(),
-                    word=say("in slices") if sliced else say("whole"),
-                ),
+                brief=say("{what} of the pipeline sent in slices", what=say(what.lower()))
+                if sliced
+                else say("{what} of the pipeline sent whole", what=say(what.lower())),
             )
 
 
