@@ -32,8 +32,8 @@ def text(subject: Subject, known: Knowledge) -> str:
 def _overview(subject: Overview, known: Knowledge) -> str:
     if subject.codes:
         rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
-        rows += [f"- `{rule.code}`: {rule.summary}" for rule in subject.rules]
-        rows += [f"- `{item.code}`: {item.summary}" for item in subject.explanations]
+        rows += [f"- `{rule.code}`: {say(rule.summary)}" for rule in subject.rules]
+        rows += [f"- `{item.code}`: {say(item.summary)}" for item in subject.explanations]
         return say("# Codes") + "\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]

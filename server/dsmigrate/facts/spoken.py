@@ -12,7 +12,16 @@ HOLDERS = ("optimizer", "scheduler")
 
 def spoken(folder: Path) -> dict[str, str]:
     """Return each of them with where it stands; ``folder`` is ``schemas/deepspeed``."""
-    return dict.fromkeys(_texts(folder), "facts")
+    return dict.fromkeys(_of_codes(), "codes") | dict.fromkeys(_texts(folder), "facts")
+
+
+def _of_codes() -> Iterator[str]:
+    """Yield what rules and explanations say of themselves."""
+    from dsmigrate.diff.registry import every_explanation  # noqa: PLC0415 - hundreds of modules
+    from dsmigrate.rules.registry import every_rule  # noqa: PLC0415
+
+    yield from (rule.summary for rule in every_rule())
+    yield from (item.summary for item in every_explanation())
 
 
 def _texts(folder: Path) -> Iterator[str]:

@@ -206,7 +206,7 @@ def _html(text: str) -> str:
 def _read_as(compared: Compared) -> str:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    why = f", {message(compared.why_version)}" if old != new else ""
+    why = say(", {why}", why=message(compared.why_version)) if old != new else ""
     return say("{release}{why}, read by {consumer}", release=release, why=why, consumer=compared.new.consumer.title)
 
 

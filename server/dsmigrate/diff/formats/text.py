@@ -114,8 +114,8 @@ def _hidden(compared: Compared, shown: list[Explained]) -> Iterator[Line]:
 def _read_as(compared: Compared) -> Line:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    why = f", {compared.why_version}" if compared.why_version else ""
+    why = say(", {why}", why=compared.why_version) if compared.why_version else ""
     who = say(
         "read by {consumer}, {why_consumer}", consumer=compared.new.consumer.title, why_consumer=compared.why_consumer
     )
-    return ((f"{release}{why}; {who}", "dim"),)
+    return ((say("{release}{why}; {who}", release=release, why=why, who=who), "dim"),)
