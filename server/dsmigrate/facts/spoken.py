@@ -20,8 +20,10 @@ def _of_codes() -> Iterator[str]:
     from dsmigrate.diff.registry import every_explanation  # noqa: PLC0415 - hundreds of modules
     from dsmigrate.rules.registry import every_rule  # noqa: PLC0415
 
-    yield from (rule.summary for rule in every_rule())
-    yield from (item.summary for item in every_explanation())
+    for rule in every_rule():
+        yield from (rule.summary, rule.why)
+    for item in every_explanation():
+        yield from (item.summary, item.why)
 
 
 def _texts(folder: Path) -> Iterator[str]:
