@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dsmigrate.document import Document, Scalar
 from dsmigrate.knowledge import Consumer, knowledge
+from dsmigrate.languages import say
 
 _PIN = re.compile(
     r"(?im)^[^#\n]*?(?<![\w./-])deepspeed(?:\[[^\]]*\])?[\"']?\s*(?:~=|={1,2})\s*[\"']?([0-9]+(?:\.[0-9]+)+)"
@@ -79,7 +80,7 @@ def _release_for(folder: Path) -> Guess:
     for directory in (folder, *folder.parents)[:UPWARD]:
         for file, pinned in _pins(directory):
             if _known(pinned):
-                return Guess(pinned, f"pinned in {file.name}")
+                return Guess(pinned, say("pinned in {name}", name=file.name))
         if (directory / ".git").exists():
             break
     return unpinned()
@@ -89,8 +90,8 @@ def unpinned() -> Guess:
     """Return the release of a config around which nothing pins one: what is installed, else the newest known."""
     installed = _installed()
     if installed and _known(installed):
-        return Guess(knowledge(installed).version, "installed here")
-    return Guess(knowledge().version, "the newest known")
+        return Guess(knowledge(installed).version, say("installed here"))
+    return Guess(knowledge().version, say("the newest known"))
 
 
 def pin_rank(name: str) -> int | None:
@@ -123,13 +124,13 @@ def consumer_for(document: Document, folder: Path | None) -> Guess:
         isinstance(node, Scalar) and node.value() == "auto" for _, member, node in document.walk() if member
     )
     if not autos:
-        return Guess(Consumer.DEEPSPEED.value, 'there is no "auto" in it')
+        return Guess(Consumer.DEEPSPEED.value, say('there is no "auto" in it'))
     found = _imports(folder) if folder is not None else frozenset()
     if Consumer.TRANSFORMERS in found:
-        return Guess(Consumer.TRANSFORMERS.value, "scripts beside it import transformers")
+        return Guess(Consumer.TRANSFORMERS.value, say("scripts beside it import transformers"))
     if Consumer.ACCELERATE in found:
-        return Guess(Consumer.ACCELERATE.value, "scripts beside it import accelerate")
-    return Guess(Consumer.TRANSFORMERS.value, 'it holds "auto"')
+        return Guess(Consumer.ACCELERATE.value, say("scripts beside it import accelerate"))
+    return Guess(Consumer.TRANSFORMERS.value, say('it holds "auto"'))
 
 
 def _pins(directory: Path) -> Iterator[tuple[Path, str]]:

@@ -11,6 +11,7 @@ import click
 
 from dsmigrate.checking.find import NothingThereError, find
 from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
+from dsmigrate.cli.language import speak
 from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
@@ -36,6 +37,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 )
 @click.option("--before", metavar="VERSION", help="Release you come from: tells which defaults move.")
 @click.option("--consumer", metavar="NAME", help="Who reads the config: deepspeed, transformers, accelerate; or auto.")
+@click.option("--lang", metavar="TAG", help="Language of messages: en or zh-CN.")
 @click.option("--world-size", type=int, metavar="N", help="Number of processes.")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
 @click.option("--parameters", metavar="N", help="Size of the model, such as 7b.")
@@ -69,6 +71,7 @@ def command(  # noqa: PLR0917 - click passes by name
     mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
+        speak(given.pop("lang", None))
         checked = _check(paths, given, mending)
     except (SettingsError, NothingThereError) as error:
         raise click.UsageError(str(error)) from None

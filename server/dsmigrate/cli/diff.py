@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli.language import speak
 from dsmigrate.diff.git import GitError, at_revision, is_revision
 from dsmigrate.diff.job import Compared, Source, UnreadableError, Versions, compare
 from dsmigrate.files.reading import STDIN, read, read_stdin
@@ -32,6 +33,7 @@ _FORMATS = ("text", "json", "markdown", "github", "html", "junit")
     "--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION", help="DeepSpeed release of both."
 )
 @click.option("--consumer", metavar="NAME", help="Who reads the config: deepspeed, transformers, accelerate; or auto.")
+@click.option("--lang", metavar="TAG", help="Language of messages: en or zh-CN.")
 @click.option("--world-size", "--gpus", "world_size", type=int, metavar="N", help="Number of processes, one per GPU.")
 @click.option("--parameters", "--params", "parameters", metavar="N", help="Size of the model, such as 7b.")
 @click.option("--gpu-memory", type=float, metavar="GIB", help="Memory of one GPU.")
@@ -66,6 +68,7 @@ def command(  # noqa: PLR0917 - click passes by name
     """
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
+        speak(given.pop("lang", None))
         versions = _versions(from_version, to_version, upgrade)
         if git_setup is not None:
             from dsmigrate.cli import diff_git  # noqa: PLC0415 - what only git asks for

@@ -7,6 +7,7 @@ import json
 import click
 
 from dsmigrate.cli import terminal
+from dsmigrate.cli.language import speak
 from dsmigrate.explain import NothingToExplainError, Overview, find, markdown
 from dsmigrate.explain import json as explain_json
 from dsmigrate.knowledge import knowledge
@@ -17,8 +18,9 @@ from dsmigrate.settings.releases import check_release
 @click.command("explain", short_help="Print what a key, an optimizer or scheduler type, or a code stands for.")
 @click.argument("subject", required=False, metavar="[KEY|TYPE|CODE]")
 @click.option("--target-version", metavar="TEXT", help="DeepSpeed release to describe; default the newest known.")
+@click.option("--lang", metavar="TAG", help="Language of messages: en or zh-CN.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-def command(subject: str | None, target_version: str | None, form: str) -> int:
+def command(subject: str | None, target_version: str | None, form: str, lang: str | None) -> int:
     """Print what a key of ds_config.json does, its type, default and history, and who fills "auto".
 
     KEY is a path such as zero_optimization.stage. TYPE is an optimizer or scheduler (AdamW, WarmupLR) or one of its
@@ -26,6 +28,7 @@ def command(subject: str | None, target_version: str | None, form: str) -> int:
     `codes` lists the codes.
     """
     try:
+        speak(lang)
         version = check_release(target_version, "--target-version") if target_version else None
         known = knowledge(version)
         found = find(subject, known)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
 
+from dsmigrate.languages import say
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -92,8 +94,8 @@ def _is_coloured() -> bool:
 def show_codes(ideas: Sequence[Idea], rules: Sequence[Rule] = (), changes: Sequence[Explanation] = ()) -> None:
     """Print one line per code on stdout: those of migrations, of rules, and of the diff."""
     rows = [(idea.code, idea.kind.value, idea.title) for idea in ideas]
-    rows += [(rule.code, rule.severity.value, rule.summary) for rule in rules]
-    rows += [(item.code, "change", item.summary) for item in changes]
+    rows += [(rule.code, say(rule.severity.value), say(rule.summary)) for rule in rules]
+    rows += [(item.code, say("change"), say(item.summary)) for item in changes]
     show_lines(((code, "bold"), (f"  {kind:<9}  {title}", "")) for code, kind, title in rows)
 
 

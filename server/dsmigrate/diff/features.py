@@ -11,6 +11,7 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.phrases import listed
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, paths
+from dsmigrate.languages import say
 
 _MOST = 3
 
@@ -51,7 +52,7 @@ def told(
             severity=severity,
             message=feature.begins if after else feature.ends,
             advice=feature.advice if after else "",
-            brief=feature.brief if after else f"no {feature.brief}",
+            brief=feature.brief if after else say("no {brief}", brief=say(feature.brief)),
         )
     elif after:
         yield from _retuned(pair, feature, found)
@@ -80,8 +81,8 @@ def _retuned(pair: Pair, feature: Feature, found: list[Change]) -> Iterator[Expl
         *(change.path for change in found),
         effects=acting or (Effect.NONE,),
         severity=Severity.NONE if not acting else Severity.WARNING if Effect.NUMERICS in acting else Severity.INFO,
-        message=f"{feature.runs}: {settings(pair, found)}",
-        brief=f"{feature.brief} with other settings" if acting else "",
+        message=say("{runs}: {settings}", runs=say(feature.runs), settings=settings(pair, found)),
+        brief=say("{brief} with other settings", brief=say(feature.brief)) if acting else "",
     )
 
 
@@ -89,12 +90,14 @@ def settings(pair: Pair, found: list[Change]) -> str:
     """Return what other settings there are, with what each is: "`min_value` 128 → 256 (kept length at the start)"."""
     words = [_setting(pair, change) for change in found[:_MOST]]
     more = len(found) - _MOST
-    return listed([*words, f"{more} more"] if more > 0 else words)
+    return listed([*words, say("{more} more", more=more)] if more > 0 else words)
 
 
 def _setting(pair: Pair, change: Change) -> str:
     key = pair.new.known.key(change.path) or pair.old.known.key(change.path)
-    summary = key.summary.rstrip(".") if key is not None else ""
-    about = f" ({summary[:1].lower()}{summary[1:]})" if summary and not summary[1:2].isupper() else ""
+    summary = key.summary.rstrip(".。") if key is not None else ""
+    about = (
+        say(" ({about})", about=f"{summary[:1].lower()}{summary[1:]}") if summary and not summary[1:2].isupper() else ""
+    )
     old, new = (shown(value).strip("`") for value in (change.old_meant, change.new_meant))
     return f"`{paths.name(change.path)}` {old} → {new}{about}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dsmigrate.diff.pair import shown
+from dsmigrate.languages import say
 
 _MOST = 4
 _WORDS = {
@@ -28,7 +29,7 @@ def inside(old: object, new: object) -> str:
     # deepdiff keeps what it finds of a kind in sets, whose order is another one in each process.
     levels = [(kind, level) for kind, those in found.items() for level in those]
     said = [_said(kind, level) for kind, level in sorted(levels, key=lambda one: _order(*one))]
-    more = [f"{len(said) - _MOST} more"] if len(said) > _MOST else []
+    more = [say("{number} more", number=len(said) - _MOST)] if len(said) > _MOST else []
     return ", ".join([*said[:_MOST], *more])
 
 

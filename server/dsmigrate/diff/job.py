@@ -13,6 +13,7 @@ from dsmigrate.diff.run import compare_views
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Settings
 from dsmigrate.settings.diff import DiffSettings
 
@@ -42,7 +43,7 @@ class Versions:
 
     old: str | None = None
     new: str | None = None
-    why: str = "as asked for"
+    why: str = mark("as asked for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def compare(old: Source, new: Source, settings: DiffSettings, versions: Versions
     versions = versions or Versions()
     parts = _part(old), _part(new)
     documents = _document(old, parts[0]), _document(new, parts[1])
-    release, why_version = settings.check.version, versions.why
+    release, why_version = settings.check.version, say(versions.why)
     if release is None and (versions.old is None or versions.new is None):
         guess = release_for(new.folder or Path())
         release, why_version = guess.value, guess.why
@@ -126,7 +127,7 @@ def _consumer(
 ) -> tuple[Consumer, str]:
     """Return who reads both sides: of two guesses the one that is not plain DeepSpeed, as it saw an "auto"."""
     if settings.check.consumer is not None:
-        return settings.check.consumer, "as asked for"
+        return settings.check.consumer, say("as asked for")
     for part in reversed(parts):
         if part is not None:
             return part.consumer, part.why

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 
@@ -84,7 +85,7 @@ class Pair:
         tally: str = "",
     ) -> Explained:
         """Return what the current explanation says about the changes at ``paths``, the first of which it is about."""
-        return Explained(self.code, paths, effects, severity, message, advice, brief, tally)
+        return Explained(self.code, paths, effects, severity, say(message), say(advice), say(brief), say(tally))
 
 
 def _lives(side: Side, path: str) -> bool:
@@ -103,8 +104,8 @@ def shown(value: object) -> str:
     from dsmigrate.knowledge.wording import json_text  # noqa: PLC0415 - a cycle of neither, kept off the import path
 
     if value is MISSING:
-        return "absent"
+        return say("absent")
     if value is UNKNOWN:
-        return "decided when training starts"
+        return say("decided when training starts")
     text = json_text(value)
     return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}…`"

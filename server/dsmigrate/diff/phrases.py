@@ -6,8 +6,24 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
-_WORDS = {Fraction(1): "as many", Fraction(2): "twice as many", Fraction(1, 2): "half as many"}
+_MANY = {Fraction(1): mark("as many"), Fraction(2): mark("twice as many"), Fraction(1, 2): mark("half as many")}
+_MUCH = {Fraction(1): mark("as much"), Fraction(2): mark("twice as much"), Fraction(1, 2): mark("half as much")}
+
+
+EFFECTS = (
+    mark("numerics"),
+    mark("memory"),
+    mark("communication"),
+    mark("speed"),
+    mark("checkpoint"),
+    mark("validity"),
+    mark("observability"),
+)
+"""What effects are called, as ``say`` gets them from their values."""
+SEVERITIES = (mark("breaking"), mark("error"), mark("warning"), mark("info"), mark("hint"))
+"""What severities are called, of changes and of findings."""
 
 
 def number(value: object) -> str:
@@ -19,12 +35,18 @@ def number(value: object) -> str:
 
 def as_many(ratio: Fraction) -> str:
     """Return how many there are for each one before: "twice as many", "1/3 as many", "0.75 times as many"."""
-    return _WORDS.get(ratio) or f"{factor(ratio)} {'' if ratio.numerator == 1 else 'times '}as many"
+    return (
+        say(_MANY[ratio])
+        if ratio in _MANY
+        else say("{factor} {en_times}as many", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times ")
+    )
 
 
 def as_much(ratio: Fraction) -> str:
     """Return how much there is for what was before: "twice as much", "1/3 as much", "0.75 times as much"."""
-    return as_many(ratio).removesuffix("many") + "much"
+    if ratio in _MUCH:
+        return say(_MUCH[ratio])
+    return say("{factor} {en_times}as much", factor=factor(ratio), en_times="" if ratio.numerator == 1 else "times ")
 
 
 def factor(ratio: Fraction) -> str:
@@ -36,7 +58,7 @@ def factor(ratio: Fraction) -> str:
 
 def listed(words: Sequence[str]) -> str:
     """Return words as a list in a sentence: "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+    return say(" and ").join(filter(None, (say(", ").join(words[:-1]), words[-1]))) if words else ""
 
 
 def uncapital(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.languages import say
 
 _MOST = 3
 """How many things a sentence names; the rest is counted."""
@@ -32,14 +33,16 @@ def verdict(pair: Pair, explained: _Said) -> str:
         left = [said for said in left if not takes(said)]
         sentences += write(taken) if taken else []
     if quiet:
-        sentences.append(f"{_edits(quiet)} without effect")
-    return ". ".join(sentences)
+        sentences.append(say("{edits} without effect", edits=_edits(quiet)))
+    return say(". ").join(sentences)
 
 
 def _nothing(quiet: int, *, differs: bool) -> str:
     if differs:
-        return f"Changes nothing that acts: {_edits(quiet)} without effect"
-    return f"No semantic change: {_edits(quiet)} without effect" if quiet else "No semantic change"
+        return say("Changes nothing that acts: {edits} without effect", edits=_edits(quiet))
+    return (
+        say("No semantic change: {edits} without effect", edits=_edits(quiet)) if quiet else say("No semantic change")
+    )
 
 
 def _quiet(pair: Pair, explained: _Said) -> int:
@@ -74,15 +77,15 @@ def _is_cost(said: Explained) -> bool:
 
 
 def _breaks(found: _Said) -> list[str]:
-    return [f"Breaks the config: {_named(found, most=1)}"]
+    return [say("Breaks the config: {named}", named=_named(found, most=1))]
 
 
 def _training(found: _Said) -> list[str]:
-    return [f"Changes training: {_named(found)}"]
+    return [say("Changes training: {named}", named=_named(found))]
 
 
 def _little(found: _Said) -> list[str]:
-    return [f"Changes numbers a little: {_named(found)}"]
+    return [say("Changes numbers a little: {named}", named=_named(found))]
 
 
 def _broken_anyway(found: _Said) -> list[str]:
@@ -93,15 +96,15 @@ def _costs(found: _Said) -> list[str]:
     """Return a sentence for each thing with a name of its own, and one for the rest."""
     named = list(dict.fromkeys(_capital(said.brief) for said in found if said.brief))
     unnamed = {effect for said in found if not said.brief for effect in said.effects}
-    touched = [effect.value for effect in _COSTS if effect in unnamed]
-    more = [f"{len(named) - _MOST} more of this kind"] if len(named) > _MOST else []
-    return [*named[:_MOST], *more, *([f"Touches {_listed(touched)}"] if touched else [])]
+    touched = [say(effect.value) for effect in _COSTS if effect in unnamed]
+    more = [say("{number} more of this kind", number=len(named) - _MOST)] if len(named) > _MOST else []
+    return [*named[:_MOST], *more, *([say("Touches {listed}", listed=_listed(touched))] if touched else [])]
 
 
 def _tallies(found: _Said) -> list[str]:
     counted = Counter(said.tally for said in found)
     return [
-        text.format(count=count, values="1 value" if count == 1 else f"{count} values")
+        text.format(count=count, values=say("1 value") if count == 1 else say("{count} values", count=count))
         for text, count in sorted(counted.items(), key=lambda item: "{" in item[0])
     ]
 
@@ -112,8 +115,8 @@ def _rest(found: _Said) -> list[str]:
     valid = any(Effect.VALIDITY in said.effects and not said.brief for said in found)
     return [
         *named,
-        *(["Touches what DeepSpeed accepts"] if valid else []),
-        *(["Changes what is logged"] if logs else []),
+        *([say("Touches what DeepSpeed accepts")] if valid else []),
+        *([say("Changes what is logged")] if logs else []),
     ]
 
 
@@ -132,15 +135,15 @@ _SENTENCES: tuple[tuple[Callable[[Explained], bool], Callable[[_Said], list[str]
 def _named(said: _Said, *, most: int = _MOST) -> str:
     names = list(dict.fromkeys(one.brief or f"`{one.paths[0]}`" for one in said))
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    return say(", ").join(names[:most]) + (say(" and {more} more", more=more) if more > 0 else "")
 
 
 def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return say(" and ").join(filter(None, (say(", ").join(words[:-1]), words[-1])))
 
 
 def _edits(count: int) -> str:
-    return f"{count} edit" if count == 1 else f"{count} edits"
+    return say("{count} edit", count=count) if count == 1 else say("{count} edits", count=count)
 
 
 def _capital(text: str) -> str:

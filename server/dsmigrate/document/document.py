@@ -16,6 +16,7 @@ from dsmigrate.document.positions import Encoding, LineIndex, Position
 from dsmigrate.document.problems import MAX_DEPTH, Breaks, Code, Problem, problem
 from dsmigrate.document.reading import Tree, mark_width, read
 from dsmigrate.document.shapes import ContainerShape, MemberShape, ValueShape, value_of
+from dsmigrate.languages import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,11 @@ def parse_bytes(data: bytes) -> Document:
     try:
         return parse(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not valid UTF-8; save the file as UTF-8"
+        message = say(
+            "byte 0x{data} at offset {start} is not valid UTF-8; save the file as UTF-8",
+            data=f"{data[error.start]:02x}",
+            start=error.start,
+        )
         raise DocumentError(message, error.start) from None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from dsmigrate.document import Scalar, Style
 from dsmigrate.document.paths import Path as Place
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs"
 _WEB = ("https://", "http://")
@@ -45,13 +46,13 @@ def _link(view: View, path: Place, node: object) -> Iterator[Link]:
         facts = view.known.optimizer(text) if path[0] == "optimizer" else view.known.scheduler(text)
         if facts is not None:
             page = f"{DOCS}/keys/{facts.kind}_types.md#{facts.name.lower()}-{facts.kind}"
-            yield Link(start, end, page, f"What {facts.name} is, with its parameters")
+            yield Link(start, end, page, say("What {facts_name} is, with its parameters", facts_name=facts.name))
         return
     key = view.known.key(path)
     if key is not None and key.unit == "path":
         found = _existing(view.folder, text)
         if found is not None:
-            yield Link(start, end, found, "Open the folder" if found.is_dir() else "Open the file")
+            yield Link(start, end, found, say("Open the folder") if found.is_dir() else say("Open the file"))
 
 
 def _inside(node: Scalar) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dsmigrate.document import Array, Member, Node, Object, Scalar
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 DEEPEST = 64
 """Levels that are shown; real configs have up to eight."""
@@ -99,7 +100,7 @@ def _named(member: Member | None) -> str:
     value = member.node.value()
     if member.name == "enabled":
         return {True: "on", False: "off"}.get(value, member.node.raw) if isinstance(value, bool) else member.node.raw
-    return f"stage {member.node.raw}" if member.name == "stage" else str(value)
+    return say("stage {raw}", raw=member.node.raw) if member.name == "stage" else str(value)
 
 
 def _kind(node: Node) -> SymbolKind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsmigrate.editing.derived import offloads, precision, replaced_steps, stage_text, triad
 from dsmigrate.editing.derived.batch import computed_elsewhere
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 
@@ -14,26 +15,34 @@ def summary(view: View) -> str:
     parts = [
         stage_text(context),
         _precision(context),
-        *(f"offload {what} {where}" for what, where in offloads(context)),
+        *(say("offload {what} {where}", what=say(what), where=where) for what, where in offloads(context)),
     ]
     batch = _batch(context)
-    line = ", ".join(part for part in parts if part)
-    return f"{line}; {batch}" if batch else line
+    line = say(", ").join(part for part in parts if part)
+    return say("{line}; {batch}", line=line, batch=batch) if batch else line
 
 
 def _precision(context: Context) -> str:
     found = precision(context)
-    weights = found.weights or f"precision set by {context.consumer.title}"
-    return f"{weights} with {found.autocast} autocast" if found.autocast else weights
+    weights = found.weights or say("precision set by {consumer}", consumer=context.consumer.title)
+    return (
+        say("{weights} with {autocast} autocast", weights=weights, autocast=found.autocast)
+        if found.autocast
+        else weights
+    )
 
 
 def _batch(context: Context) -> str:
     by = computed_elsewhere(context)
     if by:
-        return f"batch sizes computed by {by}"
+        return say("batch sizes computed by {by}", by=by)
     if replaced_steps(context):
-        return "effective batch decided by ZenFlow"
+        return say("effective batch decided by ZenFlow")
     found = triad(context)
     if found is None:
         return ""
-    return f"effective batch {found.effective}" if found.fits else "batch keys that do not fit"
+    return (
+        say("effective batch {effective}", effective=found.effective)
+        if found.fits
+        else say("batch keys that do not fit")
+    )

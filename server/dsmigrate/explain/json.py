@@ -9,6 +9,7 @@ from dsmigrate.codemod.model import Idea
 from dsmigrate.diff.registry import Explanation
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules import Rule
 
 VERSION = 1
@@ -100,7 +101,8 @@ def parameter(found: Parameter) -> Document:
         "since": found.since,
         "history": [_event(event) for event in found.changes],
         "suggestions": [dict(value) for value in found.suggestions],
-        **{name: getattr(found, name) for name in ("summary", "doc", "when", "trap", "unit", "only_with")},
+        **{name: getattr(found, name) for name in ("summary", "doc", "when", "trap", "unit")},
+        "only_with": found.only_said,
     }
 
 
@@ -109,8 +111,8 @@ def _rule(rule: Rule) -> Document:
         "code": rule.code,
         "kind": "rule",
         "title": rule.name,
-        "summary": rule.summary,
-        "why": rule.why,
+        "summary": say(rule.summary),
+        "why": say(rule.why),
         "severity": rule.severity.value,
         "effect": rule.effect.value,
         "source": ", ".join(rule.source),
@@ -123,8 +125,8 @@ def _explanation(item: Explanation) -> Document:
         "code": item.code,
         "kind": "change",
         "title": item.name,
-        "summary": item.summary,
-        "why": item.why,
+        "summary": say(item.summary),
+        "why": say(item.why),
         "source": ", ".join(item.source),
     }
 

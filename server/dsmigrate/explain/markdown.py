@@ -8,6 +8,7 @@ from dsmigrate.docs import changes, keys, rules
 from dsmigrate.docs.pages import page
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules import Rule
 
 
@@ -31,16 +32,21 @@ def text(subject: Subject, known: Knowledge) -> str:
 def _overview(subject: Overview, known: Knowledge) -> str:
     if subject.codes:
         rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
-        rows += [f"- `{rule.code}`: {rule.summary}" for rule in subject.rules]
-        rows += [f"- `{item.code}`: {item.summary}" for item in subject.explanations]
-        return "# Codes\n\n" + "\n".join(rows) + "\n"
+        rows += [f"- `{rule.code}`: {say(rule.summary)}" for rule in subject.rules]
+        rows += [f"- `{item.code}`: {say(item.summary)}" for item in subject.explanations]
+        return say("# Codes") + "\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]
-    parts = [f"# Keys of ds_config.json in DeepSpeed {known.version}", "## Sections"]
+    parts = [
+        say("# Keys of ds_config.json in DeepSpeed {known_version}", known_version=known.version),
+        say("## Sections"),
+    ]
     parts.append("\n".join(f"- `{key.path}`: {key.summary}" for key in sections))
-    parts += ["## Keys at the top level", "\n".join(f"- `{key.path}`: {key.summary}" for key in others)]
-    parts.append("## Types")
-    parts.append("Optimizers: " + ", ".join(f"`{facts.name}`" for facts in known.optimizers()) + ".")
-    parts.append("Schedulers: " + ", ".join(f"`{facts.name}`" for facts in known.schedulers()) + ".")
-    parts.append("`dsmigrate explain zero_optimization.stage` prints a key, `dsmigrate explain codes` lists the codes.")
+    parts += [say("## Keys at the top level"), "\n".join(f"- `{key.path}`: {key.summary}" for key in others)]
+    parts.append(say("## Types"))
+    parts.append(say("Optimizers: {names}.", names=say(", ").join(f"`{facts.name}`" for facts in known.optimizers())))
+    parts.append(say("Schedulers: {names}.", names=say(", ").join(f"`{facts.name}`" for facts in known.schedulers())))
+    parts.append(
+        say("`dsmigrate explain zero_optimization.stage` prints a key, `dsmigrate explain codes` lists the codes.")
+    )
     return "\n\n".join(parts) + "\n"

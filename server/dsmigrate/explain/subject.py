@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dsmigrate.codemod.model import Idea
 from dsmigrate.diff.registry import Explanation, every_explanation
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.migration.catalogue import every_idea
 from dsmigrate.rules import Rule, every_rule
 
@@ -124,5 +125,9 @@ def _missing(asked: str, known: Knowledge) -> str:
     near = known.search(asked)
     titles = [f"{idea.code} ({idea.title})" for idea in every_idea() if asked.lower() in idea.title.lower()]
     hints = ", ".join([*near, *titles[: max(0, 5 - len(near))]])
-    start = f"there is no key, type or code {asked}"
-    return f"{start}; near: {hints}" if hints else f"{start}; `dsmigrate explain` lists the sections"
+    start = say("there is no key, type or code {asked}", asked=asked)
+    return (
+        say("{start}; near: {hints}", start=start, hints=hints)
+        if hints
+        else say("{start}; `dsmigrate explain` lists the sections", start=start)
+    )

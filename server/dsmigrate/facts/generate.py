@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dsmigrate.facts import checks, json_schema
+from dsmigrate.facts import checks, json_schema, translated
 from dsmigrate.facts.compile import records
 from dsmigrate.facts.completion import completion
 from dsmigrate.facts.index import index
@@ -35,6 +35,7 @@ def generated(folder: Path) -> dict[Path, str]:
     compiled |= {name: {"types": kinds[name]} for name in TYPE_FILES}
     compiled["completion"] = completion(sources)
     texts = {folder / "compiled" / f"{name}.json": _by_line(content) for name, content in compiled.items()}
+    texts |= translated.compiled(folder, sources)
     for name, schema in json_schema.every(sources, found, kinds).items():
         texts[folder / name] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     return texts

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from dsmigrate.languages import mark, say
+
 
 class Consumer(enum.Enum):
     """The program that hands a config to DeepSpeed."""
@@ -16,7 +18,7 @@ class Consumer(enum.Enum):
     @property
     def title(self) -> str:
         """The name a reader knows it by."""
-        return _TITLES[self]
+        return say(_TITLES[self])
 
     @property
     def reads_strict_json(self) -> bool:
@@ -25,8 +27,8 @@ class Consumer(enum.Enum):
 
 
 _TITLES = {
-    Consumer.DEEPSPEED: "plain DeepSpeed",
-    Consumer.TRANSFORMERS: "Transformers Trainer",
+    Consumer.DEEPSPEED: mark("plain DeepSpeed"),
+    Consumer.TRANSFORMERS: mark("Transformers Trainer"),
     Consumer.ACCELERATE: "Accelerate",
 }
 

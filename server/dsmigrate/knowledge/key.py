@@ -8,6 +8,7 @@ from typing import Any
 from dsmigrate.knowledge import paths
 from dsmigrate.knowledge.consumer import Auto, AutoEffect, Consumer
 from dsmigrate.knowledge.spans import MISSING, Event, Record, Status, events, facts_at, is_gone
+from dsmigrate.languages import say
 
 Conditions = Mapping[str, Sequence[object]]
 """Paths with the values of which each must have one."""
@@ -307,7 +308,7 @@ def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
         return Auto(AutoEffect.REFUSED)
     return Auto(
         AutoEffect.FILLED,
-        fill["from"],
+        say(fill["from"]),
         unless=fill.get("unless", ""),
         must_match=bool(fill.get("must_match")),
         fallback=fill.get("fallback"),

@@ -12,6 +12,7 @@ from dsmigrate.knowledge.key import Key, auto_of
 from dsmigrate.knowledge.spans import MISSING, Event, EventKind, Record, Status, status_at
 from dsmigrate.knowledge.types import Parameter, TypeFacts
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import forgotten
 
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
 _DEEPEST = 16
@@ -300,6 +301,7 @@ def _type_facts(kind: str, name: str, record: Record) -> TypeFacts:
 
 
 def _parameter(name: str, record: Record) -> Parameter:
+    plain = record.get("english", {})
     return Parameter(
         name=name,
         type=tuple(record.get("type", ())),
@@ -311,7 +313,9 @@ def _parameter(name: str, record: Record) -> Parameter:
         doc=record.get("doc", ""),
         when=record.get("when", ""),
         trap=record.get("trap", ""),
-        only_with=record.get("only_with", ""),
+        only_with=plain.get("only_with", record.get("only_with", "")),
+        only_said=record.get("only_with", ""),
+        english=plain.get("summary", record.get("summary", "")),
         suggestions=tuple(record.get("suggest", ())),
         since=record.get("since", "0.9.0"),
         changes=tuple(Event(version, EventKind.DEFAULT, old, new) for version, old, new in record.get("changes", ())),
@@ -325,3 +329,7 @@ def _parameter(name: str, record: Record) -> Parameter:
         decisive=record.get("decisive", ""),
         torch_default=record.get("torch_default", MISSING),
     )
+
+
+forgotten(knowledge.cache_clear)
+forgotten(_type.cache_clear)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsmigrate.knowledge import paths
+from dsmigrate.languages import ENGLISH, forgotten, spoken
 from dsmigrate.schemas_location import schema_file
 
 FOLDER = "deepspeed/compiled"
@@ -17,13 +18,27 @@ TOP_LEVEL = "top_level"
 
 @functools.cache
 def load(name: str) -> Mapping[str, Any]:
-    """Return the content of ``schemas/deepspeed/compiled/<name>.json``.
+    """Return the content of ``schemas/deepspeed/compiled/<name>.json``, with its prose in the spoken language.
 
     Raises FileNotFoundError when the installation lacks it.
     """
     content = json.loads(schema_file(f"{FOLDER}/{name}.json").read_bytes())
     assert isinstance(content, dict)  # noqa: S101 - our own file
-    return content
+    return content if spoken() == ENGLISH else _in_spoken(content, name)
+
+
+forgotten(load.cache_clear)
+
+
+def _in_spoken(content: dict[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a file with its prose in the spoken language, as far as there is any."""
+    from dsmigrate.knowledge.translation import translated  # noqa: PLC0415 - English readers need none of it
+
+    try:
+        path = schema_file(f"{FOLDER}/{spoken()}/{name}.json")
+    except FileNotFoundError:
+        return content
+    return translated(content, json.loads(path.read_bytes()))
 
 
 def file_of(path: str) -> str:

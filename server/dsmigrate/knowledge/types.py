@@ -23,7 +23,11 @@ class Parameter:
     when: str = ""
     trap: str = ""
     only_with: str = ""
-    """Which of the classes behind the type takes it; "" for all."""
+    """Which of the classes behind the type takes it, in English, which rules read; "" for all."""
+    only_said: str = ""
+    """The same in the spoken language."""
+    english: str = ""
+    """The summary in English."""
     suggestions: tuple[Mapping[str, object], ...] = ()
     since: str = "0.9.0"
     changes: tuple[Event, ...] = ()

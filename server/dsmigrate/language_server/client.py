@@ -14,6 +14,8 @@ class Client:
     def __init__(self) -> None:
         self.name = ""
         self.options: Any = None
+        self.locale: str | None = None
+        """The language of the editor: "zh-cn", "en-US"."""
         self.folders: dict[str, str] = {}
         self._capabilities = types.ClientCapabilities()
 
@@ -21,6 +23,7 @@ class Client:
         """Take what the client says of itself."""
         self.name = params.client_info.name if params.client_info is not None else ""
         self.options = params.initialization_options
+        self.locale = params.locale
         self._capabilities = params.capabilities
         folders: Sequence[types.WorkspaceFolder] = params.workspace_folders or ()
         self.folders = {folder.uri: folder.name for folder in folders}

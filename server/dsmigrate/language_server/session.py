@@ -17,6 +17,7 @@ from dsmigrate.language_server.client import Client
 from dsmigrate.language_server.documents import Documents, OpenDocument
 from dsmigrate.language_server.settings import EditorSettings, section, settings_for
 from dsmigrate.language_server.wire import encoding_of
+from dsmigrate.languages import tag_of, use
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.server import Server
@@ -49,6 +50,7 @@ class Session:
         self._scoped: dict[str, Mapping[str, Any]] = {}
         self._settings: dict[tuple[Path | None, str], EditorSettings] = {}
         self._said: set[str] = set()
+        self._speak()
 
     def send(self, method: str, params: object) -> None:
         """Send a notification of plain data."""
@@ -85,8 +87,13 @@ class Session:
     def reset(self) -> None:
         """Forget what was made under the settings so far."""
         self._settings.clear()
+        self._speak()
         self.files = None
         self.generation += 1
+
+    def _speak(self) -> None:
+        """Speak the language that the settings ask for, else that of the editor."""
+        use(self.settings_in(None).check.lang or tag_of(self.client.locale))
 
     def config(self, uri: str) -> OpenDocument | None:
         """Return an open document that is a config and that the settings do not turn off."""

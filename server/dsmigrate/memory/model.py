@@ -6,25 +6,27 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dsmigrate.languages import mark
+
 
 class What(enum.Enum):
     """What a part of memory holds."""
 
-    PARAMETERS = "parameters"
+    PARAMETERS = mark("parameters")
     """The weights that the model computes with, in their own format."""
-    GRADIENTS = "gradients"
-    MASTERS = "master weights"
+    GRADIENTS = mark("gradients")
+    MASTERS = mark("master weights")
     """The copy of the weights that the optimizer updates."""
-    OPTIMIZER = "optimizer states"
-    BUCKETS = "buckets"
+    OPTIMIZER = mark("optimizer states")
+    BUCKETS = mark("buckets")
     """Standing buffers that gradients are reduced in."""
-    GATHERED = "gathered parameters"
+    GATHERED = mark("gathered parameters")
     """Whole parameters at stage 3: in use, ahead of use, kept for their next use, and small ones that stay."""
-    STEP = "gradients in the step"
+    STEP = mark("gradients in the step")
     """Gradients in the format of the master weights, during the optimizer step."""
-    STAGING = "transfer buffers"
+    STAGING = mark("transfer buffers")
     """Buffers on the way between GPU, host and NVMe."""
-    COPIES = "copies"
+    COPIES = mark("copies")
     """Tensors that live for a reduction or a micro-batch."""
     ACTIVATIONS = "activations"
     """What forward keeps for backward; only where a model and a micro-batch are described."""

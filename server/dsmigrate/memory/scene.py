@@ -12,6 +12,7 @@ from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.knowledge import MISSING, Status
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 from dsmigrate.memory.model import Model, Over
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.precision._shared import BF16_STATES, low_masters, mode, uses_bf16_optimizer
@@ -38,9 +39,9 @@ class Scene:
     def assumes(self) -> tuple[str, ...]:
         """What the config leaves open, as ends of a sentence."""
         assumed = {
-            "16-bit weights": precision(self.context).weights is None,
-            "an optimizer with two states per parameter, as Adam": self._states is None,
-            "more than one micro-batch per step": self.sums_on_host and self.steps is None,
+            say("16-bit weights"): precision(self.context).weights is None,
+            say("an optimizer with two states per parameter, as Adam"): self._states is None,
+            say("more than one micro-batch per step"): self.sums_on_host and self.steps is None,
         }
         return tuple(what for what, is_assumed in assumed.items() if is_assumed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.memory.gathering import live, persistent
 from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
 from dsmigrate.memory.parts import fixed, share
@@ -20,8 +21,8 @@ def sharded(scene: Scene) -> Iterator[Part]:
     yield _reduced(scene)
     small = persistent(scene)
     if small:
-        yield fixed(What.GATHERED, scene.weights, small, "small tensors that stay gathered")
-    says = "tensors in use, gathered ahead, and kept for backward"
+        yield fixed(What.GATHERED, scene.weights, small, say("small tensors that stay gathered"))
+    says = say("tensors in use, gathered ahead, and kept for backward")
     yield fixed(What.GATHERED, scene.weights, live(scene), says, when=When.BACKWARD, surety=Surety.ESTIMATE)
 
 
@@ -43,7 +44,7 @@ def _reduced(scene: Scene) -> Part:
 
 def _parameters(scene: Scene) -> Iterator[Part]:
     """Yield the shards of the weights, and the second ones of hierarchical groups."""
-    says, width, device = "weights of the shard", scene.weights, scene.parameter_device
+    says, width, device = say("weights of the shard"), scene.weights, scene.parameter_device
     if device == "none":
         yield share(scene, What.PARAMETERS, width, Over.SHARD, says)
     elif device == "cpu":
@@ -56,7 +57,7 @@ def _parameters(scene: Scene) -> Iterator[Part]:
             What.PARAMETERS,
             width,
             Over.GROUP,
-            "second shard of the weights, within a group",
+            say("second shard of the weights, within a group"),
             place=Place.GPU if device == "none" else Place.HOST,
             when=When.BACKWARD,
             pinned=device != "none" and scene.is_on("offload_param.pin_memory"),
@@ -73,20 +74,20 @@ def _on_nvme(scene: Scene) -> Iterator[Part]:
     """
     width, count, most = scene.weights, scene.count(Over.SHARD), scene.number("offload_param.max_in_cpu")
     stay = most if count is None else min(most, count)
-    says, bound = "weights of the shard that stay in host memory", Surety.BOUND
+    says, bound = say("weights of the shard that stay in host memory"), Surety.BOUND
     yield fixed(What.PARAMETERS, width, stay, says, place=Place.HOST, surety=bound, pinned=True)
-    says = "weights of the shard on NVMe"
+    says = say("weights of the shard on NVMe")
     if count is None:
         yield share(scene, What.PARAMETERS, width, Over.SHARD, says, place=Place.NVME, surety=bound)
     else:
         yield fixed(What.PARAMETERS, width, count - stay, says, place=Place.NVME, surety=Surety.ESTIMATE)
     direct = bool(scene.context.is_on("aio.use_gds"))
     elements = scene.number("offload_param.buffer_count") * scene.number("offload_param.buffer_size")
-    says, place = "buffers for weights on their way from NVMe", Place.GPU if direct else Place.HOST
+    says, place = say("buffers for weights on their way from NVMe"), Place.GPU if direct else Place.HOST
     yield fixed(What.STAGING, width, elements, says, place=place, pinned=not direct)
     if count is None or stay < count:
         says, whole, about = (
-            "a buffer for updated weights on their way to NVMe",
+            say("a buffer for updated weights on their way to NVMe"),
             whole_of_largest(scene),
             Surety.ESTIMATE,
         )
@@ -99,11 +100,11 @@ def _optimizer(scene: Scene) -> Iterator[Part]:
     The master weights of an fp32 model are a copy too: the device is compared with a text, and never is the same
     (deepspeed/runtime/zero/stage3.py:_create_fp32_partitions).
     """
-    says = "gradients of the shard, summed over micro-batches"
+    says = say("gradients of the shard, summed over micro-batches")
     if not scene.is_offloaded:
         yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, says)
-        yield share(scene, What.MASTERS, scene.masters, Over.SHARD, "master weights of the shard")
-        yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
+        yield share(scene, What.MASTERS, scene.masters, Over.SHARD, say("master weights of the shard"))
+        yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, say("optimizer states of the shard"))
         yield from _step(scene)
         return
     pinned = scene.is_on("offload_optimizer.pin_memory")
@@ -122,9 +123,9 @@ def _optimizer(scene: Scene) -> Iterator[Part]:
 def _updated(scene: Scene) -> tuple[tuple[What, int, str], ...]:
     """Return what an update takes: what it is, bytes per element, and in words."""
     return (
-        (What.GRADIENTS, scene.masters, "gradients of the shard as the optimizer takes them"),
-        (What.MASTERS, scene.masters, "master weights of the shard"),
-        (What.OPTIMIZER, scene.states, "optimizer states of the shard"),
+        (What.GRADIENTS, scene.masters, say("gradients of the shard as the optimizer takes them")),
+        (What.MASTERS, scene.masters, say("master weights of the shard")),
+        (What.OPTIMIZER, scene.states, say("optimizer states of the shard")),
     )
 
 
@@ -134,9 +135,9 @@ def _step(scene: Scene) -> Iterator[Part]:
     deepspeed/runtime/zero/stage3.py:_prepare_fp32_grad_for_sub_group
     """
     shard, most = scene.count(Over.SHARD), most_in_one(scene)
-    steps = [(What.STEP, scene.masters, "gradients of one sub-group as the optimizer takes them")]
+    steps = [(What.STEP, scene.masters, say("gradients of one sub-group as the optimizer takes them"))]
     if scene.sums != scene.masters:
-        steps.append((What.COPIES, scene.sums, "the same before they are converted"))
+        steps.append((What.COPIES, scene.sums, say("the same before they are converted")))
     for what, width, says in steps:
         if shard is None or most >= shard:
             yield share(scene, what, width, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
@@ -153,5 +154,5 @@ def _update_from_nvme(scene: Scene) -> Iterator[Part]:
     for what, width, says in _updated(scene):
         yield share(scene, what, width, Over.SHARD, says, place=Place.NVME, surety=Surety.ESTIMATE)
     elements = most_in_one(scene) * scene.number("offload_optimizer.buffer_count")
-    says = "buffers for sub-groups on their way from NVMe"
+    says = say("buffers for sub-groups on their way from NVMe")
     yield fixed(What.STAGING, scene.masters, elements, says, place=Place.HOST, surety=Surety.ESTIMATE, pinned=True)

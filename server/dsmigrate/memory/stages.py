@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS
+from dsmigrate.languages import say
 from dsmigrate.memory.model import Over, Part, Place, Surety, What, When
 from dsmigrate.memory.parts import fixed, share
 from dsmigrate.memory.scene import ZERO, Scene
@@ -23,14 +24,14 @@ def unsharded(scene: Scene) -> Iterator[Part]:
     unfused_optimizer.py:FP16_UnfusedOptimizer); without them the optimizer works on the weights themselves.
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
-    yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, "gradients of all weights", when=When.BACKWARD)
+    yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, say("gradients of all weights"), when=When.BACKWARD)
     if scene.has_mode:
-        yield share(scene, What.MASTERS, 4, Over.MODEL, "fp32 master weights")
-        yield share(scene, What.STEP, 4, Over.MODEL, "fp32 gradients", when=When.STEP, surety=Surety.ESTIMATE)
-    yield share(scene, What.OPTIMIZER, scene.states, Over.MODEL, "optimizer states")
+        yield share(scene, What.MASTERS, 4, Over.MODEL, say("fp32 master weights"))
+        yield share(scene, What.STEP, 4, Over.MODEL, say("fp32 gradients"), when=When.STEP, surety=Surety.ESTIMATE)
+    yield share(scene, What.OPTIMIZER, scene.states, Over.MODEL, say("optimizer states"))
     width = scene.weights + (scene.communication if scene.communication != scene.weights else 0)
     count = _UNSHARDED_BUCKET if scene.model is None else min(_UNSHARDED_BUCKET, scene.model.parameters)
-    says = "a flat copy of the gradients that are reduced"
+    says = say("a flat copy of the gradients that are reduced")
     yield fixed(What.COPIES, width, count, says, when=When.BACKWARD, surety=Surety.BOUND)
 
 
@@ -42,15 +43,15 @@ def bf16_optimizer(scene: Scene) -> Iterator[Part]:
     deepspeed/runtime/engine.py:allreduce_bucket).
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
-    yield share(scene, What.GRADIENTS, 4, Over.MODEL, "fp32 gradients of all weights")
+    yield share(scene, What.GRADIENTS, 4, Over.MODEL, say("fp32 gradients of all weights"))
     if not scene.context.is_on("bf16.immediate_grad_update"):
-        says = "bf16 gradients of a backward"
+        says = say("bf16 gradients of a backward")
         yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, says, when=When.BACKWARD)
     if scene.communication != _FP32:
-        says = "the gradients in the format that they travel in"
+        says = say("the gradients in the format that they travel in")
         yield share(scene, What.COPIES, scene.communication, Over.MODEL, says, when=When.BACKWARD)
-    yield share(scene, What.MASTERS, 4, Over.SHARD, "fp32 master weights of the shard")
-    yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
+    yield share(scene, What.MASTERS, 4, Over.SHARD, say("fp32 master weights of the shard"))
+    yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, say("optimizer states of the shard"))
 
 
 def partitioned(scene: Scene) -> Iterator[Part]:
@@ -65,8 +66,8 @@ def partitioned(scene: Scene) -> Iterator[Part]:
     if scene.is_offloaded:
         yield from _offloaded(scene)
     else:
-        yield share(scene, What.MASTERS, scene.masters, Over.SHARD, "master weights of the shard")
-        yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard")
+        yield share(scene, What.MASTERS, scene.masters, Over.SHARD, say("master weights of the shard"))
+        yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, say("optimizer states of the shard"))
         yield from _step(scene)
     yield from bucket(scene, When.BACKWARD)
     yield from _reduced(scene)
@@ -79,10 +80,10 @@ def _step(scene: Scene) -> Iterator[Part]:
     """
     if scene.is_summed_in_shards and scene.masters == _FP32:
         return
-    says = "gradients of the shard as the optimizer takes them"
+    says = say("gradients of the shard as the optimizer takes them")
     yield share(scene, What.STEP, scene.masters, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
     if scene.buffer != scene.masters:
-        says = "the same before they are converted"
+        says = say("the same before they are converted")
         yield share(scene, What.COPIES, scene.buffer, Over.SHARD, says, when=When.STEP, surety=Surety.BOUND)
 
 
@@ -105,7 +106,7 @@ def copied(scene: Scene, width: float, surety: Surety) -> Part:
     count = scene.number(_BUCKET)
     if scene.model is not None:
         count = max(min(count, scene.model.parameters), scene.model.largest or 0)
-    says = "a flat copy of the gradients that are reduced"
+    says = say("a flat copy of the gradients that are reduced")
     return fixed(What.COPIES, width, count, says, when=When.BACKWARD, surety=surety)
 
 
@@ -113,35 +114,35 @@ def _gradients(scene: Scene) -> Iterator[Part]:
     """Yield gradients on the GPU. Offload at stage 2 moves those of each bucket to the host."""
     when, about = When.BACKWARD, Surety.ESTIMATE
     if scene.stage == 1:
-        yield share(scene, What.GRADIENTS, scene.sums, Over.MODEL, "gradients of all weights", when=when)
+        yield share(scene, What.GRADIENTS, scene.sums, Over.MODEL, say("gradients of all weights"), when=when)
         if scene.is_summed_in_shards:
-            says = "reduced fp32 gradients of the shard"
+            says = say("reduced fp32 gradients of the shard")
             yield share(scene, What.COPIES, scene.sums, Over.SHARD, says, when=when)
     elif scene.is_summed_in_shards:
-        yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, "fp32 gradients of the shard", when=when)
+        yield share(scene, What.GRADIENTS, scene.sums, Over.SHARD, say("fp32 gradients of the shard"), when=when)
     elif not scene.is_offloaded:
-        says = "gradients of the shard"
+        says = say("gradients of the shard")
         yield share(scene, What.GRADIENTS, scene.weights, Over.SHARD, says, when=when, surety=about)
         if scene.steps is None or scene.steps > 1:
-            says = "gradients of a micro-batch beside the sum of those before"
+            says = say("gradients of a micro-batch beside the sum of those before")
             yield share(scene, What.COPIES, scene.weights, Over.SHARD, says, when=when, surety=about)
 
 
 def _offloaded(scene: Scene) -> Iterator[Part]:
     """Yield what an optimizer on the host keeps there, and the buffers of the way."""
     host, pinned = Place.HOST, scene.is_on("offload_optimizer.pin_memory")
-    says = "gradients of the shard as the optimizer takes them"
+    says = say("gradients of the shard as the optimizer takes them")
     yield share(scene, What.GRADIENTS, scene.masters, Over.SHARD, says, place=host, pinned=pinned)
-    says = "master weights of the shard"
+    says = say("master weights of the shard")
     yield share(scene, What.MASTERS, scene.masters, Over.SHARD, says, place=host, pinned=pinned)
-    yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, "optimizer states of the shard", place=host)
-    says = "updated weights on their way back"
+    yield share(scene, What.OPTIMIZER, scene.states, Over.SHARD, say("optimizer states of the shard"), place=host)
+    says = say("updated weights on their way back")
     yield share(scene, What.STAGING, scene.weights, Over.SHARD, says, place=host, pinned=pinned)
     if scene.sums_on_host and (scene.steps is None or scene.steps > 1):
-        says, about = "gradients summed over micro-batches", Surety.ESTIMATE
+        says, about = say("gradients summed over micro-batches"), Surety.ESTIMATE
         yield share(scene, What.STAGING, scene.weights, Over.SHARD, says, place=host, pinned=pinned, surety=about)
     if scene.model is not None and scene.model.largest is not None:
-        says = "a buffer for the gradient of the largest tensor"
+        says = say("a buffer for the gradient of the largest tensor")
         yield fixed(What.STAGING, scene.weights, scene.model.largest, says, place=host, pinned=pinned)
         yield fixed(What.STAGING, scene.weights, scene.model.largest, says)
 
@@ -162,4 +163,4 @@ def bucket(scene: Scene, when: When) -> Iterator[Part]:
         width = WIDTHS[found.format]
     copies = found.copies if found is not None else 2 if scene.stage < 3 and scene.overlaps else 1
     for _ in range(copies):
-        yield fixed(What.BUCKETS, width, elements, "a bucket that gradients are reduced in", when=when)
+        yield fixed(What.BUCKETS, width, elements, say("a bucket that gradients are reduced in"), when=when)

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from dsmigrate.languages import say
 from dsmigrate.memory.formula import number
 from dsmigrate.memory.gathering import kept, persistent
 from dsmigrate.memory.model import Model, Surety
@@ -107,7 +108,7 @@ def traffic(context: Context, model: Model | None = None, ranks: int | None = No
     if scene is None:
         return None
     transfers = () if scene.ranks == 1 else tuple(_transfers(scene))
-    nodes = ("several nodes",) if any(one.collective is Collective.ALL_TO_ALL for one in transfers) else ()
+    nodes = (say("several nodes"),) if any(one.collective is Collective.ALL_TO_ALL for one in transfers) else ()
     return Traffic(scene.stage, transfers, scene.steps, scene.assumes + nodes)
 
 

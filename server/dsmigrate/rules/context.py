@@ -18,6 +18,7 @@ from dsmigrate.document import (
     render_path,
 )
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules.mending import Mending
 from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
 
@@ -286,11 +287,11 @@ class Context(Mending["Entry | str"]):
             code=self.rule.code,
             severity=severity or self.rule.severity,
             effect=effect or self.rule.effect,
-            message=message,
+            message=say(message),
             path=path,
             start=start,
             end=end,
-            related=tuple(Related(*self._place(place, "member")[1:], message=text) for place, text in related),
+            related=tuple(Related(*self._place(place, "member")[1:], message=say(text)) for place, text in related),
             tags=frozenset(tags),
             proposed=tuple(fix for fix in fixes if fix is not None),
         )

@@ -11,6 +11,7 @@ from dsmigrate.document import Node, Object, Path
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts, near
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 
 Section = Literal["optimizer", "scheduler"]
@@ -107,25 +108,25 @@ def misfit(parameter: Parameter, value: object) -> str | None:
     if value == "auto" or not parameter.type or (value is None and "null" in parameter.type):
         return None
     wants = [_fits(kind, parameter, value) for kind in parameter.type if kind != "null"]
-    return None if not all(wants) else " or ".join(want for want in wants if want)
+    return None if not all(wants) else say(" or ").join(want for want in wants if want)
 
 
 def _fits(kind: str, parameter: Parameter, value: object) -> str:
     """Return "" when a value is of a kind, else what the kind is called."""
     if kind in {"number", "integer"}:
-        return "" if is_number(value) else "a number"
+        return "" if is_number(value) else say("a number")
     if kind == "string":
-        return "" if isinstance(value, str) else "a text"
+        return "" if isinstance(value, str) else say("a text")
     if kind == "boolean":
-        return "" if is_number(value) or value is None else "true or false"
+        return "" if is_number(value) or value is None else say("true or false")
     if kind == "array":
         items = parameter.items
         fine = isinstance(value, list) and all(
             not {"number", "integer"} & set(items) or is_number(item) or (item is None and "null" in items)
             for item in value
         )
-        wanted = "numbers" if {"number", "integer"} & set(items) else "values"
-        return "" if fine else f"a list of {wanted}"
+        wanted = say("numbers") if {"number", "integer"} & set(items) else say("values")
+        return "" if fine else say("a list of {wanted}", wanted=wanted)
     return ""
 
 
@@ -134,14 +135,14 @@ def outside(parameter: Parameter, value: object) -> str | None:
     if not isinstance(value, (int, float)):
         return None
     bounds = (
-        (parameter.minimum, "at least", operator.lt),
-        (parameter.exclusive_minimum, "above", operator.le),
-        (parameter.maximum, "at most", operator.gt),
-        (parameter.exclusive_maximum, "below", operator.ge),
+        (parameter.minimum, say("at least"), operator.lt),
+        (parameter.exclusive_minimum, say("above"), operator.le),
+        (parameter.maximum, say("at most"), operator.gt),
+        (parameter.exclusive_maximum, say("below"), operator.ge),
     )
     if not any(bound is not None and violates(value, bound) for bound, _, violates in bounds):
         return None
-    return " and ".join(f"{word} {json_text(bound)}" for bound, word, _ in bounds if bound is not None)
+    return say(" and ").join(f"{word} {json_text(bound)}" for bound, word, _ in bounds if bound is not None)
 
 
 def nearest_names(word: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
@@ -160,7 +161,13 @@ def folded(word: str) -> str:
 def one_of(names: Iterable[str]) -> str:
     """Return names in backticks, joined by "or"."""
     quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}" if quoted else ""
+    return (
+        quoted[0]
+        if len(quoted) == 1
+        else say("{quoted} or {quoted_2}", quoted=say(", ").join(quoted[:-1]), quoted_2=quoted[-1])
+        if quoted
+        else ""
+    )
 
 
 def is_new(since: str, context: Context) -> bool:

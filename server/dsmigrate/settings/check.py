@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import LANGUAGES
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.releases import check_release
 from dsmigrate.settings.toml import CHECK, find_table, place
@@ -40,6 +41,8 @@ class CheckSettings:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    lang: str | None = None
+    """The tag of the language of messages; None is that of the editor, in a terminal English."""
     base: Path | None = None
 
     def ignored_in(self, file: Path) -> tuple[str, ...]:
@@ -139,6 +142,14 @@ def _per_file(value: object, said: str) -> tuple[tuple[str, tuple[str, ...]], ..
     return tuple((str(glob), _list(codes, f"{said}.{glob}")) for glob, codes in value.items())
 
 
+def _language(value: object, said: str) -> str | None:
+    if value == "auto":
+        return None
+    if value not in LANGUAGES:
+        raise SettingsError(f"{said} {value!r} does not exist; allowed: auto, {', '.join(LANGUAGES)}")
+    return str(value)
+
+
 def _release(value: object, said: str) -> str:
     return check_release(_text(value, said), said)
 
@@ -164,6 +175,7 @@ _PARSERS: dict[str, tuple[str, Callable[[object, str], Any]]] = {
     "per-file-ignores": ("per_file_ignores", _per_file),
     "include": ("include", _list),
     "exclude": ("exclude", _list),
+    "lang": ("lang", _language),
 }
 """The field of ``CheckSettings`` behind each name, and what makes its value."""
 

@@ -12,6 +12,7 @@ from dsmigrate import __version__
 from dsmigrate.checking.formats.places import span, url
 from dsmigrate.checking.job import Checked
 from dsmigrate.document import Document, Encoding, TextEdit, render_path
+from dsmigrate.languages import say
 from dsmigrate.rules import Finding, Fix, Rule, Severity, every_rule
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -55,8 +56,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.code,
         "name": "".join(part.capitalize() for part in rule.name.split("-")),
-        "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.why, "markdown": rule.why},
+        "shortDescription": {"text": say(rule.summary)},
+        "fullDescription": {"text": say(rule.why), "markdown": say(rule.why)},
         "helpUri": url(rule.code),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": ["deepspeed", rule.effect.value]},

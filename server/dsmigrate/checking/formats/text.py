@@ -9,6 +9,7 @@ from typing import TypeAlias
 from dsmigrate.checking.formats.places import span
 from dsmigrate.checking.job import Checked
 from dsmigrate.document import Document, Encoding
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding, Severity
 
 _STYLES = {
@@ -42,15 +43,19 @@ def _finding(entry: Checked, finding: Finding) -> Iterator[Line]:
     yield (
         (f"{entry.name}:{place.start.line + 1}:{place.start.character + 1}", "bold"),
         (": ", ""),
-        (finding.severity.value, style),
+        (say(finding.severity.value), style),
         (f"[{finding.code}] {finding.message}", ""),
     )
     yield from _excerpt(document, finding.start, finding.end, style)
     for other in finding.related:
         at = span(document, other.start, other.end, Encoding.UTF32).start
-        yield ((f"  line {at.line + 1}: {other.message}", "dim"),)
+        yield ((say("  line {line}: {message}", line=at.line + 1, message=other.message), "dim"),)
     for fix in finding.fixes[:1]:
-        yield ("  ", ""), ("fix" if fix.safe else "fix (--unsafe-fixes)", "green"), (f": {fix.title}", "")
+        yield (
+            ("  ", ""),
+            (say("fix") if fix.safe else say("fix (--unsafe-fixes)"), "green"),
+            (say(": {title}", title=fix.title), ""),
+        )
     yield ()
 
 
@@ -78,19 +83,33 @@ def _statistics(checked: Sequence[Checked]) -> Iterator[Line]:
 def _summary(checked: Sequence[Checked]) -> Line:
     counts = Counter(finding.severity for entry in checked for finding in entry.findings)
     unread = sum(1 for entry in checked if entry.error)
-    parts = [f"{counts[severity]} {_plural(severity, counts[severity])}" for severity in Severity if counts[severity]]
-    parts += [f"{unread} unreadable"] if unread else []
-    files = f"{len(checked)} file" + ("s" if len(checked) != 1 else "")
+    parts = [_counted(severity, counts[severity]) for severity in Severity if counts[severity]]
+    parts += [say("{count} unreadable", count=unread)] if unread else []
+    files = say("{count} file{en_s}", count=len(checked), en_s="s" if len(checked) != 1 else "")
     mended = sum(len(entry.fixed) for entry in checked)
-    fixed = f"{mended} fixed, " if mended else ""
-    said = f"{files}: {fixed}{', '.join(parts) or 'nothing to report'}"
+    fixed = say("{count} fixed, ", count=mended) if mended else ""
+    told = say(", ").join(parts) or say("nothing to report")
+    said = say("{files}: {fixed}{told}", files=files, fixed=fixed, told=told)
     if len(checked) != 1 or checked[0].error:
         return ((said, ""),)
     entry = checked[0]
-    release = f"DeepSpeed {entry.version}, {entry.why_version}"
-    return (said, ""), (f" ({release}; read by {entry.consumer.title}, {entry.why_consumer})", "dim")
+    read_as = say(
+        " (DeepSpeed {version}, {why_version}; read by {consumer}, {why_consumer})",
+        version=entry.version,
+        why_version=entry.why_version,
+        consumer=entry.consumer.title,
+        why_consumer=entry.why_consumer,
+    )
+    return (said, ""), (read_as, "dim")
 
 
-def _plural(severity: Severity, count: int) -> str:
-    word = "note" if severity is Severity.INFO else severity.value
-    return word if count == 1 else f"{word}s"
+def _counted(severity: Severity, count: int) -> str:
+    return say(_COUNTED[severity], count=count, en_s="" if count == 1 else "s")
+
+
+_COUNTED = {
+    Severity.ERROR: mark("{count} error{en_s}"),
+    Severity.WARNING: mark("{count} warning{en_s}"),
+    Severity.INFO: mark("{count} note{en_s}"),
+    Severity.HINT: mark("{count} hint{en_s}"),
+}

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING, Auto, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED
 
 
@@ -72,8 +73,15 @@ def explain(pair: Pair) -> Iterator[Explained]:
             severity=Severity.WARNING if numbers else Severity.INFO,
             message=_begins(pair, change, auto) if begins else _ends(pair, change, auto),
             advice=_advice(change, auto) if begins else _must_match(pair, change, auto),
-            tally=f"{'Left to' if begins else 'No longer from'} {pair.new.context.consumer.title}: {{values}}",
+            tally=_tally(pair.new.context.consumer.title, begins=begins),
         )
+
+
+def _tally(who: str, *, begins: bool) -> str:
+    """Return what the verdict counts, with a place for the number of values."""
+    if begins:
+        return say("Left to {who}: {{values}}", who=who)
+    return say("No longer from {who}: {{values}}", who=who)
 
 
 def _comes_with_its_type(pair: Pair, change: Change) -> bool:
@@ -87,27 +95,39 @@ def _comes_with_its_type(pair: Pair, change: Change) -> bool:
 
 def _begins(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.new.context.consumer.title
-    return f"{who} fills it in now, from {auto.source}; before it was {_value(change.old, change.old_meant)}"
+    return say(
+        "{who} fills it in now, from {source}; before it was {value}",
+        who=who,
+        source=auto.source,
+        value=_value(change.old, change.old_meant),
+    )
 
 
 def _ends(pair: Pair, change: Change, auto: Auto) -> str:
     who = pair.old.context.consumer.title
-    return f"It is {_value(change.new, change.new_meant)} now; before {who} filled it in, from {auto.source}"
+    return say(
+        "It is {value} now; before {who} filled it in, from {source}",
+        value=_value(change.new, change.new_meant),
+        who=who,
+        source=auto.source,
+    )
 
 
 def _value(written: object, meant: object) -> str:
     if meant is MISSING:
-        return "left out"
-    return f"the default, {shown(meant)}" if written is MISSING else shown(meant)
+        return say("left out")
+    return say("the default, {meant}", meant=shown(meant)) if written is MISSING else shown(meant)
 
 
 def _advice(change: Change, auto: Auto) -> str:
     if not auto.source.startswith("TrainingArguments.") or change.old_meant is MISSING:
         return ""
-    return f"The value stays if {auto.source} is {shown(change.old_meant)}"
+    return say("The value stays if {source} is {old_meant}", source=auto.source, old_meant=shown(change.old_meant))
 
 
 def _must_match(pair: Pair, change: Change, auto: Auto) -> str:
     if not auto.must_match or change.new is MISSING:
         return ""
-    return f"{pair.new.context.consumer.title} stops when {auto.source} is something else"
+    return say(
+        "{consumer} stops when {source} is something else", consumer=pair.new.context.consumer.title, source=auto.source
+    )

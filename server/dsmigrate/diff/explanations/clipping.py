@@ -9,6 +9,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 
 _KEY = "gradient_clipping"
 
@@ -62,18 +63,21 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.numbers(_KEY)
     if change is None or before is None or after is None:
         return
-    was = f"{json_text(float(before))}{', the default' if change.old is MISSING else ''}"
-    now = f"{json_text(float(after))}{', the default' if change.new is MISSING else ''}"
+    was = f"{json_text(float(before))}{say(', the default') if change.old is MISSING else ''}"
+    now = f"{json_text(float(after))}{say(', the default') if change.new is MISSING else ''}"
     if after <= 0 < before:
-        message, brief = f"Gradients are no longer clipped (before: to the norm {was})", "no gradient clipping"
+        message, brief = (
+            say("Gradients are no longer clipped (before: to the norm {was})", was=was),
+            say("no gradient clipping"),
+        )
     elif before <= 0 < after:
         message, brief = (
-            f"Gradients are clipped to the norm {now}; before they were not",
-            f"gradients clipped to {json_text(after)}",
+            say("Gradients are clipped to the norm {now}; before they were not", now=now),
+            say("gradients clipped to {after}", after=json_text(after)),
         )
     elif before <= 0:
         return
     else:
-        message = f"Gradients are clipped to the norm {now} in place of {was}"
-        brief = f"clipping {json_text(before)} → {json_text(after)}"
+        message = say("Gradients are clipped to the norm {now} in place of {was}", now=now, was=was)
+        brief = say("clipping {before} → {after}", before=json_text(before), after=json_text(after))
     yield pair.says(_KEY, effects=(Effect.NUMERICS,), severity=Severity.WARNING, message=message, brief=brief)

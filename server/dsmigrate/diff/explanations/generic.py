@@ -15,6 +15,7 @@ from dsmigrate.editing.derived.inert import unmet
 from dsmigrate.editing.derived.sizes import count_text, whole
 from dsmigrate.knowledge import MISSING, Key, Parameter
 from dsmigrate.knowledge.wording import value_name
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 _LONG = 10_000
@@ -68,23 +69,35 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 path,
                 effects=(Effect.VALIDITY,),
                 severity=Severity.INFO,
-                message=f"DeepSpeed {refusing[-1]} refuses the config for `{path}`, whatever it says",
+                message=say(
+                    "DeepSpeed {refusing} refuses the config for `{path}`, whatever it says",
+                    refusing=refusing[-1],
+                    path=path,
+                ),
             )
 
 
 def _generic(pair: Pair, path: str, change: Change) -> Explained:
     about = _about(pair, path)
     if pair.change(path) is None:
-        message = f"{about}: nothing comes of it here" if about else f"`{path}` does nothing here"
+        message = (
+            say("{about}: nothing comes of it here", about=about)
+            if about
+            else say("`{path}` does nothing here", path=path)
+        )
         return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
     values = inside(change.old_meant, change.new_meant) if change.old_meant and change.new_meant else ""
-    values = values or f"now {_value(pair, path, change, new=True)}, before {_value(pair, path, change, new=False)}"
+    values = values or say(
+        "now {value}, before {value_2}",
+        value=_value(pair, path, change, new=True),
+        value_2=_value(pair, path, change, new=False),
+    )
     effects = effects_of(pair, path)
     return pair.says(
         path,
         effects=effects,
         severity=severity_of(effects),
-        message=f"{about or f'`{path}`'}: {values}{_flips(pair, path)}",
+        message=say("{what}: {values}{rest}", what=about or f"`{path}`", values=values, rest=_flips(pair, path)),
     )
 
 
@@ -92,9 +105,9 @@ def _about(pair: Pair, path: str) -> str:
     """Return what a key does, without the full stop; "" for one that nobody knows."""
     key = pair.new.known.key(path)
     if key is not None:
-        return key.summary.rstrip(".")
+        return key.summary.rstrip(".。")
     parameter = _parameter(pair.new, path) or _parameter(pair.old, path)
-    return parameter.summary.rstrip(".") if parameter is not None else ""
+    return parameter.summary.rstrip(".。") if parameter is not None else ""
 
 
 def _parameter(side: Side, path: str) -> Parameter | None:
@@ -114,15 +127,15 @@ def _value(pair: Pair, path: str, change: Change, *, new: bool) -> str:
     if meant is MISSING or meant is UNKNOWN:
         return shown(meant)
     text = shown(meant)
-    remarks = ["the default"] if written is MISSING else []
+    remarks = [say("the default")] if written is MISSING else []
     known: Key | Parameter | None = side.known.key(path) or _parameter(side, path)
     if known is not None:
         means = known.values.get(value_name(meant), "")
         count = whole(meant)
         if known.unit and known.unit != "path" and count is not None:
             text = f"{count_text(count) if count >= _LONG else f'`{count}`'} {known.unit}"
-        remarks += [means.rstrip(".")] if means else []
-    return f"{text} ({'; '.join(remarks)})" if remarks else text
+        remarks += [means.rstrip(".。")] if means else []
+    return say("{text} ({remarks})", text=text, remarks=say("; ").join(remarks)) if remarks else text
 
 
 def _flips(pair: Pair, path: str) -> str:
@@ -135,4 +148,6 @@ def _flips(pair: Pair, path: str) -> str:
     found = unmet(side.context, key, side.place(path)) if key is not None else None
     if found is None:
         return ""
-    return f"; it {'begins to act' if after else 'no longer acts'}, with `{found.path}`"
+    if after:
+        return say("; it begins to act, with `{path}`", path=found.path)
+    return say("; it no longer acts, with `{path}`", path=found.path)

@@ -11,6 +11,7 @@ from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules import Effect as RuleEffect
 
 
@@ -75,27 +76,45 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     successor = _now_at(pair, path, change) if change.new is MISSING else ""
     if successor:
         same = pair.new.written(successor) == change.old
-        return f"`{name}` was ignored; {'the value' if same else 'it'} stands in `{successor}` now, where it counts"
+        return say(
+            "`{name}` was ignored; {word} stands in `{successor}` now, where it counts",
+            name=name,
+            word=say("the value") if same else say("it"),
+            successor=successor,
+        )
     side = pair.new if change.new is not MISSING else pair.old
     spot = change.new_spot if change.new is not MISSING else change.old_spot
     found = findings.at(side, spot.path, RuleEffect.IGNORED) if spot is not None else None
     if found is not None:
         if change.new is not MISSING:
             return found.message
-        return f"Gone, and did nothing. {capital(found.message.partition('; did you mean')[0])}"
+        return say(
+            "Gone, and did nothing. {partition}",
+            partition=capital(found.message.partition(say("; did you mean {names}?").partition("{")[0])[0]),
+        )
     return _of_key(side, path, side.known.key(path))
 
 
 def _of_key(side: Side, path: str, key: Key | None) -> str:
     section = path.partition(".")[0]
     if path.startswith(("optimizer.params.", "scheduler.params.")):
-        return f"DeepSpeed does not read `{path}`: the section names no `type`"
+        return say("DeepSpeed does not read `{path}`: the section names no `type`", path=path)
     if key is not None and key.status is Status.NOT_YET:
-        return f"DeepSpeed {side.known.version} does not know `{path}`, which came with {key.since}"
+        return say(
+            "DeepSpeed {known_version} does not know `{path}`, which came with {since}",
+            known_version=side.known.version,
+            path=path,
+            since=key.since,
+        )
     if key is not None and key.until:
-        return f"DeepSpeed {side.known.version} does not read `{path}`, which is gone since {key.until}"
-    where = f" in `{path.rpartition('.')[0]}`" if "." in path and section != path else ""
-    return f"DeepSpeed ignores `{path.rpartition('.')[2]}`{where}"
+        return say(
+            "DeepSpeed {known_version} does not read `{path}`, which is gone since {until}",
+            known_version=side.known.version,
+            path=path,
+            until=key.until,
+        )
+    where = say(" in `{rpartition}`", rpartition=path.rpartition(".")[0]) if "." in path and section != path else ""
+    return say("DeepSpeed ignores `{rpartition}`{where}", rpartition=path.rpartition(".")[2], where=where)
 
 
 def _now_at(pair: Pair, path: str, change: Change) -> str:

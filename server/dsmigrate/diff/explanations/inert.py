@@ -11,7 +11,8 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.inert import Unmet, unmet
 from dsmigrate.knowledge import MISSING
-from dsmigrate.knowledge.wording import condition_text
+from dsmigrate.knowledge.wording import values_text
+from dsmigrate.languages import say
 
 
 @explanation(
@@ -87,7 +88,7 @@ def explain_dead(pair: Pair) -> Iterator[Explained]:
     for path, change in pair.changes.items():
         key = pair.new.known.key(path)
         if change.differs and key is not None and key.dead and not any(pair.lives(path)):
-            message = f"No effect: {uncapital(key.dead.rstrip('.'))}"
+            message = say("No effect: {rstrip}", rstrip=uncapital(key.dead.rstrip(".。")))
             yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
 
 
@@ -100,9 +101,14 @@ def _unmet(side: Side, path: str) -> Unmet | None:
 
 def _message(found: Unmet) -> str:
     if found.alternatives:
-        return f"Does nothing here: it does something only when {found.alternatives}"
+        return say("Does nothing here: it does something only when {alternatives}", alternatives=found.alternatives)
     if not found.wanted:
-        return f"Does nothing: it needs `{found.path}`, which is not there"
-    wanted = condition_text({found.path: found.wanted}).partition(" is ")[2]
-    held = "left out" if found.held is MISSING or found.held is None else shown(found.held)
-    return f"Does nothing while `{found.path}` is {held}; it needs {wanted}"
+        return say("Does nothing: it needs `{found_path}`, which is not there", found_path=found.path)
+    wanted = values_text(found.wanted)
+    held = say("left out") if found.held is MISSING or found.held is None else shown(found.held)
+    return say(
+        "Does nothing while `{found_path}` is {held}; it needs {wanted}",
+        found_path=found.path,
+        held=held,
+        wanted=wanted,
+    )

@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Key
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import UNKNOWN
 
 _WATCHES = frozenset({"observability", "speed", "none"})
@@ -17,8 +18,8 @@ _INTERVAL = "steps_per_print"
 _PROFILER = "flops_profiler"
 _TIMERS = "wall_clock_breakdown"
 _WITH_TIMERS = {
-    True: f"; `{_TIMERS}` goes with it and prints times in every pass",
-    False: f", and `{_TIMERS}` with it",
+    True: mark("; `{timers}` goes with it and prints times in every pass"),
+    False: mark(", and `{timers}` with it"),
 }
 
 
@@ -86,9 +87,13 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
         if not paths:
             continue
         before, after = _is_on(pair.old, section), _is_on(pair.new, section)
-        verb = f"stays {'on' if after else 'off'}" if before is after else f"is switched {'on' if after else 'off'}"
+        if before is after:
+            turned = say("`{section}` stays on") if after else say("`{section}` stays off")
+        else:
+            turned = say("`{section}` is switched on") if after else say("`{section}` is switched off")
+        turned = turned.format(section=section.path)
         inner = [change for change in changes if not change.path.endswith(".enabled")] if after else []
-        told = " and ".join(
+        told = say(" and ").join(
             _inner(section, change.path, change.old_meant, change.new_meant, new=not before) for change in inner
         )
         effects = {effect for path in paths for effect in effects_of(pair, path)} - {Effect.NONE}
@@ -98,9 +103,10 @@ def explain_observer(pair: Pair) -> Iterator[Explained]:
             *(pair.touched(_TIMERS) if _takes_timers(pair, section) else ()),
             effects=ordered or (Effect.OBSERVABILITY,),
             severity=Severity.INFO,
-            message=f"`{section.path}` {verb}{f', with {told}' if told else ''}"
-            + (_WITH_TIMERS[after] if _takes_timers(pair, section) else ""),
-            brief=f"`{section.path}` {verb}" if before is not after else "",
+            message=turned
+            + (say(", with {told}", told=told) if told else "")
+            + (say(_WITH_TIMERS[after], timers=_TIMERS) if _takes_timers(pair, section) else ""),
+            brief=turned if before is not after else "",
         )
 
 
@@ -136,11 +142,15 @@ def explain_interval(pair: Pair) -> Iterator[Explained]:
         return
     before, after = (_often(value) for value in pair.values(_INTERVAL))
     if before and after:
-        message = f"A progress line {after}, before {before.removesuffix(' optimizer steps')}"
+        message = say(
+            "A progress line {after}, before {before}",
+            after=after,
+            before=_often(pair.old.value(_INTERVAL), short=True),
+        )
     elif after:
-        message = f"A progress line {after}, before none"
+        message = say("A progress line {after}, before none", after=after)
     elif before:
-        message = f"No progress lines any more, before one {before}"
+        message = say("No progress lines any more, before one {before}", before=before)
     else:
         return
     yield pair.says(_INTERVAL, effects=(Effect.OBSERVABILITY,), severity=Severity.INFO, message=message)
@@ -170,10 +180,17 @@ def _takes_timers(pair: Pair, section: Key) -> bool:
 
 def _inner(section: Key, path: str, before: object, after: object, *, new: bool) -> str:
     name = path.removeprefix(f"{section.path}.")
-    return f"`{name}` {shown(after)}" if new else f"`{name}` {shown(after)} in place of {shown(before)}"
+    return (
+        f"`{name}` {shown(after)}"
+        if new
+        else say("`{name}` {after} in place of {before}", name=name, after=shown(after), before=shown(before))
+    )
 
 
-def _often(value: object) -> str:
+def _often(value: object, *, short: bool = False) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value or value == float("inf"):
         return ""
-    return "every optimizer step" if value == 1 else f"every {value:g} optimizer steps"
+    if value == 1:
+        return say("every optimizer step")
+    text = f"{value:g}"
+    return say("every {value}", value=text) if short else say("every {value} optimizer steps", value=text)

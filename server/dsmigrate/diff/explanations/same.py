@@ -9,6 +9,7 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.document import render_path
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 
@@ -92,18 +93,26 @@ def _message(pair: Pair, path: str, change: Change) -> str:
     if pair.new.fills(path):
         who = pair.new.context.consumer.title
         overwritten = pair.old.context.is_overwritten(path) and pair.new.context.is_overwritten(path)
-        return f"{who} overwrites the value, whatever the file says" if overwritten else f"{who} fills it in either way"
+        return (
+            say("{who} overwrites the value, whatever the file says", who=who)
+            if overwritten
+            else say("{who} fills it in either way", who=who)
+        )
     if change.kind is Kind.RENAMED and change.old_spot is not None and change.new_spot is not None:
         before, after = render_path(change.old_spot.path), render_path(change.new_spot.path)
-        return f"`{before}` is written as `{after if _is_named_so(path, after) else path}`, which is the same"
+        return say(
+            "`{before}` is written as `{what}`, which is the same",
+            before=before,
+            what=after if _is_named_so(path, after) else path,
+        )
     key = pair.new.known.key(path)
     if key is not None and key.is_section:
-        return "An empty section is the same as none"
+        return say("An empty section is the same as none")
     if change.new is MISSING:
-        return f"DeepSpeed takes {shown(change.old_meant)} without the key as well"
+        return say("DeepSpeed takes {old_meant} without the key as well", old_meant=shown(change.old_meant))
     if change.old is MISSING:
         return _written_out(pair, path, change)
-    return f"{shown(change.old)} and {shown(change.new)} are one value"
+    return say("{old} and {new} are one value", old=shown(change.old), new=shown(change.new))
 
 
 def _is_named_so(path: str, written: str) -> bool:
@@ -113,9 +122,9 @@ def _is_named_so(path: str, written: str) -> bool:
 def _written_out(pair: Pair, path: str, change: Change) -> str:
     value = shown(change.new)
     if path in pair.old.given or change.new_meant is UNKNOWN:
-        return f"{value} is what DeepSpeed takes anyway"
+        return say("{value} is what DeepSpeed takes anyway", value=value)
     if path in {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}:
-        return f"{value} is what DeepSpeed computes from the other batch keys"
+        return say("{value} is what DeepSpeed computes from the other batch keys", value=value)
     if pair.old.known.default(path) is None:
-        return f"{value} is what DeepSpeed takes anyway"
-    return f"{value} is the default, so that writing it changes nothing"
+        return say("{value} is what DeepSpeed takes anyway", value=value)
+    return say("{value} is the default, so that writing it changes nothing", value=value)

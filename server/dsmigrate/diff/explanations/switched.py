@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.inert import unmet
+from dsmigrate.languages import say
 
 _MOST = 6
 
@@ -63,7 +64,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *paths,
             effects=tuple(effect for effect in Effect if effect in touched) if begins else (Effect.NONE,),
             severity=Severity.INFO if begins else Severity.NONE,
-            message=f"As `{cause}` changes, {_named(paths, 'begin' if begins else 'cease')}",
+            message=say("As `{cause}` changes, {named}", cause=cause, named=_named(paths, begins=begins)),
         )
 
 
@@ -75,9 +76,12 @@ def _cause(pair: Pair, path: str, *, begins: bool) -> str:
     return "" if found is None else found.path
 
 
-def _named(paths: list[str], verb: str) -> str:
+def _named(paths: list[str], *, begins: bool) -> str:
     if len(paths) == 1:
-        return f"`{paths[0]}` {verb}s to act"
+        return say("`{path}` begins to act", path=paths[0]) if begins else say("`{path}` ceases to act", path=paths[0])
     listed = [f"`{path}`" for path in paths[:_MOST]]
-    last = f"{len(paths) - _MOST} more" if len(paths) > _MOST else listed.pop()
-    return f"{len(paths)} keys {verb} to act: {', '.join(listed)} and {last}"
+    last = say("{number} more", number=len(paths) - _MOST) if len(paths) > _MOST else listed.pop()
+    names = say("{listed} and {last}", listed=say(", ").join(listed), last=last)
+    if begins:
+        return say("{count} keys begin to act: {names}", count=len(paths), names=names)
+    return say("{count} keys cease to act: {names}", count=len(paths), names=names)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _KEY = "wall_clock_breakdown"
 
@@ -52,13 +53,16 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_KEY), pair.new.is_on(_KEY)
     if pair.change(_KEY) is None or _KEY in pair.claimed or before is after or None in (before, after):
         return
-    times = "The times of forward, backward, reduction and step are"
     yield pair.says(
         _KEY,
         effects=(Effect.SPEED, Effect.OBSERVABILITY),
         severity=Severity.INFO,
-        message=f"{times} printed in every pass, which waits for the device"
+        message=say(
+            "The times of forward, backward, reduction and step are printed in every pass, which waits for the device"
+        )
         if after
-        else f"{times} no longer printed, and nothing waits for them",
-        brief=f"timers {'on' if after else 'off'}",
+        else say(
+            "The times of forward, backward, reduction and step are no longer printed, and nothing waits for them"
+        ),
+        brief=say("timers on") if after else say("timers off"),
     )

@@ -8,6 +8,7 @@ from dsmigrate.diff import findings
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 from dsmigrate.rules import Effect as RuleEffect
 from dsmigrate.rules import Finding
 from dsmigrate.rules import Severity as RuleSeverity
@@ -50,21 +51,21 @@ def explain_new(pair: Pair) -> Iterator[Explained]:
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         worse = broken and not pair.old.is_rejected
-        lead = "New finding: "
+        lead = say("New finding: ")
         if broken:
             lead = (
-                "This change makes the config invalid: "
+                say("This change makes the config invalid: ")
                 if worse
-                else "Invalid, as the old config is for another reason: "
+                else say("Invalid, as the old config is for another reason: ")
             )
         severity = Severity.BREAKING if worse else _severity(finding)
         yield pair.says(
             path,
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=severity,
-            message=f"{lead}{_text(finding)}",
+            message=lead + _text(finding),
             brief=finding.message if worse else "",
-            tally="" if worse else "New findings of the rules: {count}",
+            tally="" if worse else say("New findings of the rules: {count}"),
         )
 
 
@@ -94,13 +95,19 @@ def explain_gone(pair: Pair) -> Iterator[Explained]:
             continue
         broken = finding.effect in findings.REJECTS and finding.severity is RuleSeverity.ERROR
         fixed = broken and not pair.new.is_rejected
-        lead = "No longer invalid: " if fixed else "Gone, with other errors left: " if broken else "No longer so: "
+        lead = (
+            say("No longer invalid: ")
+            if fixed
+            else say("Gone, with other errors left: ")
+            if broken
+            else say("No longer so: ")
+        )
         yield pair.says(
             path,
             effects=(_EFFECTS.get(finding.effect, Effect.VALIDITY),),
             severity=Severity.INFO,
-            message=f"{lead}{_text(finding)}",
-            tally="No longer invalid" if fixed else "Findings gone: {count}",
+            message=lead + _text(finding),
+            tally=say("No longer invalid") if fixed else say("Findings gone: {count}"),
         )
 
 
@@ -144,18 +151,26 @@ def explain_still(pair: Pair) -> Iterator[Explained]:
     if not found or not (pair.acts or any(change.differs for change in changed)):
         return
     more = len(found) - 1
-    rest = f", and {more} more {'error stays' if more == 1 else 'errors stay'}" if more else ""
+    rest = (
+        say(
+            ", and {more} more {en_errorsstay}",
+            more=more,
+            en_errorsstay=say("error stays") if more == 1 else say("errors stay"),
+        )
+        if more
+        else ""
+    )
     yield pair.says(
         *dict.fromkeys(paths),
         effects=(Effect.VALIDITY,),
         severity=Severity.WARNING,
-        message=f"Neither config runs as it stands: {_text(found[0][1])}{rest}",
-        brief=f"neither config runs as it stands: {found[0][1].message}",
+        message=say("Neither config runs as it stands: {found}{rest}", found=_text(found[0][1]), rest=rest),
+        brief=say("neither config runs as it stands: {message}", message=found[0][1].message),
     )
 
 
 def _text(finding: Finding) -> str:
-    return f"{finding.message} ({finding.code})"
+    return say("{message} ({code})", message=finding.message, code=finding.code)
 
 
 def _severity(finding: Finding) -> Severity:

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING, Status
+from dsmigrate.languages import say
 
 _NVME = (
     '{"train_batch_size": 8,'
@@ -70,8 +71,12 @@ def explain_read(pair: Pair) -> Iterator[Explained]:
             *_other_name(pair, path),
             effects=effects,
             severity=severity_of(effects),
-            message=f"{_message(pair, path, begins=begins)}: {_values(pair, change, begins=begins)}",
-            brief=f"`{path}` {'is read now' if begins else 'no longer read'}",
+            message=say(
+                "{what}: {values}",
+                what=_message(pair, path, begins=begins),
+                values=_values(pair, change, begins=begins),
+            ),
+            brief=say("`{path}` is read now", path=path) if begins else say("`{path}` no longer read", path=path),
         )
 
 
@@ -84,15 +89,21 @@ def _other_name(pair: Pair, path: str) -> tuple[str, ...]:
 def _message(pair: Pair, path: str, *, begins: bool) -> str:
     now, before = pair.new.known.version, pair.old.known.version
     if begins:
-        ignored = "ignored" if path in pair.old.given else "did not have"
-        return f"DeepSpeed {now} reads `{path}`, which {before} {ignored}"
-    return f"DeepSpeed {now} no longer reads `{path}`, which {before} did"
+        ignored = say("ignored") if path in pair.old.given else say("did not have")
+        return say(
+            "DeepSpeed {now} reads `{path}`, which {before} {ignored}",
+            now=now,
+            path=path,
+            before=before,
+            ignored=ignored,
+        )
+    return say("DeepSpeed {now} no longer reads `{path}`, which {before} did", now=now, path=path, before=before)
 
 
 def _values(pair: Pair, change: Change, *, begins: bool) -> str:
     now = change.new_meant if begins else pair.old.known.default(change.path)
     before = pair.new.known.default(change.path) if begins else change.old_meant
-    return f"it is {shown(now)} now, before {shown(before)}"
+    return say("it is {now} now, before {before}", now=shown(now), before=shown(before))
 
 
 @explanation(
@@ -128,12 +139,15 @@ def explain_default(pair: Pair) -> Iterator[Explained]:
             path,
             effects=effects,
             severity=severity_of(effects),
-            message=(
-                f"The default of `{path}` is {shown(change.new_meant)}{_since(pair, path)},"
-                f" before {shown(change.old_meant)}"
+            message=say(
+                "The default of `{path}` is {new_meant}{since}, before {old_meant}",
+                path=path,
+                new_meant=shown(change.new_meant),
+                since=_since(pair, path),
+                old_meant=shown(change.old_meant),
             ),
-            advice=f"Write {shown(change.old_meant)} into the file to keep it as it was",
-            brief=f"`{path}` defaults to {shown(change.new_meant)}",
+            advice=say("Write {old_meant} into the file to keep it as it was", old_meant=shown(change.old_meant)),
+            brief=say("`{path}` defaults to {new_meant}", path=path, new_meant=shown(change.new_meant)),
         )
 
 
@@ -142,4 +156,4 @@ def _since(pair: Pair, path: str) -> str:
     if key is None or key.status is Status.NOT_YET:
         return ""
     moved = [event.version for event in key.history if event.kind.value == "default" and event.new == key.default]
-    return f" since {moved[-1]}" if moved else ""
+    return say(" since {moved}", moved=moved[-1]) if moved else ""

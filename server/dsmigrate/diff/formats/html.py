@@ -11,11 +11,12 @@ from dsmigrate.diff.formats.places import line, place, url
 from dsmigrate.diff.formats.text import value_text
 from dsmigrate.diff.job import Compared
 from dsmigrate.diff.model import Effect, Explained, Severity
+from dsmigrate.languages import mark, say, spoken
 
 _TITLES = {
-    Severity.BREAKING: "Breaking",
-    Severity.WARNING: "Wants a look",
-    Severity.INFO: "Other effects",
+    Severity.BREAKING: mark("Breaking"),
+    Severity.WARNING: mark("Wants a look"),
+    Severity.INFO: mark("Other effects"),
 }
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -40,17 +41,17 @@ def render(outcomes: Sequence[Outcome]) -> str:
 
 def _page(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "<!doctype html>"
-    yield '<html lang="en"><head><meta charset="utf-8">'
+    yield f'<html lang="{spoken()}"><head><meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{_title(outcomes)}</title><style>{_STYLE}</style></head><body>"
-    yield "<h1>What the change does</h1>"
+    yield f"<h1>{say('What the change does')}</h1>"
     if not outcomes:
-        yield "<p>No DeepSpeed config is changed.</p>"
+        yield f"<p>{say('No DeepSpeed config is changed.')}</p>"
     for outcome in outcomes:
         yield "<section>"
         yield f'<h2>{escape(outcome.title)} <small class="effects">{outcome.entry.status.value}</small></h2>'
-        yield f'<p class="verdict">{_message(outcome.verdict)}.</p>'
+        yield f'<p class="verdict">{_message(say("{text}.", text=outcome.verdict))}</p>'
         if outcome.compared is not None:
             yield from _compared(outcome.compared)
         yield "</section>"
@@ -68,22 +69,23 @@ def _compared(compared: Compared) -> Iterator[str]:
     for severity, title in _TITLES.items():
         said = [item for item in compared.result.explained if item.severity is severity]
         if said:
-            yield f"<h3>{title}</h3>"
+            yield f"<h3>{say(title)}</h3>"
             for item in said:
                 yield from _said(compared, item)
     quiet = [item for item in compared.result.explained if item.severity is Severity.NONE]
     if quiet:
-        yield f"<details><summary>{len(quiet)} without effect</summary>"
+        yield f"<details><summary>{say('{quiet} without effect', quiet=len(quiet))}</summary>"
         for item in quiet:
             yield from _said(compared, item)
         yield "</details>"
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    yield f"<footer>{escape(release)}, read by {escape(compared.new.consumer.title)}</footer>"
+    who = say("{release}, read by {consumer}", release=release, consumer=compared.new.consumer.title)
+    yield f"<footer>{escape(who)}</footer>"
 
 
 def _said(compared: Compared, said: Explained) -> Iterator[str]:
-    effects = "" if said.effects == (Effect.NONE,) else ", ".join(effect.value for effect in said.effects)
+    effects = "" if said.effects == (Effect.NONE,) else say(", ").join(say(effect.value) for effect in said.effects)
     yield f'<div class="said {said.severity.value}">'
     yield f'<div><a href="{url(said.code)}">{said.code}</a> <span class="effects">{effects}</span>'
     yield f"{_lines(compared, said)}</div>"
@@ -104,8 +106,10 @@ def _said(compared: Compared, said: Explained) -> Iterator[str]:
 
 
 def _lines(compared: Compared, said: Explained) -> str:
-    spots = zip(("old", "new"), (compared.old, compared.new), place(compared, said), strict=True)
-    found = ", ".join(f"{name} line {line(view, spot)}" for name, view, spot in spots if spot is not None)
+    spots = zip((say("old"), say("new")), (compared.old, compared.new), place(compared, said), strict=True)
+    found = ", ".join(
+        say("{name} line {line}", name=name, line=line(view, spot)) for name, view, spot in spots if spot is not None
+    )
     return f'<span class="where">{found}</span>' if found else ""
 
 

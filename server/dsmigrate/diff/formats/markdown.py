@@ -16,20 +16,21 @@ from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.document import Encoding
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding
 from dsmigrate.rules.context import UNKNOWN
 
 _TITLES = {
-    Severity.BREAKING: "Breaking",
-    Severity.WARNING: "Wants a look",
-    Severity.INFO: "Other effects",
+    Severity.BREAKING: mark("Breaking"),
+    Severity.WARNING: mark("Wants a look"),
+    Severity.INFO: mark("Other effects"),
 }
 _LONGEST = 60
 _NAMES = {
-    Severity.BREAKING: ("breaking", "breaking"),
-    Severity.WARNING: ("wants a look", "want a look"),
-    Severity.INFO: ("other effect", "other effects"),
-    Severity.NONE: ("without effect", "without effect"),
+    Severity.BREAKING: (mark("breaking"), mark("breaking")),
+    Severity.WARNING: (mark("wants a look"), mark("want a look")),
+    Severity.INFO: (mark("other effect"), mark("other effects")),
+    Severity.NONE: (mark("without effect"), mark("without effect")),
 }
 """What one explanation, and what several of them, are called in a count."""
 
@@ -61,9 +62,9 @@ def render_all(
     Configs with something breaking are open. ``link`` gives the addresses of lines, ``marker`` puts ``MARKER`` on top.
     Where ``limit``, in characters, does not hold it all, what is said about the last configs is left to their lines.
     """
-    head = [*((MARKER,) if marker else ()), "## DeepSpeed configs", ""]
+    head = [*((MARKER,) if marker else ()), say("## DeepSpeed configs"), ""]
     if not outcomes:
-        return "\n".join((*head, "No DeepSpeed config is changed.")) + "\n"
+        return "\n".join((*head, say("No DeepSpeed config is changed."))) + "\n"
     rows = [_row(outcome) for outcome in outcomes]
     body = [_section(outcome, show_all=show_all, link=link) for outcome in outcomes]
     text = "\n".join((*head, *rows, *body)) + "\n"
@@ -71,13 +72,17 @@ def render_all(
     while limit is not None and len(text) > limit and body:
         body.pop()
         left += 1
-        note = f"\n*The details of {left} {'config' if left == 1 else 'configs'} do not fit here.*"
+        note = say(
+            "\n*The details of {left} {en_word} do not fit here.*",
+            left=left,
+            en_word="config" if left == 1 else "configs",
+        )
         text = "\n".join((*head, *rows, *body, note)) + "\n"
     return text if limit is None or len(text) <= limit else text[: limit - 2] + "…\n"
 
 
 def _row(outcome: Outcome) -> str:
-    moved = f" ({outcome.entry.status.value})" if outcome.entry.status in _MOVED else ""
+    moved = say(" ({what})", what=say(outcome.entry.status.value)) if outcome.entry.status in _MOVED else ""
     return f"- **{code(outcome.title)}**{moved}: {message(outcome.verdict)}"
 
 
@@ -95,22 +100,22 @@ def _counts(compared: Compared) -> str:
     counts = dict.fromkeys(Severity, 0)
     for said in compared.result.explained:
         counts[said.severity] += 1
-    return ", ".join(f"{count} {_NAMES[severity][count != 1]}" for severity, count in counts.items() if count)
+    return say(", ").join(f"{count} {say(_NAMES[severity][count != 1])}" for severity, count in counts.items() if count)
 
 
 def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verdict: bool = True) -> Iterator[str]:
     result = compared.result
     if verdict:
-        yield f"**{message(result.verdict)}.**"
+        yield say("**{verdict}.**", verdict=message(result.verdict))
     for severity, title in _TITLES.items():
         said = [item for item in result.explained if item.severity is severity]
         if said:
-            yield from ("", f"#### {title}", "")
+            yield from ("", f"#### {say(title)}", "")
             for item in said:
                 yield from _said(compared, item, link)
     quiet = [item for item in result.explained if item.severity is Severity.NONE]
     if quiet:
-        title = f"{len(quiet)} without effect"
+        title = say("{quiet} without effect", quiet=len(quiet))
         yield from ("", f"<details{' open' if show_all else ''}><summary>{title}</summary>", "")
         for item in quiet:
             yield from _said(compared, item, link)
@@ -120,7 +125,9 @@ def _lines(compared: Compared, *, show_all: bool, link: Link | None = None, verd
 
 def _said(compared: Compared, said: Explained, link: Link | None = None) -> Iterator[str]:
     """Yield one explanation as an item of a list, with the values of its keys below it."""
-    effects = "" if said.effects == (Effect.NONE,) else f" *{', '.join(effect.value for effect in said.effects)}*"
+    effects = (
+        "" if said.effects == (Effect.NONE,) else f" *{say(', ').join(say(effect.value) for effect in said.effects)}*"
+    )
     yield f"- [{said.code}]({url(said.code)}){effects}: {message(said.message)}{_where(compared, said, link)}"
     for path in said.paths:
         change = compared.result.changes.get(path)
@@ -136,7 +143,7 @@ def _where(compared: Compared, said: Explained, link: Link | None) -> str:
     if link is None or spot is None:
         return ""
     number = line(compared.new, spot)
-    return f" ([line {number}]({link(compared.new_name, number)}))"
+    return say(" ([line {number}]({link}))", number=number, link=link(compared.new_name, number))
 
 
 def _values(compared: Compared, change: Change) -> str:
@@ -150,7 +157,7 @@ def _text(written: object, meant: object) -> str:
         return _code(written)
     if meant is MISSING or meant is None:
         return "–"
-    return f"– ({'decided at the start' if meant is UNKNOWN else _code(meant)})"
+    return f"– ({say('decided at the start') if meant is UNKNOWN else _code(meant)})"
 
 
 def _code(value: object) -> str:
@@ -199,14 +206,14 @@ def _html(text: str) -> str:
 def _read_as(compared: Compared) -> str:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    why = f", {message(compared.why_version)}" if old != new else ""
-    return f"{release}{why}, read by {compared.new.consumer.title}"
+    why = say(", {why}", why=message(compared.why_version)) if old != new else ""
+    return say("{release}{why}, read by {consumer}", release=release, why=why, consumer=compared.new.consumer.title)
 
 
 def finding(entry: Checked, found: Finding, link: Link | None) -> str:
     """Return a finding of a check in one line: code, place and message."""
     assert entry.document is not None  # noqa: S101 - where there are findings there is a document
     number = entry.document.position(found.start, Encoding.UTF32).line + 1
-    place_text = f"{code(entry.name)} line {number}"
+    place_text = say("{code} line {number}", code=code(entry.name), number=number)
     where = place_text if link is None else f"[{place_text}]({link(entry.name, number)})"
     return f"[{found.code}]({rule_url(found.code)}) {where}: {message(found.message)}"

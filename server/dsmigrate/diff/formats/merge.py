@@ -13,6 +13,7 @@ from dsmigrate.diff.formats.text import Line, value_text
 from dsmigrate.diff.model import Change
 from dsmigrate.diff.three import Conflict, Merged
 from dsmigrate.document import render_path
+from dsmigrate.languages import say
 
 VERSION = 1
 
@@ -36,15 +37,15 @@ def _points(merged: Merged) -> Iterator[Line]:
             (f"{render_path(found.path)}: {found.message}", ""),
         )
     if merged.agreed:
-        yield ("both alike ", "dim"), (", ".join(merged.agreed), "")
+        yield (say("both alike "), "dim"), (", ".join(merged.agreed), "")
     if not merged.conflicts and not merged.together:
-        yield (("Both changes go together", "bold green"),)
+        yield ((say("Both changes go together"), "bold green"),)
 
 
 def _values(conflict: Conflict) -> str:
     ours, theirs = conflict.ours, conflict.theirs
     base = value_text(ours.old, ours.old_meant)
-    return f"{base} in the base, {_new(ours)} in ours, {_new(theirs)} in theirs"
+    return say("{base} in the base, {new} in ours, {new_2} in theirs", base=base, new=_new(ours), new_2=_new(theirs))
 
 
 def _new(change: Change) -> str:
@@ -54,14 +55,22 @@ def _new(change: Change) -> str:
 def render_markdown(merged: Merged, *, show_all: bool = False) -> str:
     """Return the review as Markdown."""
     points = [
-        *(f"- **conflict** {markdown.code(one.path)}: {markdown.message(_values(one))}" for one in merged.conflicts),
-        *(f"- **together** {one.code} {markdown.message(one.message)}" for one in merged.together),
-        *(f"- both alike: {markdown.code(path)}" for path in merged.agreed),
+        *(
+            say(
+                "- **conflict** {code}: {message}", code=markdown.code(one.path), message=markdown.message(_values(one))
+            )
+            for one in merged.conflicts
+        ),
+        *(
+            say("- **together** {code} {message}", code=one.code, message=markdown.message(one.message))
+            for one in merged.together
+        ),
+        *(say("- both alike: {code}", code=markdown.code(path)) for path in merged.agreed),
     ]
     if not merged.conflicts and not merged.together:
-        points.append("- Both changes go together.")
+        points.append(say("- Both changes go together."))
     sides = (markdown.render(compared, show_all=show_all) for compared in (merged.ours, merged.theirs))
-    return "\n".join(("## Merge of DeepSpeed configs", "", *points, "", *sides))
+    return "\n".join((say("## Merge of DeepSpeed configs"), "", *points, "", *sides))
 
 
 def render_json(merged: Merged) -> str:

@@ -7,6 +7,7 @@ from html import escape
 
 from dsmigrate.diff.job import Compared
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 from dsmigrate.memory import Place, What, usage
 
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#9d755d", "#72b7b2", "#e45756", "#7f7f7f")
@@ -31,7 +32,7 @@ def _figures(view: View) -> dict[str, int]:
     if found is None or found.peak() is None:
         return {}
     parts = found.at_peak(Place.GPU)
-    sizes = {what.value: sum(part.bytes or 0 for part in parts if part.what is what) for what in What}
+    sizes = {say(what.value): sum(part.bytes or 0 for part in parts if part.what is what) for what in What}
     return {name: count for name, count in sizes.items() if count}
 
 
@@ -46,10 +47,14 @@ def _svg(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[str]:
     largest = max(sum(old.values()), sum(new.values()), 1)
     height = 2 * _ROW + 10 + _LEGEND * len(names)
     width = _LEFT + _WIDTH + 90
-    label = f"Memory per GPU, without activations: {size(sum(old.values()))} before, {size(sum(new.values()))} after"
+    label = say(
+        "Memory per GPU, without activations: {before} before, {after} after",
+        before=size(sum(old.values())),
+        after=size(sum(new.values())),
+    )
     yield f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{escape(label)}">'
     yield f"<title>{escape(label)}</title>"
-    for number, (side, parts) in enumerate((("before", old), ("after", new))):
+    for number, (side, parts) in enumerate(((say("before"), old), (say("after"), new))):
         top = number * _ROW + 4
         yield f'<text x="0" y="{top + 17}">{side}</text>'
         left = float(_LEFT)

@@ -12,6 +12,7 @@ from dsmigrate.diff.changed import Outcome, Status
 from dsmigrate.diff.formats import json as single
 from dsmigrate.diff.formats import text
 from dsmigrate.diff.formats.text import Line
+from dsmigrate.languages import say
 
 VERSION = 1
 
@@ -35,10 +36,15 @@ def one(outcome: Outcome, *, show_all: bool = False) -> Iterator[Line]:
 
 def _total(outcomes: Sequence[Outcome]) -> str:
     if not outcomes:
-        return "no DeepSpeed config is changed"
+        return say("no DeepSpeed config is changed")
     counts = Counter(outcome.entry.status for outcome in outcomes)
     listed = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
-    return f"{len(outcomes)} DeepSpeed {'config' if len(outcomes) == 1 else 'configs'}: {listed}"
+    return say(
+        "{outcomes} DeepSpeed {en_word}: {listed}",
+        outcomes=len(outcomes),
+        en_word="config" if len(outcomes) == 1 else "configs",
+        listed=listed,
+    )
 
 
 def render_json(outcomes: Sequence[Outcome], revisions: str) -> str:

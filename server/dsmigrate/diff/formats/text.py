@@ -12,6 +12,7 @@ from dsmigrate.document import Encoding, render_path
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 Line: TypeAlias = tuple[tuple[str, str], ...]
@@ -44,8 +45,10 @@ def render(compared: Compared, *, show_all: bool = False) -> Iterator[Line]:
 def _said(compared: Compared, said: Explained) -> Iterator[Line]:
     """Yield the keys with both values, then the message."""
     style = _STYLES[said.severity]
-    effects = "" if said.effects == (Effect.NONE,) else f" {', '.join(effect.value for effect in said.effects)}"
-    yield (said.severity.value, style), (f"[{said.code}]", "dim"), (effects, ""), (_where(compared, said), "dim")
+    effects = (
+        "" if said.effects == (Effect.NONE,) else f" {say(', ').join(say(effect.value) for effect in said.effects)}"
+    )
+    yield (say(said.severity.value), style), (f"[{said.code}]", "dim"), (effects, ""), (_where(compared, said), "dim")
     for path in said.paths:
         change = compared.result.changes.get(path)
         if change is not None:
@@ -69,7 +72,7 @@ def value_text(written: object, meant: object) -> str:
     if written is MISSING:
         if meant is MISSING or meant is None:
             return _ABSENT
-        return f"{_ABSENT} ({'decided at the start' if meant is UNKNOWN else _short(meant)})"
+        return f"{_ABSENT} ({say('decided at the start') if meant is UNKNOWN else _short(meant)})"
     return _short(written)
 
 
@@ -96,12 +99,23 @@ def _line(view: View, spot: Spot) -> int:
 def _hidden(compared: Compared, shown: list[Explained]) -> Iterator[Line]:
     hidden = len(compared.result.explained) - len(shown)
     if hidden:
-        yield ((f"{hidden} {'change does' if hidden == 1 else 'changes do'} nothing; --all lists them", "dim"),)
+        yield (
+            (
+                say(
+                    "{hidden} {en_do} nothing; --all lists them",
+                    hidden=hidden,
+                    en_do="change does" if hidden == 1 else "changes do",
+                ),
+                "dim",
+            ),
+        )
 
 
 def _read_as(compared: Compared) -> Line:
     old, new = compared.old.known.version, compared.new.known.version
     release = f"DeepSpeed {new}" if old == new else f"DeepSpeed {old} → {new}"
-    why = f", {compared.why_version}" if compared.why_version else ""
-    who = f"read by {compared.new.consumer.title}, {compared.why_consumer}"
-    return ((f"{release}{why}; {who}", "dim"),)
+    why = say(", {why}", why=compared.why_version) if compared.why_version else ""
+    who = say(
+        "read by {consumer}, {why_consumer}", consumer=compared.new.consumer.title, why_consumer=compared.why_consumer
+    )
+    return ((say("{release}{why}; {who}", release=release, why=why, who=who), "dim"),)

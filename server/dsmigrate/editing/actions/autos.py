@@ -8,6 +8,7 @@ from dsmigrate.document import Path, render_path
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos
 from dsmigrate.rules.context import Entry
 
@@ -45,8 +46,8 @@ def _resolved(view: View, entry: Entry) -> Resolved | None:
     if filled is not None and filled.effect is AutoEffect.FILLED:
         return _filled(view, entry, filled, name)
     if entry.key is None and not entry.is_parameter:
-        return Resolved(entry.path, f"{name} stays: DeepSpeed does not know it.")
-    return _left_out(entry, name, "no program fills it")
+        return Resolved(entry.path, say("{name} stays: DeepSpeed does not know it.", name=name))
+    return _left_out(entry, name, say("no program fills it"))
 
 
 def _filled(view: View, entry: Entry, filled: Auto, name: str) -> Resolved:
@@ -54,28 +55,40 @@ def _filled(view: View, entry: Entry, filled: Auto, name: str) -> Resolved:
     if entry.name == "nvme_path":
         return _nvme_path(view, entry, name)
     if value is not None:
-        usually = ", here at its default" if "Arguments." in filled.source else ""
-        why = f"{name} is {json_text(value)}: the Trainer takes {filled.source}{usually}."
+        usually = say(", here at its default") if "Arguments." in filled.source else ""
+        why = say(
+            "{name} is {value}: the Trainer takes {source}{usually}.",
+            name=name,
+            value=json_text(value),
+            source=filled.source,
+            usually=usually,
+        )
         return Resolved(entry.path, why, value)
     if entry.path == _BATCH[:1]:
         if view.context.has(_BATCH[1]):
-            return Resolved(entry.path, f"{name} is left out: DeepSpeed computes it from the micro-batch.", goes=True)
-        return Resolved(entry.path, f"{name} stays: the Trainer takes {filled.source}.")
-    return _left_out(entry, name, f"the Trainer takes {filled.source}")
+            return Resolved(
+                entry.path, say("{name} is left out: DeepSpeed computes it from the micro-batch.", name=name), goes=True
+            )
+        return Resolved(entry.path, say("{name} stays: the Trainer takes {source}.", name=name, source=filled.source))
+    return _left_out(entry, name, say("the Trainer takes {source}", source=filled.source))
 
 
 def _nvme_path(view: View, entry: Entry, name: str) -> Resolved:
     around = view.document.node_at((*entry.path[:-1], "device"))
     if around is not None and around.value() == "nvme":
-        return Resolved(entry.path, f"{name} stays: it has to be a path on your NVMe drive.")
-    return Resolved(entry.path, f"{name} is left out: nothing goes to NVMe.", goes=True)
+        return Resolved(entry.path, say("{name} stays: it has to be a path on your NVMe drive.", name=name))
+    return Resolved(entry.path, say("{name} is left out: nothing goes to NVMe.", name=name), goes=True)
 
 
 def _left_out(entry: Entry, name: str, reason: str) -> Resolved:
     """Return the removal of a key that can do without a value; what cannot stays for the person."""
     required = entry.key.required_when is not None if entry.key else bool(entry.parameter and entry.parameter.required)
     if required or entry.name == "type":
-        return Resolved(entry.path, f"{name} stays: {reason}, and it has no default.")
+        return Resolved(entry.path, say("{name} stays: {reason}, and it has no default.", name=name, reason=reason))
     default = entry.key.default if entry.key else entry.parameter.default if entry.parameter else MISSING
     means = "" if default in (MISSING, None) else f", {json_text(default)}"
-    return Resolved(entry.path, f"{name} is left out: {reason}; here the default holds{means}.", goes=True)
+    return Resolved(
+        entry.path,
+        say("{name} is left out: {reason}; here the default holds{means}.", name=name, reason=reason, means=means),
+        goes=True,
+    )

@@ -6,6 +6,7 @@ import functools
 
 from dsmigrate.knowledge import MISSING, Key, Status, knowledge
 from dsmigrate.knowledge.spans import EventKind
+from dsmigrate.languages import forgotten
 
 
 @functools.lru_cache(maxsize=256)
@@ -33,3 +34,6 @@ def repeats(value: object, key: Key) -> bool:
     if isinstance(value, int | float) and isinstance(default, int | float):
         return value == default
     return type(value) is type(default) and value == default
+
+
+forgotten(decisive.cache_clear)

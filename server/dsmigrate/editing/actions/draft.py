@@ -9,6 +9,7 @@ from dsmigrate.document import Document, Object, Path, TextEdit
 from dsmigrate.document import edits as editing
 from dsmigrate.document.audit import check_editable
 from dsmigrate.document.errors import EditError
+from dsmigrate.languages import say
 
 Edits = tuple[TextEdit, ...]
 
@@ -66,9 +67,9 @@ def why_not(document: Document) -> str:
     except EditError as error:
         return str(error)
     if document.root is not None and not isinstance(document.root, Object):
-        return "the config is not an object"
+        return say("the config is not an object")
     if document.duplicates:
-        return "the text cannot be edited before no key occurs twice in an object"
+        return say("the text cannot be edited before no key occurs twice in an object")
     return ""
 
 

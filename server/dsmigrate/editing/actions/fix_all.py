@@ -10,6 +10,7 @@ from dsmigrate.editing.actions.judging import settled
 from dsmigrate.editing.actions.model import FIX_ALL, QUICK_FIX, Action, Feature, Here, Outcome
 from dsmigrate.editing.actions.quick_fix import at, mended
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 from dsmigrate.rules import Finding, Fix
 
 NAME = "fix-code"
@@ -21,14 +22,14 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
         of_code = [finding for finding in view.findings if finding.code == code]
         found = list(filter(is_safe, of_code)) or [finding for finding in of_code if any(map(_does, finding.fixes))]
         if len(found) > 1:
-            title = f"Fix all {len(found)} of {code} in this file"
+            title = say("Fix all {found} of {code} in this file", found=len(found), code=code)
             yield Action(title, QUICK_FIX, (NAME, code), codes=tuple(map(mended, found)))
 
 
 def _offer_everything(view: View, _: Here) -> Iterator[Action]:
     found = list(filter(is_safe, view.findings))
     if found:
-        yield Action("Apply every safe fix in this file", FIX_ALL, (EVERYTHING,), codes=tuple(map(mended, found)))
+        yield Action(say("Apply every safe fix in this file"), FIX_ALL, (EVERYTHING,), codes=tuple(map(mended, found)))
 
 
 def _carry_out(view: View, code: str) -> Outcome:
@@ -58,7 +59,7 @@ def _mended(view: View, code: str | None, *, unsafe: bool) -> Outcome:
 
     fixed = fix_all(view.document, check, unsafe=unsafe)
     if not fixed.edits:
-        return Outcome(left=("Nothing is left to mend.",))
+        return Outcome(left=(say("Nothing is left to mend."),))
     draft = started(view.document, view.context.unknown).with_edits(fixed.edits)
     sound = settled(view.settings, draft)
     done = tuple(dict.fromkeys(f"{finding.code}: {fix.title}." for finding, fix in fixed.applied))

@@ -20,6 +20,7 @@ from dsmigrate.editing.actions.draft import why_not
 from dsmigrate.editing.actions.model import REWRITE, Action, Data, Feature, Outcome
 from dsmigrate.editing.actions.where import here
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 FEATURES: tuple[Feature, ...] = (
     quick_fix.FEATURE,
@@ -52,7 +53,7 @@ def carried_out(view: View, data: Data) -> Outcome:
     name, *rest = data or ("",)
     feature = _BY_NAME.get(str(name))
     if feature is None or tuple(map(type, rest)) != feature.takes:
-        return Outcome(left=("There is no such action.",))
+        return Outcome(left=(say("There is no such action."),))
     reason = why_not(view.document) if feature.kind == REWRITE else ""
     return Outcome(left=(reason,)) if reason else feature.carry_out(view, *rest)
 

@@ -11,6 +11,7 @@ from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outc
 from dsmigrate.editing.actions.stage_conflicts import fp16_without_zero
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.precision._shared import bf16_is_on, bf16_section, dtype
 
@@ -31,20 +32,20 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
     now, reason = _mode(view)
     if now is None:
         if reason:
-            yield Action("Switch between fp16 and bf16", REWRITE, (NAME, ""), disabled=reason)
+            yield Action(say("Switch between fp16 and bf16"), REWRITE, (NAME, ""), disabled=reason)
         return
     other = _other(now)
     reason = why_not(view.document) or _conflict(view, other)
-    yield Action(f"Switch from {now} to {other}", REWRITE, (NAME, other), disabled=reason)
+    yield Action(say("Switch from {now} to {other}", now=now, other=other), REWRITE, (NAME, other), disabled=reason)
 
 
 def _mode(view: View) -> tuple[str | None, str]:
     """Return the mode that is on, or None and why that cannot be told, "" for neither of them."""
     half, brain = view.context.is_on("fp16.enabled"), bf16_is_on(view.context)
     if half and brain:
-        return None, "both are on"
+        return None, say("both are on")
     if UNKNOWN in (view.context.value("fp16.enabled"), view.context.value("bf16.enabled")):
-        return None, f'"auto" leaves the choice to the {view.consumer.title}'
+        return None, say('"auto" leaves the choice to the {consumer}', consumer=view.consumer.title)
     return ("fp16" if half else "bf16" if brain else None), ""
 
 
@@ -60,7 +61,7 @@ def _carry_out(view: View, target: str) -> Outcome:
     now, reason = _mode(view)
     reason = reason or _conflict(view, target)
     if reason or now is None or target not in _MODES or now == target:
-        return Outcome(left=(reason or "The config trains in no other format that could be switched.",))
+        return Outcome(left=(reason or say("The config trains in no other format that could be switched."),))
     try:
         draft = started(view.document, view.context.unknown).after(_steps(view, now, target))
     except EditError as error:
@@ -74,15 +75,15 @@ def _steps(view: View, now: str, target: str) -> Iterator[Step]:
     if isinstance(view.document.node_at((there,)), Object):
         yield from _masters(view, source, there, target)
         if now == "fp16" and view.context.has("fp16.auto_cast"):
-            yield remove(("fp16", "auto_cast"), "`fp16.auto_cast` goes: it casts inputs while fp16 is off, too.")
-        yield put((there, "enabled"), True, f"{target} is on.")  # noqa: FBT003 - the value of the key
-        yield put((source, "enabled"), False, f"{now} is off.")  # noqa: FBT003 - the value of the key
+            yield remove(("fp16", "auto_cast"), say("`fp16.auto_cast` goes: it casts inputs while fp16 is off, too."))
+        yield put((there, "enabled"), True, say("{target} is on.", target=target))  # noqa: FBT003 - the value of the key
+        yield put((source, "enabled"), False, say("{now} is off.", now=now))  # noqa: FBT003 - the value of the key
     else:
         yield from _turned(view, source, target)
     for path in _FOLLOWS:
         entry = view.context.entry(path)
         if entry is not None and dtype(view.context.raw(path)) == now:
-            yield put(entry.path, target, f"`{path}` is {target} as well.")
+            yield put(entry.path, target, say("`{path}` is {target} as well.", path=path, target=target))
 
 
 def _masters(view: View, source: str, there: str, target: str) -> Iterator[Step]:
@@ -92,9 +93,20 @@ def _masters(view: View, source: str, there: str, target: str) -> Iterator[Step]
         if view.document.node_at((source, name)) is None:
             continue
         if name == old[1] and view.document.member_at(new) is None and _knows(view, target, new[1]):
-            yield move(old, new, f"`{render_path(old)}` is `{render_path(new)}`.")
+            yield move(
+                old,
+                new,
+                say(
+                    "`{render_path}` is `{render_path_2}`.",
+                    render_path=render_path(old),
+                    render_path_2=render_path(new),
+                ),
+            )
         else:
-            yield remove((source, name), f"`{source}.{name}` goes: {target} has its own.")
+            yield remove(
+                (source, name),
+                say("`{source}.{name}` goes: {target} has its own.", source=source, name=name, target=target),
+            )
 
 
 def _turned(view: View, source: str, target: str) -> Iterator[Step]:
@@ -105,12 +117,17 @@ def _turned(view: View, source: str, target: str) -> Iterator[Step]:
         name = member.name or ""
         path = (source, name)
         if name == old and _knows(view, target, new):
-            yield rename(path, new, f"`{source}.{old}` is `{target}.{new}`.")
+            yield rename(
+                path, new, say("`{source}.{old}` is `{target}.{new}`.", source=source, old=old, target=target, new=new)
+            )
         elif not _knows(view, target, name):
-            yield remove(path, f"`{render_path(path)}` goes: {target} has no such key.")
+            yield remove(
+                path,
+                say("`{render_path}` goes: {target} has no such key.", render_path=render_path(path), target=target),
+            )
     if view.document.member_at((target,)) is not None:  # null, or no object
         yield remove((target,))
-    yield rename((source,), target, f"{target} in place of {source}.")
+    yield rename((source,), target, say("{target} in place of {source}.", target=target, source=source))
 
 
 def _knows(view: View, section: str, name: str) -> bool:
@@ -120,9 +137,13 @@ def _knows(view: View, section: str, name: str) -> bool:
 
 def _left(view: View, now: str) -> Iterator[str]:
     if now == "fp16" and view.context.is_on("fp16.auto_cast"):
-        yield "`fp16.auto_cast` cast the inputs of the model; bf16 has no such key, so the script has to cast them."
+        yield say(
+            "`fp16.auto_cast` cast the inputs of the model; bf16 has no such key, so the script has to cast them."
+        )
     if now == "bf16":
-        yield "fp16 has a narrow range: watch for overflows, which the dynamic loss scale answers by skipping steps."
+        yield say(
+            "fp16 has a narrow range: watch for overflows, which the dynamic loss scale answers by skipping steps."
+        )
 
 
 FEATURE = Feature(NAME, REWRITE, _offer, _carry_out, (str,))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.editing.actions.model import QUICK_FIX, Action, Feature, Here, Mended, Outcome
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 from dsmigrate.rules import Finding, Fix
 
 NAME = "fix"
@@ -43,7 +44,7 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
 
 def _carry_out(view: View, number: int, index: int, code: str) -> Outcome:
     fix = _fix(view, number, index, code)
-    return Outcome(fix.edits, (f"{fix.title}.",)) if fix else Outcome(left=("The finding is gone.",))
+    return Outcome(fix.edits, (f"{fix.title}.",)) if fix else Outcome(left=(say("The finding is gone."),))
 
 
 def _fix(view: View, number: int, index: int, code: str) -> Fix | None:

@@ -11,6 +11,7 @@ from dsmigrate.editing.actions.judging import settled
 from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outcome
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import AutoEffect, Consumer, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED, Entry
 
 NAME = "remove-defaults"
@@ -29,15 +30,19 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
     section = here.section
     inside = [path for path in found if section and path[: len(section)] == section]
     if inside and len(inside) < len(found):
-        title = f"Remove what equals its default in `{render_path(section)}` ({_count(view, inside)})"
+        title = say(
+            "Remove what equals its default in `{render_path}` ({count})",
+            render_path=render_path(section),
+            count=_count(view, inside),
+        )
         yield Action(title, REWRITE, (NAME, render_path(section)), disabled=reason)
-    title = f"Remove what equals its default in this file ({_count(view, found)})"
+    title = say("Remove what equals its default in this file ({count})", count=_count(view, found))
     yield Action(title, REWRITE, (NAME, ""), disabled=reason)
 
 
 def _count(view: View, paths: list[Path] | tuple[Path, ...]) -> str:
     count = sum(max(_leaves(view, path), 1) for path in paths)
-    return "1 key" if count == 1 else f"{count} keys"
+    return say("1 key") if count == 1 else say("{count} keys", count=count)
 
 
 def _leaves(view: View, path: Path) -> int:
@@ -112,7 +117,7 @@ def _carry_out(view: View, section: str) -> Outcome:
     try:
         around = parse_path(section)
         steps = [
-            remove(path, f"`{render_path(path)}` is left out: its default is the same.")
+            remove(path, say("`{render_path}` is left out: its default is the same.", render_path=render_path(path)))
             for path in plan(view)
             if path[: len(around)] == around
         ]

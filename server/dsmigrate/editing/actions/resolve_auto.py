@@ -11,10 +11,13 @@ from dsmigrate.editing.actions.judging import settled
 from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outcome
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
 NAME = "resolve-auto"
 _NAMED = 3
-_PRECISION = "The arguments of the script decided on the precision: switch on `bf16` or `fp16` if it trains in one."
+_PRECISION = mark(
+    "The arguments of the script decided on the precision: switch on `bf16` or `fp16` if it trains in one."
+)
 
 
 def _offer(view: View, here: Here) -> Iterator[Action]:
@@ -27,22 +30,30 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
         yield Action(_title(one), REWRITE, (NAME, render_path(one.path)), disabled=reason)
     left = [one for one in found if one.stays]
     able = len(left) < len(found)
-    title = 'Replace "auto" by values for plain DeepSpeed'
+    title = say('Replace "auto" by values for plain DeepSpeed')
     if able and left:
-        title += f", except for {_names(left)}"
+        title += say(", except for {names}", names=_names(left))
     yield Action(title, REWRITE, (NAME, ""), disabled=reason or ("" if able else left[0].why))
 
 
 def _title(one: Resolved) -> str:
     name = f"`{render_path(one.path[-1:])}`"
-    return f'Leave out {name}: "auto" has no value here' if one.goes else f"Write `{json_text(one.value)}` for {name}"
+    return (
+        say('Leave out {name}: "auto" has no value here', name=name)
+        if one.goes
+        else say("Write `{one}` for {name}", one=json_text(one.value), name=name)
+    )
 
 
 def _names(left: Sequence[Resolved]) -> str:
     names = [f"`{render_path(one.path[-1:])}`" for one in left]
     if len(names) > _NAMED:
-        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        return say("{names} and {number} more", names=say(", ").join(names[:_NAMED]), number=len(names) - _NAMED)
+    return (
+        say("{names} and {names_2}", names=say(", ").join(names[:-1]), names_2=names[-1])
+        if len(names) > 1
+        else names[0]
+    )
 
 
 def _carry_out(view: View, name: str) -> Outcome:
@@ -50,7 +61,7 @@ def _carry_out(view: View, name: str) -> Outcome:
         wanted = parse_path(name)
         chosen = [one for one in resolved(view) if not name or one.path == wanted]
         left = tuple(one.why for one in chosen if one.stays)
-        left += (_PRECISION,) if any(one.path[1:] == ("enabled",) and one.value is False for one in chosen) else ()
+        left += (say(_PRECISION),) if any(one.path[1:] == ("enabled",) and one.value is False for one in chosen) else ()
         draft = started(view.document, view.context.unknown).after(_step(one) for one in chosen if not one.stays)
     except (EditError, PathError) as error:
         return Outcome(left=(str(error),))

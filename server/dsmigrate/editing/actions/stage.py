@@ -11,6 +11,7 @@ from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outc
 from dsmigrate.editing.actions.stage_conflicts import conflict
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Key
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Entry
 
 NAME = "stage"
@@ -36,7 +37,11 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
     for stage in (0, 1, 2, 3):
         if stage == now and not isinstance(section, bool):
             continue
-        title = f"Change to ZeRO stage {stage}" if context.has(_SECTION) else f"Train with ZeRO stage {stage}"
+        title = (
+            say("Change to ZeRO stage {stage}", stage=stage)
+            if context.has(_SECTION)
+            else say("Train with ZeRO stage {stage}", stage=stage)
+        )
         if stage or context.has(_SECTION):
             yield Action(title, REWRITE, (NAME, stage), disabled=reason or conflict(context, stage))
 
@@ -49,7 +54,7 @@ def _could_have(view: View, here: Here) -> bool:
 def _carry_out(view: View, stage: int) -> Outcome:
     reason = conflict(view.context, stage)
     if reason or stage not in {0, 1, 2, 3}:
-        return Outcome(left=(reason or f"There is no stage {stage}.",))
+        return Outcome(left=(reason or say("There is no stage {stage}.", stage=stage),))
     try:
         draft = started(view.document, view.context.unknown).after(steps(view, stage))
     except EditError as error:
@@ -59,7 +64,7 @@ def _carry_out(view: View, stage: int) -> Outcome:
 
 def steps(view: View, stage: int) -> Iterator[Step]:
     """Yield what a change to ``stage`` comes to."""
-    told = f"ZeRO stage {stage}."
+    told = say("ZeRO stage {stage}.", stage=stage)
     if isinstance(view.document.node_at((_SECTION,)), Object):
         yield from _goes(view, stage)
         yield from _devices(view, stage)
@@ -71,7 +76,8 @@ def steps(view: View, stage: int) -> Iterator[Step]:
         and not view.context.has(f"{_SECTION}.{_GATHER}")
         and not view.context.has(f"{_SECTION}.{_OLD_GATHER}")
     ):
-        yield put((_SECTION, _GATHER), True, f"`{_GATHER}` is on, so that whole weights can be saved.")  # noqa: FBT003
+        told = say("`{gather}` is on, so that whole weights can be saved.", gather=_GATHER)
+        yield put((_SECTION, _GATHER), True, told)  # noqa: FBT003 - the value of the key
 
 
 def _goes(view: View, stage: int) -> Iterator[Step]:
@@ -85,7 +91,14 @@ def _goes(view: View, stage: int) -> Iterator[Step]:
         if any(entry.path[: len(path)] == path for path in gone) or not (inside or now in entry.key.stages):
             continue
         gone.append(entry.path)
-        yield remove(entry.path, f"`{render_path(entry.path)}` goes: it is for stage {_listed(entry.key)}.")
+        yield remove(
+            entry.path,
+            say(
+                "`{render_path}` goes: it is for stage {listed}.",
+                render_path=render_path(entry.path),
+                listed=_listed(entry.key),
+            ),
+        )
 
 
 def _devices(view: View, stage: int) -> Iterator[Step]:
@@ -94,7 +107,7 @@ def _devices(view: View, stage: int) -> Iterator[Step]:
     if entry is None or view.context.raw(_DEVICE) != "nvme" or stage == 0:
         return
     if stage < 3 or not _has_path(view, entry):
-        yield put(entry.path, "cpu", "`offload_optimizer.device` is cpu, which nvme is taken for below stage 3.")
+        yield put(entry.path, "cpu", say("`offload_optimizer.device` is cpu, which nvme is taken for below stage 3."))
 
 
 def _has_path(view: View, device: Entry) -> bool:
@@ -103,7 +116,7 @@ def _has_path(view: View, device: Entry) -> bool:
 
 def _listed(key: Key) -> str:
     *first, last = map(str, key.stages)
-    return f"{', '.join(first)} or {last}" if first else last
+    return say("{first} or {last}", first=say(", ").join(first), last=last) if first else last
 
 
 FEATURE = Feature(NAME, REWRITE, _offer, _carry_out, (int,))

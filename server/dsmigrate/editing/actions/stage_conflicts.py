@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 _FP16_NEEDS_ZERO = "0.18.3"
@@ -11,14 +12,14 @@ _FP16_NEEDS_ZERO = "0.18.3"
 def conflict(context: Context, stage: int) -> str:
     """Return why a config cannot be changed to ``stage``, "" when nothing is known to be in the way."""
     if stage >= 2 and context.has("pipeline"):
-        return "the pipeline engine takes ZeRO stage 0 or 1"
+        return say("the pipeline engine takes ZeRO stage 0 or 1")
     if stage == 3 and str(context.raw("gradient_allreduce_op")).lower() == "sum":
-        return "stage 3 refuses `gradient_allreduce_op` sum"
+        return say("stage 3 refuses `gradient_allreduce_op` sum")
     optimizer = context.type_of("optimizer")
     if stage and optimizer is not None and optimizer.name in {"OneBitAdam", "OneBitLamb", "ZeroOneAdam"}:
-        return f"{optimizer.name} excludes ZeRO"
+        return say("{optimizer_name} excludes ZeRO", optimizer_name=optimizer.name)
     if stage and context.is_on("amp.enabled"):
-        return "`amp` excludes ZeRO"
+        return say("`amp` excludes ZeRO")
     return fp16_without_zero(context) if not stage and context.is_on("fp16.enabled") else ""
 
 
@@ -26,4 +27,4 @@ def fp16_without_zero(context: Context) -> str:
     """Return why fp16 cannot be trained without ZeRO, "" for a release that can."""
     if order(context.known.version) < order(_FP16_NEEDS_ZERO):
         return ""
-    return "fp16 without ZeRO divides by a loss scale that the loss was never multiplied by"
+    return say("fp16 without ZeRO divides by a loss scale that the loss was never multiplied by")

@@ -12,6 +12,7 @@ from dsmigrate.editing.actions.draft import why_not
 from dsmigrate.editing.actions.model import QUICK_FIX, Action, Feature, Here, Outcome
 from dsmigrate.editing.actions.quick_fix import at, mended
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 from dsmigrate.rules import Finding
 
 NAME = "suppress"
@@ -35,10 +36,15 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
         where = _where(view, finding)
         if where and (finding.code, where) not in told:
             told.add((finding.code, where))
-            yield _action(f"Ignore {finding.code} {where}", (NAME, number, finding.code, _PLACE), finding, reason)
+            yield _action(
+                say("Ignore {code} {where}", code=finding.code, where=where),
+                (NAME, number, finding.code, _PLACE),
+                finding,
+                reason,
+            )
         if (finding.code, "") not in told:
             told.add((finding.code, ""))
-            title = f"Ignore {finding.code} in this file"
+            title = say("Ignore {code} in this file", code=finding.code)
             yield _action(title, (NAME, number, finding.code, _FILE), finding, reason)
 
 
@@ -49,15 +55,15 @@ def _action(title: str, data: tuple[str | int, ...], finding: Finding, reason: s
 def _where(view: View, finding: Finding) -> str:
     """Return the place that a finding is left out at, in words; "" where that would be the whole file."""
     if uses_comments(view):
-        return f"on line {view.document.position(finding.start).line + 1}"
-    return f"at `{render_path(finding.path)}`" if by_key.can_name(finding.path) else ""
+        return say("on line {number}", number=view.document.position(finding.start).line + 1)
+    return say("at `{render_path}`", render_path=render_path(finding.path)) if by_key.can_name(finding.path) else ""
 
 
 def _carry_out(view: View, number: int, code: str, what: str) -> Outcome:
     document = view.document
     finding = view.findings[number] if 0 <= number < len(view.findings) else None
     if finding is None or finding.code != code:
-        return Outcome(left=("The finding is gone.",))
+        return Outcome(left=(say("The finding is gone."),))
     reason = why_not(document)
     if reason:
         return Outcome(left=(reason,))
@@ -65,12 +71,12 @@ def _carry_out(view: View, number: int, code: str, what: str) -> Outcome:
         line = document.position(finding.start).line if what == _PLACE else None
         edits = by_comment.edits(document, code, line)
         if edits:
-            return Outcome(edits, (f"{code} is ignored.",))
+            return Outcome(edits, (say("{code} is ignored.", code=code),))
     try:
         edits = by_key.edits(document, code, finding.path if what == _PLACE else None)
     except EditError as error:
         return Outcome(left=(str(error),))
-    return Outcome(edits, (f"{code} is ignored.",))
+    return Outcome(edits, (say("{code} is ignored.", code=code),))
 
 
 FEATURE = Feature(NAME, QUICK_FIX, _offer, _carry_out, (int, str, str))

@@ -9,6 +9,7 @@ from dsmigrate.editing.actions.upgrading.run import has_work, upgraded
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import knowledge
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 
 NAME = "upgrade"
 
@@ -22,7 +23,7 @@ def _offer(view: View, _: Here) -> Iterator[Action]:
     if NAME not in memory:
         memory[NAME] = has_work(view.document, origin, newest, view.consumer, view.context.unknown)
     if memory[NAME]:
-        title = f"Upgrade this config from DeepSpeed {origin} to {newest}"
+        title = say("Upgrade this config from DeepSpeed {origin} to {newest}", origin=origin, newest=newest)
         yield Action(title, REWRITE, (NAME, newest))
 
 

@@ -10,6 +10,7 @@ from dsmigrate.editing.actions.judging import settled
 from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outcome
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 NAME = "use-auto"
 _AUTO = "auto"
@@ -21,9 +22,15 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
         return
     reason = why_not(view.document)
     if here.path in found and len(found) > 1:
-        title = f'Write "auto" for `{render_path(here.path[-1:])}`: {found[here.path]}'
+        title = say(
+            'Write "auto" for `{render_path}`: {found}', render_path=render_path(here.path[-1:]), found=found[here.path]
+        )
         yield Action(title, REWRITE, (NAME, render_path(here.path)), disabled=reason)
-    title = f'Write "auto" for every value that has to match an argument of the {view.consumer.title} ({len(found)})'
+    title = say(
+        'Write "auto" for every value that has to match an argument of the {consumer} ({found})',
+        consumer=view.consumer.title,
+        found=len(found),
+    )
     yield Action(title, REWRITE, (NAME, ""), disabled=reason)
 
 
@@ -44,7 +51,11 @@ def _carry_out(view: View, name: str) -> Outcome:
     try:
         wanted = parse_path(name)
         steps = [
-            put(path, _AUTO, f"`{render_path(path)}` is taken from {source}.")
+            put(
+                path,
+                _AUTO,
+                say("`{render_path}` is taken from {source}.", render_path=render_path(path), source=source),
+            )
             for path, source in _literals(view)
             if not name or path == wanted
         ]

@@ -12,6 +12,7 @@ from dsmigrate.editing.actions.model import REWRITE, Action, Feature, Here, Outc
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, AutoEffect
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import is_effective
 
 NAME = "write-default"
@@ -22,7 +23,11 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
     found = dict([*_absent(view, here.section), *_dropped(view, here.path)])
     reason = why_not(view.document) if found else ""
     for path, default in found.items():
-        title = f"Write `{render_path(path[-1:])}: {json_text(default)}`, which is the default"
+        title = say(
+            "Write `{render_path}: {default}`, which is the default",
+            render_path=render_path(path[-1:]),
+            default=json_text(default),
+        )
         yield Action(title, REWRITE, (NAME, render_path(path)), disabled=reason)
 
 
@@ -58,8 +63,8 @@ def _carry_out(view: View, name: str) -> Outcome:
         path = parse_path(name)
         found = dict([*_absent(view, path[:-1]), *_dropped(view, path)])
         if path not in found:
-            return Outcome(left=(f"`{name}` is no default that could be written.",))
-        told = f"`{name}` says {json_text(found[path])}, which it meant before."
+            return Outcome(left=(say("`{name}` is no default that could be written.", name=name),))
+        told = say("`{name}` says {found}, which it meant before.", name=name, found=json_text(found[path]))
         return settled(
             view.settings, started(view.document, view.context.unknown).after([put(path, found[path], told)])
         )

@@ -10,6 +10,7 @@ from dsmigrate.editing.completion.body import scalar
 from dsmigrate.editing.completion.choices import Choice
 from dsmigrate.editing.completion.item import Kind
 from dsmigrate.editing.completion.situation import Situation
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import (
     DATA,
     MICRO,
@@ -53,7 +54,7 @@ def computed(path: str, situation: Situation) -> Iterator[Choice]:
         return
     world = int(ranks)
     total, micro, steps = (_whole(situation.value(key)) if key != path else None for key in KEYS)
-    behind = f"{world} rank{'' if world == 1 else 's'}"
+    behind = say("{world} rank{en_s}", world=world, en_s="" if world == 1 else "s")
     if path == TOTAL and micro is not None:
         for factor in (steps,) if steps is not None else _FACTORS:
             yield _choice(micro * factor * world, f"{micro} × {factor} × {behind}")

@@ -12,6 +12,7 @@ from dsmigrate.editing.completion.body import Body, scalar, spelled
 from dsmigrate.editing.completion.item import Kind
 from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer, Key, Knowledge, Parameter
 from dsmigrate.knowledge.wording import value_name
+from dsmigrate.languages import say
 
 LARGEST = 2**53
 """Above it a number is a bound and no value to write."""
@@ -67,10 +68,12 @@ def parameter_choices(kind: str, owner: str, name: str, known: Knowledge, consum
 def _automatic(facts: Key | Parameter, auto: Auto, *, first: bool) -> Iterator[Choice]:
     """Yield "auto" where it works: before all others where the consumer fills it, behind them as a value of its own."""
     if first and auto.effect is AutoEffect.FILLED:
-        yield Choice("auto", scalar("auto"), Kind.CHOICE, f"filled with {auto.source}", unless=auto.unless)
+        yield Choice(
+            "auto", scalar("auto"), Kind.CHOICE, say("filled with {source}", source=auto.source), unless=auto.unless
+        )
     elif not first and auto.effect is AutoEffect.VALUE and "auto" not in getattr(facts, "enum", ()):
         note = "default" if facts.default == "auto" else ""
-        yield Choice("auto", scalar("auto"), Kind.CHOICE, "chosen by DeepSpeed", note)
+        yield Choice("auto", scalar("auto"), Kind.CHOICE, say("chosen by DeepSpeed"), note)
 
 
 def _listed(facts: Key | Parameter) -> Iterator[Choice]:
@@ -93,10 +96,10 @@ def _listed(facts: Key | Parameter) -> Iterator[Choice]:
             yield Choice([value], scalar([value]), Kind.CHOICE, meanings.get(value_name(value), ""))
     default = facts.default
     if default is not MISSING and not _is_bound(default) and not isinstance(default, dict):
-        meaning = "as if the key were absent" if default is None else ""
+        meaning = say("as if the key were absent") if default is None else ""
         yield Choice(default, scalar(default), Kind.VALUE, meaning, "default")
     if "null" in kinds:
-        yield Choice(None, scalar(None), Kind.VALUE, "as if the key were absent", _note(facts, None))
+        yield Choice(None, scalar(None), Kind.VALUE, say("as if the key were absent"), _note(facts, None))
     if "string" in kinds and not facts.enum:
         yield Choice("", scalar(""), Kind.VALUE, "")
     if "array" in kinds and isinstance(facts, Key):

@@ -9,6 +9,7 @@ from typing import Any
 
 from dsmigrate.knowledge import Consumer, Knowledge, Status, TypeFacts, store
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import forgotten, say
 
 NEVER_SEEN = 6
 """The rank of a key that no real config was found to have."""
@@ -67,7 +68,11 @@ def files(known: Knowledge, consumer: Consumer) -> tuple[Starter, ...]:
 def names(path: str) -> Mapping[str, str]:
     """Return names that a section of free names often has, with what each means."""
     table: Mapping[str, Mapping[str, str]] = store.load("completion")["names"]
-    return table.get(path, {})
+    return {name: say(text) for name, text in table.get(path, {}).items()}
+
+
+for _kept in (sections, files, names):
+    forgotten(_kept.cache_clear)
 
 
 def _fits(facts: Mapping[str, Any], known: Knowledge) -> bool:
@@ -106,7 +111,7 @@ def _type(kind: str, name: object, known: Knowledge) -> TypeFacts | None:
 
 def _starter(label: str, facts: Mapping[str, Any], body: str, path: str) -> Starter:
     consumer = Consumer(facts["consumer"]) if "consumer" in facts else None
-    return Starter(label, facts["summary"], facts[body], path, consumer, dict(leaves(path, facts[body])))
+    return Starter(label, say(facts["summary"]), facts[body], path, consumer, dict(leaves(path, facts[body])))
 
 
 def leaves(path: str, value: object) -> list[tuple[str, object]]:

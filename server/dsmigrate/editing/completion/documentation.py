@@ -12,10 +12,12 @@ from dsmigrate.knowledge.wording import (
     auto_text,
     effective_text,
     facts_line,
+    only_short,
     only_text,
     required_text,
     value_name,
 )
+from dsmigrate.languages import say
 
 _CONSUMERS = {consumer.value: consumer for consumer in Consumer}
 
@@ -71,8 +73,8 @@ def _key(key: Key, consumer: Consumer, value: str | None) -> Iterator[str]:
     yield key.doc
     yield required_text(key)
     yield effective_text(key)
-    yield f"**When to change it.** {key.when.strip()}" if key.when else ""
-    yield f"**Trap.** {key.trap.strip()}" if key.trap else ""
+    yield say("**When to change it.** {strip}", strip=key.when.strip()) if key.when else ""
+    yield say("**Trap.** {strip}", strip=key.trap.strip()) if key.trap else ""
     auto = key.auto(consumer)
     if not key.is_section and value is None and auto.effect in {AutoEffect.FILLED, AutoEffect.VALUE}:
         yield auto_text(auto, consumer)
@@ -100,14 +102,15 @@ def _meaning(values: Mapping[str, str], suggestions: object, value: str) -> str:
 
 def _of_type(owner: TypeFacts) -> Iterator[str]:
     yield owner.summary
-    yield f"Builds {'; '.join(owner.builds)}." if owner.builds else ""
+    yield say("Builds {builds}.", builds=say("; ").join(map(say, owner.builds))) if owner.builds else ""
     yield owner.doc
-    yield f"**When to take it.** {owner.when.strip()}" if owner.when else ""
-    yield f"**Trap.** {owner.trap.strip()}" if owner.trap else ""
+    yield say("**When to take it.** {strip}", strip=owner.when.strip()) if owner.when else ""
+    yield say("**Trap.** {strip}", strip=owner.trap.strip()) if owner.trap else ""
     rows = [
-        f"- `{one.name}`{'' if not one.required else ', required'}: {one.summary}" for one in owner.parameters.values()
+        f"- `{one.name}`{'' if not one.required else say(', required')}: {one.summary}"
+        for one in owner.parameters.values()
     ]
-    yield "**Parameters**\n\n" + "\n".join(rows) if rows else ""
+    yield say("**Parameters**") + "\n\n" + "\n".join(rows) if rows else ""
 
 
 def _parameter(parameter: Parameter, value: str | None) -> Iterator[str]:
@@ -116,9 +119,9 @@ def _parameter(parameter: Parameter, value: str | None) -> Iterator[str]:
         yield f"`{value}`: {meaning}" if meaning else ""
     yield parameter.summary
     yield parameter.doc
-    yield only_text(parameter.only_with.partition(";")[0])
-    yield f"**When to change it.** {parameter.when.strip()}" if parameter.when else ""
-    yield f"**Trap.** {parameter.trap.strip()}" if parameter.trap else ""
+    yield only_text(only_short(parameter.only_said))
+    yield say("**When to change it.** {strip}", strip=parameter.when.strip()) if parameter.when else ""
+    yield say("**Trap.** {strip}", strip=parameter.trap.strip()) if parameter.trap else ""
 
 
 def _starter(found: tuple[facts.Starter, ...], label: str) -> str:
@@ -126,5 +129,5 @@ def _starter(found: tuple[facts.Starter, ...], label: str) -> str:
         if starter.label == label:
             value = json.dumps(starter.value, indent=2, ensure_ascii=False)
             body = value if not starter.path else f'"{starter.path.rpartition(".")[2]}": {value}'
-            return f"{starter.summary}.\n\n```json\n{body}\n```"
+            return say("{text}.", text=starter.summary) + f"\n\n```json\n{body}\n```"
     return ""

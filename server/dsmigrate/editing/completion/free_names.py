@@ -8,6 +8,7 @@ from dsmigrate.editing.completion import data, keys, refusals, skeletons
 from dsmigrate.editing.completion.item import Item, Kind
 from dsmigrate.editing.completion.scene import Scene
 from dsmigrate.knowledge import Status
+from dsmigrate.languages import say
 
 
 def items(scene: Scene) -> Iterator[Item]:
@@ -33,7 +34,7 @@ def items(scene: Scene) -> Iterator[Item]:
                 scene.member(name, body),
                 sort=f"1{name}",
                 detail=meaning,
-                description="any name will do",
+                description=say("any name will do"),
                 data=("key", own if key is not None else section),
                 again=body.is_open,
             )

@@ -13,6 +13,7 @@ from dsmigrate.editing.completion.situation import other_names
 from dsmigrate.knowledge import MISSING, Consumer, Key, Knowledge, Parameter, Status
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text, type_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED
 
 SPECIAL = frozenset(
@@ -127,7 +128,7 @@ def _parameter(kind: str, owner: str, parameter: Parameter, known: Knowledge, co
         effective_when={},
         effective_when_any=(),
         required_when={} if parameter.required else None,
-        detail=_detail(" or ".join(parameter.type), parameter.default, section=False),
+        detail=_detail(say(" or ").join(parameter.type), parameter.default, section=False),
         description=parameter.unit,
         data=("parameter", kind, owner, parameter.name),
         asks_again=len(offered) > 1,
@@ -143,4 +144,4 @@ def _detail(kinds: str, default: object, *, section: bool) -> str:
     if default is MISSING or default is None:
         return kinds
     text = json_text(default)
-    return f"{kinds}, default {text if len(text) <= 30 else f'{text[:29]}…'}"
+    return say("{kinds}, default {what}", kinds=kinds, what=text if len(text) <= 30 else f"{text[:29]}…")

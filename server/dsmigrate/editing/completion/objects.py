@@ -9,6 +9,7 @@ from dsmigrate.editing.completion.body import Body
 from dsmigrate.editing.completion.data import Skeleton
 from dsmigrate.editing.completion.item import Data, Item, Kind
 from dsmigrate.editing.completion.scene import Scene
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED
 
 _LIST = Body("[]", "[$0]", "[]", "[$0]", is_open=True)
@@ -28,7 +29,7 @@ def items(path: str, scene: Scene) -> Iterator[Item]:
         )
     key = scene.known.key(path)
     if key is not None and "array" in key.type:
-        yield _item(scene, "[]", _LIST, sort="900", detail="a list", data=("key", path))
+        yield _item(scene, "[]", _LIST, sort="900", detail=say("a list"), data=("key", path))
         return
     kind, _, rest = path.partition(".")
     facts = scene.situation.facts_of(kind) if kind in TYPED and rest == "params" else None

@@ -10,6 +10,7 @@ from dsmigrate.editing.completion.members import Candidate
 from dsmigrate.editing.completion.situation import Situation
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, TOTAL
 from dsmigrate.rules.context import UNKNOWN
 
@@ -40,7 +41,7 @@ def of(candidate: Candidate, place: Path, situation: Situation) -> Relevance:
     if candidate.required_when is not None and not _unmet(candidate.required_when, place, situation):
         return Relevance(FIRST, "required")
     if situation.whole and candidate.path in {MICRO, TOTAL} and not (situation.has(MICRO) or situation.has(TOTAL)):
-        return Relevance(FIRST if candidate.path == MICRO else 1, "one of two is required")
+        return Relevance(FIRST if candidate.path == MICRO else 1, say("one of two is required"))
     if candidate.path in _NVME and situation.fact(f"{candidate.path.rpartition('.')[0]}.device") == "nvme":
         return Relevance(FIRST, "required")
     asked_for = sum(situation.has(_here(path, place)) for path in candidate.effective_when)
@@ -65,11 +66,17 @@ def _unmet(conditions: Mapping[str, Sequence[object]], place: Path, situation: S
         ):
             continue
         if path == _STAGE:
-            return f"no effect at ZeRO stage {json_text(value)}"
+            return say("no effect at ZeRO stage {value}", value=json_text(value))
         shown = (
-            "nothing" if value is MISSING else json_text(value) if not isinstance(value, dict | list) else "no value"
+            "nothing"
+            if value is MISSING
+            else json_text(value)
+            if not isinstance(value, dict | list)
+            else say("no value")
         )
-        return f"no effect: {path.rpartition('.')[2] if len(path) > 40 else path} is {shown}"
+        return say(
+            "no effect: {what} is {shown}", what=path.rpartition(".")[2] if len(path) > 40 else path, shown=shown
+        )
     return ""
 
 

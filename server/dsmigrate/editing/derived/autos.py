@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dsmigrate.document import Path
 from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer, Key
 from dsmigrate.knowledge.wording import auto_text, json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 _LONGEST = 60
@@ -36,8 +37,8 @@ def fate(context: Context, path: Path, key: Key | None) -> Fate | None:
     if auto.effect is AutoEffect.DEFAULT and key is not None:
         default = "" if key.default is MISSING else json_text(key.default)
         if default and len(default) <= _LONGEST:
-            drops = f'DeepSpeed drops "auto", and the default {default} applies.'
-            return Fate(auto, f"{default}, the default", drops)
+            drops = say('DeepSpeed drops "auto", and the default {default} applies.', default=default)
+            return Fate(auto, say("{default}, the default", default=default), drops)
     return Fate(auto, "", auto_text(auto, context.consumer))
 
 

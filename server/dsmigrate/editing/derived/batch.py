@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dsmigrate.editing.derived.sizes import LARGEST
 from dsmigrate.knowledge import MISSING, Status
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.batch._shared import (
     DATA,
     MICRO,
@@ -24,7 +25,7 @@ from dsmigrate.rules.context import UNKNOWN, Context
 KEYS = (TOTAL, MICRO, STEPS)
 DEGREES = (SEQUENCE, DATA)
 """Keys that divide the world size of the equation."""
-WORLD = "world size"
+WORLD = mark("world size")
 _ZENFLOW = "zero_optimization.zenflow"
 
 Number = int | float
@@ -74,7 +75,7 @@ def replaced_steps(context: Context) -> str:
     if section is None or section.status is not Status.PRESENT or context.raw(_ZENFLOW) in (MISSING, None):
         return ""
     interval = context.number(f"{_ZENFLOW}.update_interval")
-    return "what it decides during training" if interval is None else text(interval)
+    return say("what it decides during training") if interval is None else text(interval)
 
 
 def computed_elsewhere(context: Context) -> str:
@@ -108,11 +109,11 @@ def _derived(total: _Term, micro: _Term, steps: _Term, ranks: Fraction | None, w
                 steps, formulas[STEPS] = 1, "1"
             total, formulas[TOTAL] = _product(micro, steps, ranks, world)
         else:
-            steps, formulas[STEPS] = _quotient(total, (micro, "micro-batch"), ranks, world)
+            steps, formulas[STEPS] = _quotient(total, (micro, say("micro-batch")), ranks, world)
     else:
         if steps is None:
             steps, formulas[STEPS] = 1, "1"
-        micro, formulas[MICRO] = _quotient(total, (steps, "accumulation"), ranks, world)
+        micro, formulas[MICRO] = _quotient(total, (steps, say("accumulation")), ranks, world)
     numbers = _number(total), _number(micro), _number(steps)
     return Triad(
         total=numbers[0],
@@ -126,7 +127,7 @@ def _derived(total: _Term, micro: _Term, steps: _Term, ranks: Fraction | None, w
 
 
 def _product(micro: _Term, steps: _Term, ranks: Fraction | None, world: str) -> tuple[_Term, str]:
-    formula = f"{_named(micro, 'micro-batch')} × {_named(steps, 'accumulation')} × {world}"
+    formula = f"{_named(micro, say('micro-batch'))} × {_named(steps, say('accumulation'))} × {world}"
     if isinstance(micro, (int, float)) and isinstance(steps, (int, float)) and ranks is not None:
         result = _plain(Fraction(micro) * Fraction(steps) * ranks)
         return result, f"{formula} = {text(result)}"
@@ -136,7 +137,7 @@ def _product(micro: _Term, steps: _Term, ranks: Fraction | None, world: str) -> 
 def _quotient(total: _Term, other: tuple[_Term, str], ranks: Fraction | None, world: str) -> tuple[_Term, str]:
     divisor = _named(*other)
     by = world if divisor == "1" else f"({divisor} × {world})"
-    formula = f"{_named(total, 'total')} / {by}"
+    formula = f"{_named(total, say('total'))} / {by}"
     if isinstance(total, (int, float)) and isinstance(other[0], (int, float)) and ranks is not None:
         result = _plain(Fraction(total) // (Fraction(other[0]) * ranks))
         return result, f"{formula} = {text(result)}"
@@ -172,8 +173,8 @@ def _ranks_text(context: Context, ranks: Fraction | None) -> str:
         return text(ranks)
     sequence = degree(context, SEQUENCE)
     if sequence is None or sequence == 1 or sequence > LARGEST:
-        return WORLD
-    return f"{WORLD} / {sequence}"
+        return say(WORLD)
+    return f"{say(WORLD)} / {sequence}"
 
 
 def _number(value: _Term) -> Number | None:

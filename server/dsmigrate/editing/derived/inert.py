@@ -9,6 +9,7 @@ from dsmigrate.document import Path
 from dsmigrate.editing.derived.force import in_force, own_path
 from dsmigrate.knowledge import MISSING, Key, Status
 from dsmigrate.knowledge.wording import condition_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context
 
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
@@ -42,7 +43,7 @@ def unmet(context: Context, key: Key, path: Path) -> Unmet | None:
     first = failing[0]
     if first is None or not all(failing):
         return None
-    words = " or when ".join(condition_text(one) for one in key.effective_when_any)
+    words = say(" or when ").join(condition_text(one) for one in key.effective_when_any)
     return Unmet(first.path, first.held, first.wanted, words)
 
 

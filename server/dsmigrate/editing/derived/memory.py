@@ -11,11 +11,12 @@ from dsmigrate.editing.derived.precision import WIDTHS, buckets_by_parameter, pr
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 _BUCKET = "zero_optimization.reduce_bucket_size"
-_HALF = "16 bit"
+_HALF = mark("16 bit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +44,38 @@ class Size:
         return (
             self.short
             if self.format is not None
-            else f"{self.short}, {self._times}{bytes_text(4 * self.elements)} in fp32"
+            else say(
+                "{short}, {times}{number} in fp32",
+                short=self.short,
+                times=self._times,
+                number=bytes_text(4 * self.elements),
+            )
         )
 
     @property
     def short(self) -> str:
         """The bytes with their format; those in 16 bit while it is open."""
         if self.bytes is not None:
-            return f"{self._times}{bytes_text(self.bytes)} in {self.format}"
-        return f"{self._times}{bytes_text(2 * self.elements)} in {_HALF}"
+            return say(
+                "{times}{bytes} in {format}", times=self._times, bytes=bytes_text(self.bytes), format=self.format
+            )
+        return say(
+            "{times}{number} in {half}", times=self._times, number=bytes_text(2 * self.elements), half=say(_HALF)
+        )
 
     @property
     def sentence(self) -> str:
         """What it is: "500 M elements: 0.93 GiB in bf16, the gradient buffer on each GPU."."""
-        joint = ", " if self.means.startswith("the ") else " "
-        why = f", two because `{self.twice}` is on" if self.twice else ""
-        return f"{self.count}: {self.text}{joint}{self.means}{why}."
+        en_joint = ", " if self.means.startswith("the ") else " "
+        why = say(", two because `{twice}` is on", twice=self.twice) if self.twice else ""
+        return say(
+            "{count}: {text}{en_joint}{means}{why}.",
+            count=self.count,
+            text=self.text,
+            en_joint=en_joint,
+            means=self.means,
+            why=why,
+        )
 
     @property
     def _times(self) -> str:
@@ -67,7 +84,7 @@ class Size:
     @property
     def count(self) -> str:
         """The number of elements in short."""
-        return f"{count_text(self.elements)} elements"
+        return say("{elements} elements", elements=count_text(self.elements))
 
 
 def size(context: Context, key: Key, value: object) -> Size | None:

@@ -6,6 +6,7 @@ from dsmigrate.editing.derived.optimizer import type_facts
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.knowledge import MISSING
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.scheduler._shared import default_peak
 
@@ -27,19 +28,29 @@ def course(context: Context) -> str:
     how = how if isinstance(how, str) and how in {"log", "linear"} else "log"
     if not steps:
         return ""
-    start, peak = ("", "the optimizer's lr") if facts.name == "WarmupCosineLR" else _rates(context)
-    rise = f"{start} → {peak}" if start else f"up to {peak}"
-    return f"{rise} over {steps} steps ({how}), then {_rest(context, facts.name)}" if peak else ""
+    start, peak = ("", say("the optimizer's lr")) if facts.name == "WarmupCosineLR" else _rates(context)
+    rise = f"{start} → {peak}" if start else say("up to {peak}", peak=peak)
+    return (
+        say(
+            "{rise} over {steps} steps ({how}), then {rest}",
+            rise=rise,
+            steps=steps,
+            how=how,
+            rest=_rest(context, facts.name),
+        )
+        if peak
+        else ""
+    )
 
 
 def _rest(context: Context, name: str) -> str:
     total = _value(context, "total_num_steps")
     until = "auto" if total is UNKNOWN else str(whole(total)) if whole(total) is not None else ""
     if name == "WarmupDecayLR":
-        return f"linearly down until step {until}" if until else "linearly down"
+        return say("linearly down until step {until}", until=until) if until else say("linearly down")
     if name == "WarmupCosineLR":
-        return f"down along a cosine until step {until}" if until else "down along a cosine"
-    return "constant"
+        return say("down along a cosine until step {until}", until=until) if until else say("down along a cosine")
+    return say("constant")
 
 
 def _warmup(context: Context) -> str:
@@ -56,7 +67,7 @@ def _rates(context: Context) -> tuple[str, str]:
     if high is None:
         high = _value_of(context, "optimizer.params.lr", MISSING)
         if high is MISSING:
-            return _rate(low), "the optimizer's lr"
+            return _rate(low), say("the optimizer's lr")
     return _rate(low), _rate(high)
 
 

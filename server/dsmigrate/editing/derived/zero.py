@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 
 Part = Literal["offload_optimizer", "offload_param"]
-_PARTS: tuple[tuple[Part, str], ...] = (("offload_optimizer", "optimizer"), ("offload_param", "parameters"))
+_PARTS: tuple[tuple[Part, str], ...] = (("offload_optimizer", mark("optimizer")), ("offload_param", mark("parameters")))
 
 
 def stage_text(context: Context) -> str:
@@ -15,7 +16,7 @@ def stage_text(context: Context) -> str:
     stage = context.stage
     if stage is None:
         return "ZeRO"
-    return f"ZeRO-{stage}" if stage else "ZeRO off"
+    return f"ZeRO-{stage}" if stage else say("ZeRO off")
 
 
 def offloads(context: Context) -> tuple[tuple[str, str], ...]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dsmigrate.editing.markdown import safe
 from dsmigrate.editing.view import View
+from dsmigrate.languages import say
 
 
 def footer(view: View, url: str) -> str:
     """Return the link to the page with the release and the consumer, and why these were taken."""
-    told = [f"[Documentation]({url})", _because(f"DeepSpeed {view.known.version}", view.why_version)]
+    told = [
+        say("[Documentation]({url})", url=url),
+        _because(f"DeepSpeed {view.known.version}", view.why_version),
+    ]
     return " · ".join([*told, _because(view.consumer.title, view.why_consumer)])
 
 
 def _because(what: str, why: str) -> str:
-    return f"{what} ({safe(why)})" if why else what
+    return say("{what} ({why})", what=what, why=safe(why)) if why else what

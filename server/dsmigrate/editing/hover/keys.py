@@ -15,6 +15,7 @@ from dsmigrate.editing.markdown import flow
 from dsmigrate.editing.urls import url_for_key
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Event, Key, Status, wording
+from dsmigrate.languages import say
 
 
 def parts(view: View, target: Target, key: Key) -> Iterator[str]:
@@ -46,7 +47,7 @@ def facts(key: Key) -> str:
 
 def notes(when: str, trap: str, myth: str) -> Iterator[str]:
     """Yield when to change it, what goes wrong with it, and what is wrongly said of it."""
-    labelled = (("When to change it.", when), ("Trap.", trap), ("Often said, but wrong.", myth))
+    labelled = ((say("When to change it."), when), (say("Trap."), trap), (say("Often said, but wrong."), myth))
     yield from (f"**{label}** {flow(text)}" for label, text in labelled if text)
 
 
@@ -59,7 +60,7 @@ def history(events: tuple[Event, ...], *, gone: bool = False) -> str:
 
 def related(paths: tuple[str, ...]) -> str:
     """Return the keys to look at next."""
-    return f"See also {', '.join(f'`{path}`' for path in paths)}." if paths else ""
+    return say("See also {paths}.", paths=say(", ").join(f"`{path}`" for path in paths)) if paths else ""
 
 
 def _described(view: View, key: Key) -> Key:
@@ -70,12 +71,12 @@ def _described(view: View, key: Key) -> Key:
 
 def _names(key: Key, described: Key) -> Iterator[str]:
     if key.alias_of:
-        yield f"`{key.path}` is another name of `{key.alias_of}`."
+        yield say("`{path}` is another name of `{alias_of}`.", path=key.path, alias_of=key.alias_of)
     elif described.field:
-        yield f"Also accepted as `{described.field}`."
+        yield say("Also accepted as `{field}`.", field=described.field)
     if described.is_section and described.status in {Status.PRESENT, Status.DEPRECATED}:
         yield (
-            "Unknown keys in it are rejected."
+            say("Unknown keys in it are rejected.")
             if described.rejects_unknown_keys
-            else ("Unknown keys in it are swallowed without a word.")
+            else say("Unknown keys in it are swallowed without a word.")
         )

@@ -15,6 +15,7 @@ from dsmigrate.editing.urls import url_for_type
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts, wording
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 
 _LONGEST_LIST = 80
 
@@ -29,7 +30,7 @@ def type_parts(view: View, target: Target, facts: TypeFacts) -> Iterator[str]:
     yield flow(facts.doc)
     yield from notes(facts.when, facts.trap, facts.myth)
     if facts.parameters:
-        yield f"Parameters: {', '.join(f'`{name}`' for name in facts.parameters)}."
+        yield say("Parameters: {parameters}.", parameters=say(", ").join(f"`{name}`" for name in facts.parameters))
     yield related(facts.related)
     yield footer(view, url_for_type(facts))
 
@@ -43,7 +44,7 @@ def parameter_parts(view: View, target: Target, parameter: Parameter) -> Iterato
     yield here.here(view, target, None)
     yield flow(parameter.doc)
     if not is_told(view, target, REFUSED):
-        yield wording.only_text(parameter.only_with)
+        yield wording.only_text(parameter.only_said)
     yield from notes(parameter.when, parameter.trap, "")
     yield history(parameter.changes, gone=bool(parameter.changes))
     if facts is not None:
@@ -55,43 +56,48 @@ def _value(target: Target, parameter: Parameter) -> str:
     if target.value is None:
         return ""
     if target.item is not None:
-        return f"{parameter.parts[target.item]}." if target.item < len(parameter.parts) else ""
+        return say("{text}.", text=parameter.parts[target.item]) if target.item < len(parameter.parts) else ""
     value = target.value.value()
     found = parameter.values.get(wording.value_name(value), "") or suggested(parameter.suggestions, value)
-    return f"{written(target.value)}: {found}" if found else ""
+    return say("{what}: {means}", what=written(target.value), means=found) if found else ""
 
 
 def _status(view: View, facts: TypeFacts) -> str:
     now = order(view.known.version)
     if now < order(facts.since):
-        return f"**Not in DeepSpeed {view.known.version}: it came with {facts.since}.**"
+        return say(
+            "**Not in DeepSpeed {known_version}: it came with {since}.**",
+            known_version=view.known.version,
+            since=facts.since,
+        )
     if facts.until is not None and order(facts.until) <= now:
-        return f"**Removed: DeepSpeed does not build it since {facts.until}.**"
+        return say("**Removed: DeepSpeed does not build it since {until}.**", until=facts.until)
     return ""
 
 
 def _type_line(facts: TypeFacts) -> str:
-    came = "0.9 or earlier" if facts.since == wording.FIRST else f"since {facts.since}"
+    came = say("0.9 or earlier") if facts.since == wording.FIRST else say("since {since}", since=facts.since)
     told = [
         f"`{facts.kind}.type`",
-        f"builds {'; '.join(facts.builds)}" if facts.builds else "",
-        came if facts.until is None else f"{came}, gone with {facts.until}",
-        "the name is taken exactly" if facts.case_sensitive else "the name is taken in any case",
-        "ZeRO needs `zero_allow_untested_optimizer`" if facts.untested else "",
+        say("builds {builds}", builds=say("; ").join(map(say, facts.builds))) if facts.builds else "",
+        came if facts.until is None else say("{came}, gone with {until}", came=came, until=facts.until),
+        say("the name is taken exactly") if facts.case_sensitive else say("the name is taken in any case"),
+        say("ZeRO needs `zero_allow_untested_optimizer`") if facts.untested else "",
     ]
     return " · ".join(part for part in told if part)
 
 
 def _parameter_line(target: Target, parameter: Parameter) -> str:
     bounds = wording.range_text(parameter)
-    accepted = f"{' or '.join(parameter.type)} {bounds}" if bounds else " or ".join(parameter.type)
-    of = f" of `{target.type_facts.name}`" if target.type_facts else ""
+    accepted = wording.kinds_text(parameter.type)
+    accepted += f" {bounds}" if bounds else ""
+    of = say(" of `{type_facts_name}`", type_facts_name=target.type_facts.name) if target.type_facts else ""
     told = [
         f"`{target.path[0]}.params.{parameter.name}`{of}",
-        f"{accepted} ({parameter.unit})" if parameter.unit else accepted,
+        accepted + say(" ({unit})", unit=say(parameter.unit)) if parameter.unit else accepted,
     ]
     if parameter.required:
-        told.append("required")
+        told.append(say("required"))
     elif parameter.default is not MISSING:
-        told.append(f"default `{wording.json_text(parameter.default)[:_LONGEST_LIST]}`")
+        told.append(say("default `{default}`", default=wording.json_text(parameter.default)[:_LONGEST_LIST]))
     return " · ".join(told)

@@ -12,6 +12,7 @@ from dsmigrate.editing.urls import url_for_key, url_for_type
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Key, TypeFacts
 from dsmigrate.knowledge.paths import ANY_ELEMENT
+from dsmigrate.languages import say
 from dsmigrate.rules.typed import nearest_names
 
 
@@ -37,25 +38,27 @@ def type_parts(view: View, target: Target) -> Iterator[str]:
     if not isinstance(name, str) or name == "auto" or is_told(view, target, REFUSED):
         return
     kind = str(target.path[0])
-    what = "an optimizer" if kind == "optimizer" else "a scheduler"
-    yield f"No DeepSpeed release since 0.9 builds {what} {code(name)}."
+    what = say("an optimizer") if kind == "optimizer" else say("a scheduler")
+    yield say("No DeepSpeed release since 0.9 builds {what} {code}.", what=what, code=code(name))
     every = view.known.optimizers() if kind == "optimizer" else view.known.schedulers()
     near = nearest_names(name, [facts.name for facts in every])
     if near:
-        yield f"Near it: {', '.join(f'`{name}`' for name in near)}."
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
 
 
 def _key(view: View, target: Target, section: Key | None) -> Iterator[str]:
-    where = "at the top level" if section is None else f"in `{section.path}`"
-    yield f"No DeepSpeed release since 0.9 reads a key {code(target.name)} {where}."
+    where = say("at the top level") if section is None else say("in `{section_path}`", section_path=section.path)
+    yield say("No DeepSpeed release since 0.9 reads a key {code} {where}.", code=code(target.name), where=where)
     rejects = section is not None and section.rejects_unknown_keys
     yield (
-        "DeepSpeed rejects a config that holds it." if rejects else "It is swallowed without a word, and does nothing."
+        say("DeepSpeed rejects a config that holds it.")
+        if rejects
+        else say("It is swallowed without a word, and does nothing.")
     )
     path = "" if section is None else section.path
     near = view.known.nearest(target.name, path) if ANY_ELEMENT not in path else []
     if near:
-        yield f"Near it: {', '.join(f'`{name}`' for name in near)}."
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
     if section is not None:
         yield footer(view, url_for_key(section, view.known))
 
@@ -64,15 +67,19 @@ def _parameter(view: View, target: Target) -> Iterator[str]:
     facts = target.type_facts
     section = str(target.path[0])
     if facts is None:
-        yield f"What {code(target.name)} does depends on `{section}.type`, which names no type that is known."
+        yield say(
+            "What {code} does depends on `{section}.type`, which names no type that is known.",
+            code=code(target.name),
+            section=section,
+        )
         return
-    yield f"`{facts.name}` takes no parameter {code(target.name)}."
-    yield "It is swallowed without a word." if facts.takes_anything else _refusal(facts)
+    yield say("`{facts_name}` takes no parameter {code}.", facts_name=facts.name, code=code(target.name))
+    yield say("It is swallowed without a word.") if facts.takes_anything else _refusal(facts)
     near = nearest_names(target.name, facts.parameters)
     if near:
-        yield f"Near it: {', '.join(f'`{name}`' for name in near)}."
+        yield say("Near it: {near}.", near=say(", ").join(f"`{name}`" for name in near))
     yield footer(view, url_for_type(facts))
 
 
 def _refusal(facts: TypeFacts) -> str:
-    return f"Building the {facts.kind} fails with a TypeError."
+    return say("Building the {kind} fails with a TypeError.", kind=facts.kind)

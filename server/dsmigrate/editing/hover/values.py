@@ -9,6 +9,7 @@ from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.markdown import code
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.wording import value_name
+from dsmigrate.languages import say
 
 
 def meaning(target: Target, key: Key) -> str:
@@ -19,7 +20,7 @@ def meaning(target: Target, key: Key) -> str:
     if value == "auto" and "auto" not in key.values:
         return ""
     found = _listed(key, value) or suggested(key.suggestions, value)
-    return f"{written(target.value)}: {found}" if found else ""
+    return say("{what}: {means}", what=written(target.value), means=found) if found else ""
 
 
 def written(value: Scalar) -> str:

@@ -11,6 +11,7 @@ from dsmigrate.editing.urls import url_for_key, url_for_type
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Status
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.scheduler._shared import default_peak
 from dsmigrate.rules.typed import Section, built_type, section
@@ -65,4 +66,9 @@ def _is_of_torch(context: Context, name: Section) -> bool:
 
 
 def _hint(node: Object, name: str, value: object, why: str, url: str) -> Hint:
-    return Hint(node.inner_end, f"{name}: {json_text(value)} (default)", f"{why} [Documentation]({url})", Kind.DEFAULT)
+    return Hint(
+        node.inner_end,
+        say("{name}: {value} (default)", name=name, value=json_text(value)),
+        say("{why} [Documentation]({url})", why=why, url=url),
+        Kind.DEFAULT,
+    )

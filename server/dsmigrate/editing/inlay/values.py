@@ -11,6 +11,7 @@ from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.inlay.model import Hint, Kind
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 
 _SMALL = 10_000
@@ -54,18 +55,18 @@ def _size(context: Context, key: Key) -> tuple[str, str]:
     """Return a number in short with its tooltip, "" where it reads well as it is."""
     if key.path == _POWER:
         power = whole(context.number(key.path))
-        return (f"= {2**power}", "The first loss scale.") if power is not None and 1 < power <= 64 else ("", "")
+        return (f"= {2**power}", say("The first loss scale.")) if power is not None and 1 < power <= 64 else ("", "")
     if key.unit not in {"elements", "bytes"}:
         return "", ""
     count = whole(in_force(context, key.path))
     if count is None or count < _SMALL:
         return "", ""
     if key.unit == "bytes":
-        return bytes_text(count), f"{count} bytes"
+        return bytes_text(count), say("{count} bytes", count=count)
     found = size(context, key, count)
     if found is not None:
         return f"{found.count}, {found.short}", found.sentence
-    return f"{count_text(count)} elements", f"{count} elements"
+    return say("{count} elements", count=count_text(count)), say("{count} elements", count=count)
 
 
 def _inert(context: Context, entry: Entry) -> Unmet | None:
@@ -94,12 +95,12 @@ def _behind(node: Node) -> int:
 
 def _mark(condition: Unmet) -> str:
     if condition.path == STAGE:
-        return f"inert at ZeRO stage {condition.held}"
-    return f"inert: {condition.path.split('.')[-2]} is on {condition.held}"
+        return say("inert at ZeRO stage {held}", held=condition.held)
+    return say("inert: {split} is on {held}", split=condition.path.split(".")[-2], held=condition.held)
 
 
 def _why(condition: Unmet) -> str:
-    wanted = " or ".join(str(value) for value in condition.wanted)
+    wanted = say(" or ").join(str(value) for value in condition.wanted)
     if condition.path == STAGE:
-        return f"It works at stage {wanted} only."
-    return f"It works with `{condition.path}` {wanted} only."
+        return say("It works at stage {wanted} only.", wanted=wanted)
+    return say("It works with `{condition_path}` {wanted} only.", condition_path=condition.path, wanted=wanted)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dsmigrate.document import TextEdit
 from dsmigrate.editing.python.tokens import tokens
+from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.model import Change, FileResult
@@ -105,7 +106,7 @@ def _encoding(text: str) -> str:
 
 
 def _reason(change: Change) -> str:
-    return f"line {change.line}: {change.message} ({change.code})"
+    return say("line {line}: {message} ({code})", line=change.line, message=change.message, code=change.code)
 
 
 def _annotated(old: str, new: str, result: FileResult) -> list[AnnotatedEdit]:
@@ -122,5 +123,5 @@ def _annotated(old: str, new: str, result: FileResult) -> list[AnnotatedEdit]:
         label = ", ".join(dict.fromkeys(change.code for change in decisions))
         said = "; ".join(dict.fromkeys(change.message for change in decisions))
         edit = TextEdit(offsets[i1], offsets[i2], "".join(after[j1:j2]))
-        found.append(AnnotatedEdit(edit, label or "MG", said or "follows from the other changes"))
+        found.append(AnnotatedEdit(edit, label or "MG", said or say("follows from the other changes")))
     return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dsmigrate.language_server.asking import asked_of
 from dsmigrate.language_server.features.commands import text
 from dsmigrate.language_server.uris import path_of
+from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
@@ -70,8 +71,8 @@ def subjects(session: Session, arguments: Sequence[Any]) -> list[Data]:
     rows = [
         *((key.path, "key", key.summary) for key in keys if key is not None),
         *((facts.name, "type", facts.summary) for facts in types),
-        *((rule.code, "code", rule.summary) for rule in every_rule()),
+        *((rule.code, "code", say(rule.summary)) for rule in every_rule()),
         *((idea.code, "code", idea.title) for idea in every_idea()),
-        *((item.code, "code", item.summary) for item in every_explanation()),
+        *((item.code, "code", say(item.summary)) for item in every_explanation()),
     ]
     return [{"word": word, "kind": kind, "summary": summary} for word, kind, summary in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -57,9 +58,9 @@ def check(context: Context) -> Iterator[Finding]:
     split = context.consumer is Consumer.TRANSFORMERS and context.raw(TOTAL) == "auto" and pinned
     yield context.finding(
         where,
-        f"`{STEPS}` is left out, so Accelerate writes 1 for DeepSpeed, whatever the script accumulates"
-        + (f'; `{TOTAL}` "auto" then fits only `--{STEPS} 1`' if split else ""),
+        say("`{steps}` is left out, so Accelerate writes 1 for DeepSpeed, whatever the script accumulates", steps=STEPS)
+        + (say('; `{total}` "auto" then fits only `--{steps} 1`', total=TOTAL, steps=STEPS) if split else ""),
         part="key",
         severity=Severity.WARNING if split else None,
-        fixes=[context.insert((STEPS,), "auto", f'Add `{STEPS}` "auto"', safe=False)],
+        fixes=[context.insert((STEPS,), "auto", say('Add `{steps}` "auto"', steps=STEPS), safe=False)],
     )

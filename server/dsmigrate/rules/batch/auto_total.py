@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, TOTAL
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -48,6 +49,9 @@ def check(context: Context) -> Iterator[Finding]:
     if context.raw(TOTAL) == "auto" and context.raw(MICRO) in (MISSING, None):
         yield context.finding(
             TOTAL,
-            f'Accelerate stops with a ValueError: it can fill "auto" only where `{MICRO}` is given as well',
-            fixes=[context.insert((MICRO,), "auto", f"Add `{MICRO}`", safe=True)],
+            say(
+                'Accelerate stops with a ValueError: it can fill "auto" only where `{micro}` is given as well',
+                micro=MICRO,
+            ),
+            fixes=[context.insert((MICRO,), "auto", say("Add `{micro}`", micro=MICRO), safe=True)],
         )

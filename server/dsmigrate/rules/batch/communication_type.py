@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, given
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -54,11 +55,19 @@ def check(context: Context) -> Iterator[Finding]:
             used = context.value(_SEQUENCE_KEY)
             if used != context.value(_KEY):
                 yield context.finding(
-                    _KEY, f"sequence parallelism uses `{_SEQUENCE_KEY}` instead, which is {used or 'that of the mode'}"
+                    _KEY,
+                    say(
+                        "sequence parallelism uses `{sequence_key}` instead, which is {what}",
+                        sequence_key=_SEQUENCE_KEY,
+                        what=used or say("that of the mode"),
+                    ),
                 )
     elif given(context, "torch_autocast.enabled") and context.is_on("torch_autocast.enabled") and context.stage:
         yield context.finding(
             _KEY,
-            f"with `torch_autocast` ZeRO {context.stage} chooses the format per parameter and does not read this key",
-            related=[("torch_autocast.enabled", "switched on here")],
+            say(
+                "with `torch_autocast` ZeRO {stage} chooses the format per parameter and does not read this key",
+                stage=context.stage,
+            ),
+            related=[("torch_autocast.enabled", say("switched on here"))],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE, given
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
@@ -37,8 +38,12 @@ def check(context: Context) -> Iterator[Finding]:
     if entry is not None and context.document.member_at((SEQUENCE,)) is None:
         yield context.finding(
             entry,
-            f"DeepSpeed reads `{DATA}` only beside `{SEQUENCE}`; the ranks come from the launcher",
+            say(
+                "DeepSpeed reads `{data}` only beside `{sequence}`; the ranks come from the launcher",
+                data=DATA,
+                sequence=SEQUENCE,
+            ),
             part="key",
-            fixes=[context.remove(entry, f"Remove `{DATA}`", safe=True)],
+            fixes=[context.remove(entry, say("Remove `{data}`", data=DATA), safe=True)],
             tags=[Tag.UNNECESSARY],
         )

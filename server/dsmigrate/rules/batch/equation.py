@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import (
     MICRO,
     SEQUENCE,
@@ -105,7 +106,7 @@ def check(context: Context) -> Iterator[Finding]:
         message,
         fixes=_fixes(context, keys, product * (ranks or 1), ranks),
         related=[
-            (path, f"{path} is {text(value)}")
+            (path, say("{path} is {value}", path=path, value=text(value)))
             for path, value in ((MICRO, keys.micro), (STEPS, keys.steps))
             if isinstance(value, (int, float)) and context.has(path)
         ],
@@ -124,33 +125,47 @@ def _fits_somewhere(keys: Batch, sequence: int) -> bool:
 
 def _never(keys: Batch) -> str:
     parts = " × ".join(text(value) for value in keys.pinned)
-    return (
-        f"{_shown(keys.total)} is no multiple of {parts}, so no number of GPUs fits: "
-        "DeepSpeed needs total = micro-batch × accumulation × ranks"
+    return say(
+        "{total} is no multiple of {parts}, so no number of GPUs fits: DeepSpeed needs total = "
+        "micro-batch × accumulation × ranks",
+        total=_shown(keys.total),
+        parts=parts,
     )
 
 
 def _not_here(keys: Batch, ranks: Fraction) -> str:
-    count = f"{text(ranks)} rank{'' if ranks == 1 else 's'}"
+    count = say("{ranks} rank{en_s}", ranks=text(ranks), en_s="" if ranks == 1 else "s")
     if keys.is_pinned:
         product = math.prod(keys.pinned)
         fitting = Fraction(keys.total) / Fraction(product) if isinstance(keys.total, (int, float)) else ranks
-        only = f"; it fits {text(fitting)}" if fitting.denominator == 1 else ""
+        only = say("; it fits {fitting}", fitting=text(fitting)) if fitting.denominator == 1 else ""
         parts = " × ".join(text(value) for value in keys.pinned)
-        return f"{_shown(keys.total)} is not {parts} × {text(ranks)} = {text(product * ranks)} on {count}{only}"
+        return say(
+            "{total} is not {parts} × {ranks} = {number} on {count}{only}",
+            total=_shown(keys.total),
+            parts=parts,
+            ranks=text(ranks),
+            number=text(product * ranks),
+            count=count,
+            only=only,
+        )
     parts = " × ".join([*(text(value) for value in keys.pinned), count])
-    return f"{_shown(keys.total)} cannot be divided by {parts}, and DeepSpeed does not round"
+    return say(
+        "{total} cannot be divided by {parts}, and DeepSpeed does not round", total=_shown(keys.total), parts=parts
+    )
 
 
 def _fixes(context: Context, keys: Batch, unit: Fraction, ranks: Fraction | None) -> list[Fix | None]:
     if len(keys.pinned) == 2 and context.has(MICRO) and context.has(STEPS):
-        return [context.remove(TOTAL, f"Remove `{TOTAL}`, which follows from the other two", safe=False)]
+        return [
+            context.remove(TOTAL, say("Remove `{total}`, which follows from the other two", total=TOTAL), safe=False)
+        ]
     if not isinstance(keys.total, (int, float)) or unit.denominator != 1:
         return []
     near = max(1, round(Fraction(keys.total) / unit)) * int(unit)
     if ranks is not None and not fits(replace(keys, total=near), ranks):
         return []  # DeepSpeed's floor divisions do not come out for a fraction of a micro-batch
-    return [context.replace(TOTAL, near, f"Replace it by {near}", safe=False)]
+    return [context.replace(TOTAL, near, say("Replace it by {near}", near=near), safe=False)]
 
 
 def _shown(value: object) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, WRAPPED, is_elastic
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -56,13 +57,15 @@ def check(context: Context) -> Iterator[Finding]:
         return
     null, steps = context.entry(TOTAL) or context.entry(MICRO), context.entry(STEPS)
     if null is not None:
-        lacks = f"null counts as absent, and neither `{TOTAL}` nor `{MICRO}` is given"
+        lacks = say("null counts as absent, and neither `{total}` nor `{micro}` is given", total=TOTAL, micro=MICRO)
     elif steps is not None:
-        lacks = f"`{STEPS}` is not enough without `{TOTAL}` or `{MICRO}`"
+        lacks = say("`{steps}` is not enough without `{total}` or `{micro}`", steps=STEPS, total=TOTAL, micro=MICRO)
     else:
-        lacks = f"neither `{TOTAL}` nor `{MICRO}` is given"
+        lacks = say("neither `{total}` nor `{micro}` is given", total=TOTAL, micro=MICRO)
     where = null or steps or ()
-    yield context.finding(where, f"DeepSpeed stops with an AssertionError: {lacks}", part="key", fixes=[_fix(context)])
+    yield context.finding(
+        where, say("DeepSpeed stops with an AssertionError: {lacks}", lacks=lacks), part="key", fixes=[_fix(context)]
+    )
 
 
 def _says(context: Context, path: str) -> bool:
@@ -74,10 +77,10 @@ def _fix(context: Context) -> Fix | None:
     if any(context.has(path) for path in (TOTAL, MICRO)):
         return None
     if context.consumer not in WRAPPED:
-        return context.insert((MICRO,), 1, f"Add `{MICRO}`", safe=False)
+        return context.insert((MICRO,), 1, say("Add `{micro}`", micro=MICRO), safe=False)
     missing = [path for path in (MICRO, STEPS) if not context.has(path)]
     return context.fix_all(
-        'Add the batch keys as "auto"',
+        say('Add the batch keys as "auto"'),
         [partial(editing.insert, path=(path,), value="auto") for path in missing],
         safe=False,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -40,6 +41,9 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(value, (int, float)) and value < 0:
         yield context.finding(
             _KEY,
-            f"{value} switches clipping off without a message; write 0.0 for that, or the norm to clip to",
-            fixes=[context.replace(_KEY, 0.0, "Replace it by 0.0", safe=True)],
+            say(
+                "{value} switches clipping off without a message; write 0.0 for that, or the norm to clip to",
+                value=value,
+            ),
+            fixes=[context.replace(_KEY, 0.0, say("Replace it by 0.0"), safe=True)],
         )

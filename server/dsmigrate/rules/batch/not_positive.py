@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, is_elastic
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -41,6 +42,9 @@ def check(context: Context) -> Iterator[Finding]:
             others = any(isinstance(context.value(other), (int, float)) for other in (TOTAL, MICRO) if other != path)
             yield context.finding(
                 path,
-                f"{str(value).lower()} is rejected: it has to be greater than 0; left out, it follows from the others",
-                fixes=[context.remove(path, f"Remove `{path}`", safe=False)] if others else [],
+                say(
+                    "{lower} is rejected: it has to be greater than 0; left out, it follows from the others",
+                    lower=str(value).lower(),
+                ),
+                fixes=[context.remove(path, say("Remove `{path}`", path=path), safe=False)] if others else [],
             )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, SEQUENCE, STEPS, TOTAL, batch, data_ranks, degree, text
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -49,7 +50,15 @@ def check(context: Context) -> Iterator[Finding]:
     parts = " × ".join(text(value) for value in keys.pinned)
     yield context.finding(
         TOTAL,
-        f"{text(keys.total)} = {parts} × {ranks} fits {ranks} data-parallel rank{'' if ranks == 1 else 's'} only; "
-        "DeepSpeed rejects the file on any other number",
-        fixes=[context.remove(TOTAL, f"Remove `{TOTAL}`, which follows from the other two", safe=False)],
+        say(
+            "{total} = {parts} × {ranks} fits {ranks} data-parallel rank{en_s} only; DeepSpeed rejects the "
+            "file on any other number",
+            total=text(keys.total),
+            parts=parts,
+            ranks=ranks,
+            en_s="" if ranks == 1 else "s",
+        ),
+        fixes=[
+            context.remove(TOTAL, say("Remove `{total}`, which follows from the other two", total=TOTAL), safe=False)
+        ],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import has_section
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -49,6 +50,9 @@ def check(context: Context) -> Iterator[Finding]:
     if switch is not None:
         yield context.finding(
             switch,
-            f"a pipeline engine prints these timers every `{_STEPS}` steps: unset, its first step is a TypeError",
-            fixes=[context.insert((_STEPS,), 10, f"Add `{_STEPS}` 10", safe=False)],
+            say(
+                "a pipeline engine prints these timers every `{steps}` steps: unset, its first step is a TypeError",
+                steps=_STEPS,
+            ),
+            fixes=[context.insert((_STEPS,), 10, say("Add `{steps}` 10", steps=_STEPS), safe=False)],
         )

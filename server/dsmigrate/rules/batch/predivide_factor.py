@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import predivides, scatters
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -48,16 +49,19 @@ def check(context: Context) -> Iterator[Finding]:
     if factor is None or not context.has(_FACTOR) or not predivides(context):
         return
     plain = context.stage in {0, 1} or (context.stage == 2 and scatters(context) is False)
-    fixes = [context.remove(_FACTOR, f"Remove `{_FACTOR}`", safe=False)]
+    fixes = [context.remove(_FACTOR, say("Remove `{factor}`", factor=_FACTOR), safe=False)]
     if factor == 0 and plain:
         yield context.finding(
-            _FACTOR, "0 is a ZeroDivisionError in the first gradient reduction; 1 divides nothing", fixes=fixes
+            _FACTOR, say("0 is a ZeroDivisionError in the first gradient reduction; 1 divides nothing"), fixes=fixes
         )
     ranks = context.facts.world_size
     if context.stage == 3 and scatters(context) is False and ranks and factor == ranks != 1:
         yield context.finding(
             _FACTOR,
-            f"ZeRO 3 divides by {ranks} and never multiplies back: gradients are {ranks} times too small",
+            say(
+                "ZeRO 3 divides by {ranks} and never multiplies back: gradients are {ranks} times too small",
+                ranks=ranks,
+            ),
             severity=Severity.WARNING,
             effect=Effect.RISKY,
             fixes=fixes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import scatters, sums
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
@@ -53,18 +54,18 @@ def check(context: Context) -> Iterator[Finding]:
         if says_something and reason and context.has(path):
             yield context.finding(
                 path,
-                f"does nothing: {reason}",
+                say("does nothing: {reason}", reason=reason),
                 part="key",
-                fixes=[context.remove(path, f"Remove `{path}`", safe=True)],
+                fixes=[context.remove(path, say("Remove `{path}`", path=path), safe=True)],
                 tags=[Tag.UNNECESSARY],
             )
 
 
 def _reason(context: Context, path: str) -> str:
     if sums(context) and context.stage in {0, 1, 2}:
-        return '`gradient_allreduce_op` "sum" divides nothing'
+        return say('`gradient_allreduce_op` "sum" divides nothing')
     if context.stage == 1 and scatters(context):
-        return "the reduce-scatter of ZeRO 1 divides before it sums anyway"
+        return say("the reduce-scatter of ZeRO 1 divides before it sums anyway")
     if path == _FACTOR and context.is_on(_PRESCALE) and not (context.stage in {2, 3} and scatters(context)):
-        return f"`{_PRESCALE}` takes its place"
+        return say("`{prescale}` takes its place", prescale=_PRESCALE)
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import scatters, sums
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -60,6 +61,10 @@ def check(context: Context) -> Iterator[Finding]:
         if refused and context.has(path):
             yield context.finding(
                 path,
-                f"ZeRO {context.stage} refuses this while `{_SCATTER}` is on, which it is unless set to false",
-                fixes=[context.remove(path, f"Remove `{path}`", safe=True)],
+                say(
+                    "ZeRO {stage} refuses this while `{scatter}` is on, which it is unless set to false",
+                    stage=context.stage,
+                    scatter=_SCATTER,
+                ),
+                fixes=[context.remove(path, say("Remove `{path}`", path=path), safe=True)],
             )

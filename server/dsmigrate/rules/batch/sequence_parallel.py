@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, divides, is_one_rank
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -66,11 +67,11 @@ def check(context: Context) -> Iterator[Finding]:
         one = is_one_rank(context)
         yield context.finding(
             SEQUENCE,
-            f"{value} ranks cannot share a sequence: DeepSpeed "
-            + ("counts one rank instead" if one else "divides the number of ranks by it and fails"),
+            say("{value} ranks cannot share a sequence: DeepSpeed ", value=value)
+            + (say("counts one rank instead") if one else say("divides the number of ranks by it and fails")),
             severity=Severity.WARNING if one else None,
             effect=Effect.MISREAD if one else None,
-            fixes=[context.remove(SEQUENCE, f"Remove `{SEQUENCE}`", safe=False)],
+            fixes=[context.remove(SEQUENCE, say("Remove `{sequence}`", sequence=SEQUENCE), safe=False)],
         )
     size, data = degree(context, SEQUENCE), degree(context, DATA)
     if size is None or ranks is None:
@@ -78,13 +79,25 @@ def check(context: Context) -> Iterator[Finding]:
     if data is not None and size * data != ranks:
         yield context.finding(
             SEQUENCE,
-            f"{size} × `{DATA}` {data} is {size * data}, but there are {ranks} ranks: the device mesh cannot be built",
-            related=[(DATA, f"{DATA} is {data}")],
+            say(
+                "{size} × `{data}` {data_2} is {number}, but there are {ranks} ranks: the device mesh cannot be built",
+                size=size,
+                data=DATA,
+                data_2=data,
+                number=size * data,
+                ranks=ranks,
+            ),
+            related=[(DATA, say("{data} is {data_2}", data=DATA, data_2=data))],
         )
     elif data is None and ranks % size and divides(context):
         yield context.finding(
             SEQUENCE,
-            f"{size} does not divide {ranks} ranks: DeepSpeed counts with a world size of {ranks / size:.4g}",
+            say(
+                "{size} does not divide {ranks} ranks: DeepSpeed counts with a world size of {number}",
+                size=size,
+                ranks=ranks,
+                number=f"{ranks / size:.4g}",
+            ),
             severity=Severity.WARNING,
             effect=Effect.MISREAD,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,6 +44,6 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
         yield context.finding(
             _KEY,
-            "0 is a ZeroDivisionError at the first optimizer step; leave the key out for no reports",
-            fixes=[context.remove(_KEY, f"Remove `{_KEY}`", safe=context.known.default(_KEY) is None)],
+            say("0 is a ZeroDivisionError at the first optimizer step; leave the key out for no reports"),
+            fixes=[context.remove(_KEY, say("Remove `{key}`", key=_KEY), safe=context.known.default(_KEY) is None)],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import sums
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -43,7 +44,7 @@ def check(context: Context) -> Iterator[Finding]:
     others = [
         name
         for name, there in (
-            ("ZeRO 3", context.stage == 3),
+            (say("ZeRO 3"), context.stage == 3),
             ("ZenFlow", zenflow_is_on(context)),
             ("DeepCompile", bool(context.is_on("compile.deepcompile"))),
         )
@@ -52,6 +53,9 @@ def check(context: Context) -> Iterator[Finding]:
     if others:
         yield context.finding(
             _KEY,
-            f"DeepSpeed rejects a sum together with {' and '.join(others)}, which can only average",
-            fixes=[context.replace(_KEY, "mean", 'Replace it by "mean"', safe=False)],
+            say(
+                "DeepSpeed rejects a sum together with {others}, which can only average",
+                others=say(" and ").join(others),
+            ),
+            fixes=[context.replace(_KEY, "mean", say('Replace it by "mean"'), safe=False)],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import TOTAL, degree, given, text
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -41,7 +42,12 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         TOTAL,
-        f"the {size} ranks of an AutoTP group count {size} times here: without an `mpu` a step sees "
-        f"{text(total / size)} different samples, not {text(total)}",
-        related=[(_SIZE, f"{size} ranks share one model copy")],
+        say(
+            "the {size} ranks of an AutoTP group count {size} times here: without an `mpu` a step sees "
+            "{number} different samples, not {total}",
+            size=size,
+            number=text(total / size),
+            total=text(total),
+        ),
+        related=[(_SIZE, say("{size} ranks share one model copy", size=size))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import given, has_section
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -53,22 +54,25 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each feature that excludes the mode."""
     if given(context, _KEY) is None or context.is_on(_KEY) is not False:
         return
-    fix = context.replace(_KEY, True, "Let the engine count", safe=False)  # noqa: FBT003 - the value of the key
+    fix = context.replace(_KEY, True, say("Let the engine count"), safe=False)  # noqa: FBT003 - the value of the key
     if context.stage in {0, 1} and context.is_on(_OVERLAP):
         yield context.finding(
             _KEY,
-            f"false is refused together with `{_OVERLAP}` at stage {context.stage}",
+            say("false is refused together with `{overlap}` at stage {stage}", overlap=_OVERLAP, stage=context.stage),
             fixes=[fix],
-            related=[(_OVERLAP, "switched on here")],
+            related=[(_OVERLAP, say("switched on here"))],
         )
     if context.is_on(_COMPILE):
         yield context.finding(
-            _KEY, f"false is refused together with `{_COMPILE}`", fixes=[fix], related=[(_COMPILE, "switched on here")]
+            _KEY,
+            say("false is refused together with `{compile}`", compile=_COMPILE),
+            fixes=[fix],
+            related=[(_COMPILE, say("switched on here"))],
         )
     if has_section(context, "pipeline"):
         yield context.finding(
             _KEY,
-            "false is refused for the pipeline engine, which the section `pipeline` is for",
+            say("false is refused for the pipeline engine, which the section `pipeline` is for"),
             severity=Severity.WARNING,
             effect=Effect.CRASH,
             fixes=[fix],

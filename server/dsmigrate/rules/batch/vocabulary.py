@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -35,5 +36,9 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value % _ALIGNED:
         yield context.finding(
             _KEY,
-            f"{value} is no multiple of {_ALIGNED}, which tensor cores want: pad the embedding, then this number",
+            say(
+                "{value} is no multiple of {aligned}, which tensor cores want: pad the embedding, then this number",
+                value=value,
+                aligned=_ALIGNED,
+            ),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import STEPS, given
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -60,9 +61,13 @@ def check(context: Context) -> Iterator[Finding]:
     steps, interval = context.value(STEPS), context.value(_INTERVAL)
     if steps in (MISSING, None, UNKNOWN) or steps == interval or not isinstance(steps, (int, float)):
         return
-    becomes = "decided during training" if isinstance(interval, str) else str(interval)
+    becomes = say("decided during training") if isinstance(interval, str) else str(interval)
     yield context.finding(
         STEPS,
-        f"ZenFlow replaces {steps} by its `update_interval`: the accumulation is {becomes}",
-        related=[(_INTERVAL, "ZenFlow updates at this interval")] if context.has(_INTERVAL) else [],
+        say(
+            "ZenFlow replaces {steps} by its `update_interval`: the accumulation is {becomes}",
+            steps=steps,
+            becomes=becomes,
+        ),
+        related=[(_INTERVAL, say("ZenFlow updates at this interval"))] if context.has(_INTERVAL) else [],
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dsmigrate.document import Object, Path, Scalar
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context, Entry
 from dsmigrate.rules.optimizer import _shared as optimizer
 from dsmigrate.rules.scheduler import _shared as scheduler
@@ -44,7 +45,7 @@ def fillers(context: Context, path: Path | str) -> str:
         for consumer in (Consumer.TRANSFORMERS, Consumer.ACCELERATE)
         if (auto := context.known.auto(path, consumer)) is not None and auto.effect is AutoEffect.FILLED
     ]
-    return " and ".join(f"the {name}" if name.endswith("Trainer") else name for name in names)
+    return say(" and ").join(say("the {name}", name=name) if name.endswith("Trainer") else name for name in names)
 
 
 def is_section(context: Context, key: Key) -> bool:

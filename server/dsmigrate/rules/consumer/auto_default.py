@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Consumer, Key
 from dsmigrate.knowledge.wording import default_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import SWITCHES, autos, fillers, is_effective, is_section
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -61,11 +62,17 @@ def check(context: Context) -> Iterator[Finding]:
         by = fillers(context, entry.path)
         yield context.finding(
             entry,
-            f'DeepSpeed itself drops "auto" at {shown(entry.path)} and takes {_default(key)}'
-            + (f"; {by} would fill it in" if by else ""),
+            say(
+                'DeepSpeed itself drops "auto" at {path} and takes {default}',
+                path=shown(entry.path),
+                default=_default(key),
+            )
+            + (say("; {by} would fill it in", by=by) if by else ""),
             fixes=[
                 context.remove(
-                    entry, f"Remove {shown(entry.path)}, which changes nothing", safe=key.name not in SWITCHES
+                    entry,
+                    say("Remove {path}, which changes nothing", path=shown(entry.path)),
+                    safe=key.name not in SWITCHES,
                 )
             ],
         )
@@ -73,9 +80,9 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _default(key: Key) -> str:
     if key.path == "zero_optimization.stage":
-        return "stage 0: ZeRO is off"
+        return say("stage 0: ZeRO is off")
     if key.is_section:
-        return "no section at all"
+        return say("no section at all")
     if key.name == "enabled" and key.default is False:
-        return f"the default `false`: {shown(key.parent)} is off"
-    return f"the default {default_text(key)}"
+        return say("the default `false`: {parent} is off", parent=shown(key.parent))
+    return say("the default {default_text}", default_text=default_text(key))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -62,11 +63,20 @@ def check(context: Context) -> Iterator[Finding]:
         replacement = (
             None
             if is_path
-            else context.replace(entry, auto.fallback, f"Write {json_text(auto.fallback)}, as happens now", safe=True)
+            else context.replace(
+                entry,
+                auto.fallback,
+                say("Write {fallback}, as happens now", fallback=json_text(auto.fallback)),
+                safe=True,
+            )
         )
         yield context.finding(
             entry,
-            f'"auto" at {shown(entry.path)} becomes {json_text(auto.fallback)} unless '
-            f"{auto.source.split(',')[0]} says otherwise; write the value that is meant",
+            say(
+                '"auto" at {path} becomes {fallback} unless {split} says otherwise; write the value that is meant',
+                path=shown(entry.path),
+                fallback=json_text(auto.fallback),
+                split=auto.source.split(",")[0],
+            ),
             fixes=[replacement],
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Path
 from dsmigrate.knowledge import AutoEffect, Consumer, Key
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO, SWITCHES, auto_paths, is_gone
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -119,23 +120,27 @@ def check(context: Context) -> Iterator[Finding]:
         key = context.known.key(path)
         yield context.finding(
             path,
-            f'{_name(context.consumer)} does not fill "auto" at {shown(path)}, and Accelerate then stops with an '
-            f"error{_instead(context, path, key)}",
+            say(
+                '{name} does not fill "auto" at {path}, and Accelerate then stops with an error{instead}',
+                name=_name(context.consumer),
+                path=shown(path),
+                instead=_instead(context, path, key),
+            ),
             fixes=[_fix(context, path, key)],
         )
 
 
 def _name(consumer: Consumer) -> str:
-    return "The Trainer" if consumer is Consumer.TRANSFORMERS else consumer.title
+    return say("The Trainer") if consumer is Consumer.TRANSFORMERS else consumer.title
 
 
 def _instead(context: Context, path: Path, key: Key | None) -> str:
     if key is not None and key.default == AUTO:
-        return '; leave the key out, "auto" is its default'
+        return say('; leave the key out, "auto" is its default')
     other = context.known.auto(path, _OTHER[context.consumer])
     if other is not None and other.effect is AutoEffect.FILLED:
-        return f"; only {_OTHER[context.consumer].title} fills it"
-    return "; write a value, or leave the key out"
+        return say("; only {other} fills it", other=_OTHER[context.consumer].title)
+    return say("; write a value, or leave the key out")
 
 
 def _fix(context: Context, path: Path, key: Key | None) -> Fix | None:
@@ -143,4 +148,4 @@ def _fix(context: Context, path: Path, key: Key | None) -> Fix | None:
     means_default = (
         key is not None and key.auto(Consumer.DEEPSPEED).effect in {AutoEffect.DEFAULT, AutoEffect.VALUE}
     ) and path[-1] not in SWITCHES
-    return context.remove(path, f"Remove {shown(path)} and take its default", safe=means_default)
+    return context.remove(path, say("Remove {path} and take its default", path=shown(path)), safe=means_default)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, is_section, parameter_fails
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -60,11 +61,11 @@ def check(context: Context) -> Iterator[Finding]:
         if effect is None:
             continue
         by = fillers(context, entry.path)
-        when = "when it reads the config" if effect is Effect.REJECTED else "when it uses the value"
+        when = say("when it reads the config") if effect is Effect.REJECTED else say("when it uses the value")
         yield context.finding(
             entry,
-            f'"auto" is no value for DeepSpeed itself at {shown(entry.path)}: it fails {when}'
-            + (f"; {by} would fill it in" if by else ", and no other program fills it in"),
+            say('"auto" is no value for DeepSpeed itself at {path}: it fails {when}', path=shown(entry.path), when=when)
+            + (say("; {by} would fill it in", by=by) if by else say(", and no other program fills it in")),
             effect=effect,
             fixes=[_fix(context, entry)],
         )
@@ -85,8 +86,8 @@ def _effect(context: Context, entry: Entry) -> Effect | None:
 
 def _fix(context: Context, entry: Entry) -> Fix | None:
     if entry.key is None:
-        return context.remove(entry, f"Remove {shown(entry.path)} and take its default", safe=False)
+        return context.remove(entry, say("Remove {path} and take its default", path=shown(entry.path)), safe=False)
     default = entry.key.default
     if default is MISSING or default is None:
         return None
-    return context.replace(entry, default, f"Write the default, {json_text(default)}", safe=False)
+    return context.replace(entry, default, say("Write the default, {default}", default=json_text(default)), safe=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import autos, fillers, is_effective, parameter_fails
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -44,12 +45,15 @@ def check(context: Context) -> Iterator[Finding]:
         kinds = _types(context, entry)
         if kinds is None:
             continue
-        what = "which counts as true" if "boolean" in kinds else "which nothing understands"
+        what = say("which counts as true") if "boolean" in kinds else say("which nothing understands")
         by = fillers(context, entry.path)
         yield context.finding(
             entry,
-            f'"auto" stays a text at {shown(entry.path)}, {what}' + (f"; {by} would fill it in" if by else ""),
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)} and take its default", safe=False)],
+            say('"auto" stays a text at {path}, {what}', path=shown(entry.path), what=what)
+            + (say("; {by} would fill it in", by=by) if by else ""),
+            fixes=[
+                context.remove(entry, say("Remove {path} and take its default", path=shown(entry.path)), safe=False)
+            ],
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,7 +45,11 @@ def check(context: Context) -> Iterator[Finding]:
         if context.has(section):
             yield context.finding(
                 section,
-                f"With `{section}` in the file the script must pass `accelerate.utils.{stand_in}` to `prepare`; "
-                f"a real {section} is a ValueError",
+                say(
+                    "With `{section}` in the file the script must pass `accelerate.utils.{stand_in}` to `prepare`; a "
+                    "real {section} is a ValueError",
+                    section=section,
+                    stand_in=stand_in,
+                ),
                 part="key",
             )

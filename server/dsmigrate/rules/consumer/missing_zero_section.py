@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -49,11 +50,11 @@ def check(context: Context) -> Iterator[Finding]:
     entry = context.entry("zero_optimization")
     if entry is None and context.document.member_at(("zero_optimization",)) is None:
         insert = context.insert(
-            ("zero_optimization",), {"stage": 2}, "Add `zero_optimization` with stage 2", safe=False
+            ("zero_optimization",), {"stage": 2}, say("Add `zero_optimization` with stage 2"), safe=False
         )
         yield context.finding(
             ("zero_optimization",),
-            f"{title} stops without a `zero_optimization` section; name at least a stage, 0 for none",
+            say("{title} stops without a `zero_optimization` section; name at least a stage, 0 for none", title=title),
             fixes=[insert],
         )
     value = context.raw("zero_optimization")
@@ -61,7 +62,13 @@ def check(context: Context) -> Iterator[Finding]:
         section = {"stage": int(value)}
         yield context.finding(
             entry,
-            f"{title} needs an object at `zero_optimization` and fails on the short form; "
-            f"for DeepSpeed it means stage {int(value)}",
-            fixes=[context.replace(entry, section, f"Write stage {int(value)} as an object", safe=True)],
+            say(
+                "{title} needs an object at `zero_optimization` and fails on the short form; for DeepSpeed it "
+                "means stage {value}",
+                title=title,
+                value=int(value),
+            ),
+            fixes=[
+                context.replace(entry, section, say("Write stage {value} as an object", value=int(value)), safe=True)
+            ],
         )

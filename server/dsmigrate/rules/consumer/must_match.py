@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dsmigrate.document import Document, Path, TextEdit
 from dsmigrate.document.edits import replace
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -67,10 +68,15 @@ def check(context: Context) -> Iterator[Finding]:
     first, *others = literals
     auto = context.known.auto(first.path, context.consumer)
     assert auto is not None  # noqa: S101 - it must match
-    more = f", and {len(others)} other values of this file theirs" if others else ""
+    more = say(", and {others} other values of this file theirs", others=len(others)) if others else ""
     yield context.finding(
         first,
-        f'{shown(first.path)} must equal {auto.source}{more}, or the Trainer stops; "auto" takes the value from there',
+        say(
+            '{first_path} must equal {source}{more}, or the Trainer stops; "auto" takes the value from there',
+            first_path=shown(first.path),
+            source=auto.source,
+            more=more,
+        ),
         related=[
             (entry, other.source)
             for entry in others
@@ -78,7 +84,7 @@ def check(context: Context) -> Iterator[Finding]:
         ],
         fixes=[
             context.fix_all(
-                'Write "auto" for every value that has to match an argument',
+                say('Write "auto" for every value that has to match an argument'),
                 [_to_auto(entry.path) for entry in literals],
                 safe=False,
             )

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 _CLIPPING = {
-    Consumer.TRANSFORMERS: "whatever `max_grad_norm` says",
-    Consumer.ACCELERATE: "and `accelerator.clip_grad_norm_` clips nothing under DeepSpeed",
+    Consumer.TRANSFORMERS: mark("whatever `max_grad_norm` says"),
+    Consumer.ACCELERATE: mark("and `accelerator.clip_grad_norm_` clips nothing under DeepSpeed"),
 }
 
 
@@ -55,9 +56,13 @@ def check(context: Context) -> Iterator[Finding]:
     if not context.entries or context.has("gradient_clipping"):
         return
     default = json_text(context.known.default("gradient_clipping"))
-    limit = f"clips at {default}" if default != "0.0" else "does not clip"
+    limit = say("clips at {default}", default=default) if default != "0.0" else say("does not clip")
     yield context.finding(
         ("gradient_clipping",),
-        f"Without `gradient_clipping` DeepSpeed {limit}, {_CLIPPING[context.consumer]}",
-        fixes=[context.insert(("gradient_clipping",), "auto", 'Add `gradient_clipping: "auto"`', safe=False)],
+        say(
+            "Without `gradient_clipping` DeepSpeed {limit}, {clipping}",
+            limit=limit,
+            clipping=say(_CLIPPING[context.consumer]),
+        ),
+        fixes=[context.insert(("gradient_clipping",), "auto", say('Add `gradient_clipping: "auto"`'), safe=False)],
     )

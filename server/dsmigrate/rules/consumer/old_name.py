@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -59,8 +60,14 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         yield context.finding(
             entry,
-            f"{context.consumer.title} adds `{name}`, and DeepSpeed then never reads `{entry.name}`: "
-            f"`{name}.enabled` comes from {auto.source}",
+            say(
+                "{consumer} adds `{name}`, and DeepSpeed then never reads `{name_2}`: `{name}.enabled` comes "
+                "from {source}",
+                consumer=context.consumer.title,
+                name=name,
+                name_2=entry.name,
+                source=auto.source,
+            ),
             part="key",
-            fixes=[context.rename(entry, name, f"Rename it to `{name}`", safe=False)],
+            fixes=[context.rename(entry, name, say("Rename it to `{name}`", name=name), safe=False)],
         )

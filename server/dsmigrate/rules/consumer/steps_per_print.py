@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import AUTO
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
@@ -52,8 +53,12 @@ def check(context: Context) -> Iterator[Finding]:
     assert entry is not None  # noqa: S101 - it has a value
     yield context.finding(
         entry,
-        f"{context.consumer.title} overwrites `steps_per_print` with infinity, so {json_text(value)} is never used",
+        say(
+            "{consumer} overwrites `steps_per_print` with infinity, so {value} is never used",
+            consumer=context.consumer.title,
+            value=json_text(value),
+        ),
         part="member",
         tags=[Tag.UNNECESSARY],
-        fixes=[context.remove(entry, "Remove `steps_per_print`", safe=True)],
+        fixes=[context.remove(entry, say("Remove `steps_per_print`"), safe=True)],
     )

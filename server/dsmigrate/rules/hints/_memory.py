@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dsmigrate.languages import say
 from dsmigrate.rules.model import Facts
 
 ROOM = 0.5
@@ -30,4 +31,8 @@ def fits(facts: Facts, stage: int) -> bool:
 def in_gigabytes(amount: float) -> str:
     """Return bytes as text in GB, with one decimal below ten."""
     gigabytes = amount / 1e9
-    return f"{gigabytes:.1f} GB" if gigabytes < 10 else f"{gigabytes:.0f} GB"
+    return (
+        say("{gigabytes} GB", gigabytes=f"{gigabytes:.1f}")
+        if gigabytes < 10
+        else say("{gigabytes} GB", gigabytes=f"{gigabytes:.0f}")
+    )

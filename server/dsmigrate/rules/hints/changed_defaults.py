@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING, Consumer, Key, knowledge
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -60,9 +61,25 @@ def check(context: Context) -> Iterator[Finding]:
             place = (*context.path_of(section), key.name) if section else (key.name,)
             yield context.finding(
                 place,
-                f"{shown(place)} is left out and means {json_text(key.default)} in DeepSpeed {context.known.version}; "
-                f"in {earlier.version} it meant {json_text(old)}",
-                fixes=[context.insert(place, old, f"Write {json_text(old)}, as in {earlier.version}", safe=False)],
+                say(
+                    "{place} is left out and means {default} in DeepSpeed {known_version}; in {earlier_version} it "
+                    "meant {old}",
+                    place=shown(place),
+                    default=json_text(key.default),
+                    known_version=context.known.version,
+                    earlier_version=earlier.version,
+                    old=json_text(old),
+                ),
+                fixes=[
+                    context.insert(
+                        place,
+                        old,
+                        say(
+                            "Write {old}, as in {earlier_version}", old=json_text(old), earlier_version=earlier.version
+                        ),
+                        safe=False,
+                    )
+                ],
             )
 
 

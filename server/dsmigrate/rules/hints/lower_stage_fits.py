@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.hints._memory import fits, in_gigabytes, state_bytes
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -42,6 +43,10 @@ def check(context: Context) -> Iterator[Finding]:
     needed, memory = state_bytes(context.facts, 2) or 0, context.facts.gpu_memory or 0
     yield context.finding(
         "zero_optimization.stage",
-        f"Stage 2 holds this model in about {in_gigabytes(needed)} of {in_gigabytes(memory)} on each GPU, and gathers "
-        "the weights once per optimizer step instead of twice per micro-batch",
+        say(
+            "Stage 2 holds this model in about {in_gigabytes} of {in_gigabytes_2} on each GPU, and gathers "
+            "the weights once per optimizer step instead of twice per micro-batch",
+            in_gigabytes=in_gigabytes(needed),
+            in_gigabytes_2=in_gigabytes(memory),
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.hints._memory import fits, in_gigabytes, state_bytes
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -52,6 +53,12 @@ def check(context: Context) -> Iterator[Finding]:
         if context.has(path) and context.device(section) in {"cpu", "nvme"}:
             yield context.finding(
                 path,
-                f"{shown(path)} costs time that this model need not spend: its training state takes about {needed} of "
-                f"{in_gigabytes(context.facts.gpu_memory or 0)} on each GPU at stage {stage}",
+                say(
+                    "{path} costs time that this model need not spend: its training state takes about {needed} of "
+                    "{in_gigabytes} on each GPU at stage {stage}",
+                    path=shown(path),
+                    needed=needed,
+                    in_gigabytes=in_gigabytes(context.facts.gpu_memory or 0),
+                    stage=stage,
+                ),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,6 +49,8 @@ def check(context: Context) -> Iterator[Finding]:
     if context.device("offload_param") in {"cpu", "nvme"} and context.device("offload_optimizer") == "none":
         yield context.finding(
             path,
-            "The weights, 2 bytes for each parameter, leave the GPU; the optimizer states, about 12 with Adam, stay: "
-            "`offload_optimizer` saves more for less traffic",
+            say(
+                "The weights, 2 bytes for each parameter, leave the GPU; the optimizer states, about 12 with "
+                "Adam, stay: `offload_optimizer` saves more for less traffic"
+            ),
         )

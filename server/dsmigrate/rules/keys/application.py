@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.keys._shared import Slip, guesses, is_comment, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -35,9 +36,13 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         found = guesses(context, entry, section)
         if not found or found[0].slip is Slip.PART:
-            like = f"; its own key is `{found[0].name}`" if found else ""
+            like = say("; its own key is `{found_name}`", found_name=found[0].name) if found else ""
             yield context.finding(
                 entry,
-                f"DeepSpeed does not read `{entry.name}`{like}; it is there for your own code, or for nothing",
+                say(
+                    "DeepSpeed does not read `{name}`{like}; it is there for your own code, or for nothing",
+                    name=entry.name,
+                    like=like,
+                ),
                 part="key",
             )

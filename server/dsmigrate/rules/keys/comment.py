@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.keys._shared import is_comment, refuses, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -36,8 +37,12 @@ def check(context: Context) -> Iterator[Finding]:
         if is_comment(entry.name) and refuses(context, section):
             yield context.finding(
                 entry,
-                f"DeepSpeed takes `{entry.name}` for an unknown key of {shown(entry.path[:-1])} and rejects the config;"
-                " comments belong to the top level",
+                say(
+                    "DeepSpeed takes `{name}` for an unknown key of {path} and rejects the config; comments belong "
+                    "to the top level",
+                    name=entry.name,
+                    path=shown(entry.path[:-1]),
+                ),
                 part="key",
-                fixes=[context.remove(entry, f"Remove `{entry.name}`", safe=True)],
+                fixes=[context.remove(entry, say("Remove `{name}`", name=entry.name), safe=True)],
             )

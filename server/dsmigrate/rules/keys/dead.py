@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Key, Status, knowledge
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -59,9 +60,9 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         yield context.finding(
             entry,
-            f"{shown(entry.path)} has no effect: {_why(key.dead)}",
+            say("{path} has no effect: {why}", path=shown(entry.path), why=_why(key.dead)),
             part="key",
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
             tags=[Tag.UNNECESSARY],
         )
 

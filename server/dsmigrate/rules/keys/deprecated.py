@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import Consumer, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -67,24 +68,32 @@ def check(context: Context) -> Iterator[Finding]:
         clash = (
             other is not None and len(key.successors) == 1 and other.node is not None and other.node.value() != "auto"
         )
-        names = " or ".join(f"`{path.rpartition('.')[2]}`" for path in key.successors)
+        names = say(" or ").join(f"`{path.rpartition('.')[2]}`" for path in key.successors)
         if clash and other is not None:
             yield context.finding(
                 entry,
-                f"DeepSpeed rejects the deprecated `{entry.name}` beside its successor {names}",
+                say(
+                    "DeepSpeed rejects the deprecated `{name}` beside its successor {names}",
+                    name=entry.name,
+                    names=names,
+                ),
                 part="key",
                 severity=Severity.ERROR,
                 effect=Effect.REJECTED,
-                fixes=[context.remove(entry, f"Remove `{entry.name}`", safe=True)],
-                related=[(other, "the successor")],
+                fixes=[context.remove(entry, say("Remove `{name}`", name=entry.name), safe=True)],
+                related=[(other, say("the successor"))],
                 tags=[Tag.DEPRECATED],
             )
             continue
         dropped = len(key.successors) > 1
-        what = "and its value is dropped" if dropped else f"and DeepSpeed writes {names} in its place"
+        what = (
+            say("and its value is dropped")
+            if dropped
+            else say("and DeepSpeed writes {names} in its place", names=names)
+        )
         yield context.finding(
             entry,
-            f"`{entry.name}` is deprecated, {what}",
+            say("`{name}` is deprecated, {what}", name=entry.name, what=what),
             part="key",
             effect=Effect.IGNORED if dropped else None,
             fixes=[_rewritten(context, entry, key, node.value())],
@@ -99,10 +108,10 @@ def _rewritten(context: Context, entry: Entry, key: Key, value: object) -> Fix |
         if value not in (True, False, None):
             return None
         if not value:
-            return context.remove(entry, f"Remove `{entry.name}`", safe=True)
+            return context.remove(entry, say("Remove `{name}`", name=entry.name), safe=True)
         target = (*entry.path[:-1], successor)
         return context.fix_all(
-            f"Write `{successor}` with the device cpu",
+            say("Write `{successor}` with the device cpu", successor=successor),
             [
                 lambda document: editing.remove(document, entry.path),
                 lambda document: editing.insert(document, target, _MEANS_DEVICE[successor]),
@@ -110,5 +119,10 @@ def _rewritten(context: Context, entry: Entry, key: Key, value: object) -> Fix |
             safe=context.consumer is Consumer.DEEPSPEED,
         )
     if not successor:
-        return context.remove(entry, f"Remove {shown(entry.path)}", safe=True)
-    return context.rename(entry, successor, f"Rename it to `{successor}`", safe=context.consumer is Consumer.DEEPSPEED)
+        return context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)
+    return context.rename(
+        entry,
+        successor,
+        say("Rename it to `{successor}`", successor=successor),
+        safe=context.consumer is Consumer.DEEPSPEED,
+    )

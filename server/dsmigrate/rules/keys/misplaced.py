@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import TYPED, Context, Entry, shown
 from dsmigrate.rules.keys._shared import Guess, Slip, guesses, is_comment, refuses, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -68,13 +69,20 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         refused = refuses(context, section, entry)
         guess = found[0]
-        does = "rejects the config for it" if refused else "ignores it without a word"
-        where = f"in {shown(entry.path[:-1])}" if section else "at the top level"
-        home = f"`{guess.path.rpartition('.')[0]}`" if "." in guess.path else "the top level"
-        named = f"`{guess.name}` belongs" if guess.slip is Slip.BOTH else "it belongs"
+        does = say("rejects the config for it") if refused else say("ignores it without a word")
+        where = say("in {path}", path=shown(entry.path[:-1])) if section else say("at the top level")
+        home = f"`{guess.path.rpartition('.')[0]}`" if "." in guess.path else say("the top level")
+        named = say("`{name}` belongs", name=guess.name) if guess.slip is Slip.BOTH else say("it belongs")
         yield context.finding(
             entry,
-            f"`{entry.name}` {where}: DeepSpeed {does}; {named} to {home}",
+            say(
+                "`{name}` {where}: DeepSpeed {does}; {named} to {home}",
+                name=entry.name,
+                where=where,
+                does=does,
+                named=named,
+                home=home,
+            ),
             part="key",
             severity=Severity.ERROR if refused else _severity(context, entry, section, guess),
             effect=Effect.REJECTED if refused else None,
@@ -90,12 +98,14 @@ def _severity(context: Context, entry: Entry, section: str, guess: Guess) -> Sev
 
 
 def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool) -> Iterator[Fix | None]:
-    removal = context.remove(entry, f"Remove {shown(entry.path)}", safe=refused and entry.path[0] in _PRECISIONS)
+    removal = context.remove(
+        entry, say("Remove {path}", path=shown(entry.path)), safe=refused and entry.path[0] in _PRECISIONS
+    )
     guess = found[0]
     homes = {guess.path.split(".")[0], str(entry.path[0])}
     if homes <= {*_PRECISIONS, "bfloat16"} or (guess.target[0] not in TYPED and context.has(guess.path)):
         yield removal
         return
-    yield context.move(entry, guess.target, f"Move it to `{guess.path}`", safe=False)
+    yield context.move(entry, guess.target, say("Move it to `{path}`", path=guess.path), safe=False)
     if refused:
         yield removal

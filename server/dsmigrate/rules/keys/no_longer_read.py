@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Key, Status
 from dsmigrate.knowledge.paths import name, parent
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.keys._shared import is_gone, refuses, section_of
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -47,12 +48,18 @@ def check(context: Context) -> Iterator[Finding]:
         if is_gone(context, entry.path[:-1]):
             continue
         refused = refuses(context, section_of(context, entry.path), entry)
-        does = "rejects the config for it" if refused else "does not read it any more"
-        since = f"since {key.until} " if key.until else ""
-        instead = f"; write {' or '.join(map(shown, key.successors))}" if key.successors else ""
+        does = say("rejects the config for it") if refused else say("does not read it any more")
+        since = say("since {until} ", until=key.until) if key.until else ""
+        instead = say("; write {map}", map=say(" or ").join(map(shown, key.successors))) if key.successors else ""
         yield context.finding(
             entry,
-            f"{since}DeepSpeed {does}: {shown(entry.path)}{instead}",
+            say(
+                "{since}DeepSpeed {does}: {path}{instead}",
+                since=since,
+                does=does,
+                path=shown(entry.path),
+                instead=instead,
+            ),
             part="key",
             severity=Severity.ERROR if refused else None,
             effect=Effect.REJECTED if refused else None,
@@ -63,5 +70,5 @@ def check(context: Context) -> Iterator[Finding]:
 def _fixes(context: Context, entry: Entry, key: Key, *, refused: bool) -> Iterator[Fix | None]:
     for successor in key.successors:
         if parent(successor) == key.parent:
-            yield context.rename(entry, name(successor), f"Rename it to `{name(successor)}`", safe=False)
-    yield context.remove(entry, f"Remove {shown(entry.path)}", safe=not refused)
+            yield context.rename(entry, name(successor), say("Rename it to `{name}`", name=name(successor)), safe=False)
+    yield context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=not refused)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -62,10 +63,15 @@ def check(context: Context) -> Iterator[Finding]:
         around = context.known.key(entry.path[:-1])
         if around is not None and around.status is Status.REJECTED:
             continue  # told once, at the section
-        instead = f"; use {' or '.join(map(shown, key.successors))} instead" if key.successors else ""
+        instead = say("; use {map} instead", map=say(" or ").join(map(shown, key.successors))) if key.successors else ""
         yield context.finding(
             entry,
-            f"DeepSpeed {key.until} and later reject a config that holds {shown(entry.path)}{instead}",
+            say(
+                "DeepSpeed {until} and later reject a config that holds {path}{instead}",
+                until=key.until,
+                path=shown(entry.path),
+                instead=instead,
+            ),
             part="key",
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object
 from dsmigrate.knowledge import MISSING, Key
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -66,7 +67,7 @@ def check(context: Context) -> Iterator[Finding]:
             if node.get(key.name) is None and context.holds(key.required_when or {}):
                 yield context.finding(
                     entry,
-                    f"DeepSpeed cannot read {shown(entry.path)} without `{key.name}`",
+                    say("DeepSpeed cannot read {path} without `{name}`", path=shown(entry.path), name=key.name),
                     part="key",
                     fixes=[_fix(context, entry, key)],
                 )
@@ -78,4 +79,4 @@ def _fix(context: Context, entry: Entry, key: Key) -> Fix | None:
     value = key.default if key.default is not MISSING else empty
     if value is MISSING or key.required_when:
         return None
-    return context.insert((*entry.path, key.name), value, f"Add `{key.name}`", safe=False)
+    return context.insert((*entry.path, key.name), value, say("Add `{name}`", name=key.name), safe=False)

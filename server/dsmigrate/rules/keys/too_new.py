@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.keys._shared import is_gone, refuses, section_of
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -49,12 +50,18 @@ def check(context: Context) -> Iterator[Finding]:
         if is_gone(context, entry.path[:-1]):
             continue
         refused = refuses(context, section_of(context, entry.path), entry)
-        does = "rejects the config for it" if refused else "ignores it"
+        does = say("rejects the config for it") if refused else say("ignores it")
         yield context.finding(
             entry,
-            f"{shown(entry.path)} came with DeepSpeed {key.since}; {context.known.version} {does}",
+            say(
+                "{path} came with DeepSpeed {since}; {known_version} {does}",
+                path=shown(entry.path),
+                since=key.since,
+                known_version=context.known.version,
+                does=does,
+            ),
             part="key",
             severity=Severity.ERROR if refused else None,
             effect=Effect.REJECTED if refused else None,
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=not refused)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=not refused)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Path
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.keys._shared import HERE, refuses, section_of
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -63,15 +64,20 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _finding(context: Context, entry: Entry, first: Entry) -> Finding:
     refused = refuses(context, section_of(context, entry.path))
-    does = "rejects it as an unknown key" if refused else f"reads `{first.name}` alone"
+    does = say("rejects it as an unknown key") if refused else say("reads `{first_name}` alone", first_name=first.name)
     return context.finding(
         entry,
-        f"`{entry.name}` is another name of `{first.name}`, which is there too: DeepSpeed {does}",
+        say(
+            "`{name}` is another name of `{first_name}`, which is there too: DeepSpeed {does}",
+            name=entry.name,
+            first_name=first.name,
+            does=does,
+        ),
         part="key",
         severity=None if refused else Severity.WARNING,
         effect=None if refused else Effect.IGNORED,
-        fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
-        related=[(first, "the other name")],
+        fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
+        related=[(first, say("the other name"))],
     )
 
 

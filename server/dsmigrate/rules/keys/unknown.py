@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.keys._shared import Guess, Slip, guesses, is_comment, refuses, unknown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
@@ -95,17 +96,19 @@ def check(context: Context) -> Iterator[Finding]:
 
 def message(context: Context, entry: Entry, section: str, found: list[Guess]) -> str:
     """Return what DeepSpeed does with an unknown key, and what it may mean."""
-    does = "rejects the config for it" if refuses(context, section, entry) else "ignores it without a word"
-    where = f" in {shown(entry.path[:-1])}" if section else ""
-    names = " or ".join(f"`{guess.name}`" for guess in found[:2])
-    hint = f"; did you mean {names}?" if names else ""
-    return f"DeepSpeed has no key `{entry.name}`{where} and {does}{hint}".removesuffix("?")
+    does = say("rejects the config for it") if refuses(context, section, entry) else say("ignores it without a word")
+    where = say(" in {path}", path=shown(entry.path[:-1])) if section else ""
+    names = say(" or ").join(f"`{guess.name}`" for guess in found[:2])
+    hint = say("; did you mean {names}?", names=names) if names else ""
+    return say(
+        "DeepSpeed has no key `{name}`{where} and {does}{hint}", name=entry.name, where=where, does=does, hint=hint
+    ).rstrip("?？")
 
 
 def _fixes(context: Context, entry: Entry, found: list[Guess], *, refused: bool) -> Iterator[Fix | None]:
     for guess in found:
         if guess.slip is Slip.SPELLING:
-            title = f"Rename it to `{guess.name}`"
+            title = say("Rename it to `{name}`", name=guess.name)
             yield context.rename(entry, guess.name, title, safe=refused and guess.exact and len(found) == 1)
     if refused:
-        yield context.remove(entry, f"Remove `{entry.name}`", safe=False)
+        yield context.remove(entry, say("Remove `{name}`", name=entry.name), safe=False)

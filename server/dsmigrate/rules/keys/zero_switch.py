@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -41,10 +42,17 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(value, bool):
         yield context.finding(
             _KEY,
-            f"this form is deprecated; DeepSpeed takes `{str(value).lower()}` for stage {int(value)}",
+            say(
+                "this form is deprecated; DeepSpeed takes `{lower}` for stage {value}",
+                lower=str(value).lower(),
+                value=int(value),
+            ),
             fixes=[
                 context.replace(
-                    _KEY, {"stage": int(value)}, f"Write stage {int(value)}", safe=not context.has("allgather_size")
+                    _KEY,
+                    {"stage": int(value)},
+                    say("Write stage {value}", value=int(value)),
+                    safe=not context.has("allgather_size"),
                 )
             ],
             tags=[Tag.DEPRECATED],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -50,12 +51,16 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"parameters stay on the GPU at stage {context.stage}: {shown(entry.path)} is for stage 3",
+        say(
+            "parameters stay on the GPU at stage {stage}: {path} is for stage 3",
+            stage=context.stage,
+            path=shown(entry.path),
+        ),
         part="member",
         fixes=[
-            context.remove(entry, f"Remove {shown(entry.path)}", safe=True),
-            context.replace(STAGE, 3, "Use stage 3", safe=False),
+            context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True),
+            context.replace(STAGE, 3, say("Use stage 3"), safe=False),
         ],
-        related=[(STAGE, "the stage")] if given(context, STAGE) else [],
+        related=[(STAGE, say("the stage"))] if given(context, STAGE) else [],
         tags=[Tag.UNNECESSARY],
     )

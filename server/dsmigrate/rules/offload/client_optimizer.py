@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -52,9 +53,12 @@ def check(context: Context) -> Iterator[Finding]:
     where = OPTIMIZER_DEVICE if context.has(OPTIMIZER_DEVICE) else f"{ZERO}.cpu_offload"
     yield context.finding(
         where,
-        "without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam` or `DeepSpeedCPULion`",
+        say(
+            "without an `optimizer` section the script's own optimizer has to be `DeepSpeedCPUAdam` or "
+            "`DeepSpeedCPULion`"
+        ),
         fixes=[
-            context.insert((_FORCE,), False, "Allow other optimizers, which are slow", safe=False)
+            context.insert((_FORCE,), False, say("Allow other optimizers, which are slow"), safe=False)
             if not context.has(_FORCE)
             else None
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -53,9 +54,12 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         _KEY,
-        f"buffers of {int(buffer)} elements do not hold a sub-group of up to {int(group)}: raise "
-        f"`offload_param.buffer_size` "
-        "or lower `sub_group_size`",
-        fixes=[context.remove(_KEY, "Remove `fast_init`", safe=False)],
-        related=[(path, "too small for it") for path in (_BUFFER, _GROUP) if context.has(path)],
+        say(
+            "buffers of {buffer} elements do not hold a sub-group of up to {group}: raise "
+            "`offload_param.buffer_size` or lower `sub_group_size`",
+            buffer=int(buffer),
+            group=int(group),
+        ),
+        fixes=[context.remove(_KEY, say("Remove `fast_init`"), safe=False)],
+        related=[(path, say("too small for it")) for path in (_BUFFER, _GROUP) if context.has(path)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -61,16 +62,16 @@ def check(context: Context) -> Iterator[Finding]:
     if "nvme" not in devices:
         yield context.finding(
             entry,
-            "nothing here is swapped to NVMe, so these settings are not used",
+            say("nothing here is swapped to NVMe, so these settings are not used"),
             part="member",
-            fixes=[context.remove(entry, "Remove `aio`", safe=True)],
+            fixes=[context.remove(entry, say("Remove `aio`"), safe=True)],
             tags=[Tag.UNNECESSARY],
         )
     elif switched_on(context, _GDS) is not None and context.device("offload_param") != "nvme":
         yield context.finding(
             _GDS,
-            f"GPUDirect Storage is for parameters, and `{PARAM_DEVICE}` is not nvme",
+            say("GPUDirect Storage is for parameters, and `{param_device}` is not nvme", param_device=PARAM_DEVICE),
             part="member",
-            fixes=[context.remove(_GDS, "Remove `use_gds`", safe=True)],
+            fixes=[context.remove(_GDS, say("Remove `use_gds`"), safe=True)],
             tags=[Tag.UNNECESSARY],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -41,10 +42,10 @@ def check(context: Context) -> Iterator[Finding]:
         entry = section(context, f"{ZERO}.{name}")
         if entry is None or context.stage not in used or context.has(f"{ZERO}.{name}.device"):
             continue
-        kept = "optimizer states stay" if name == "offload_optimizer" else "parameters stay"
+        kept = say("optimizer states stay") if name == "offload_optimizer" else say("parameters stay")
         yield context.finding(
             entry,
-            f'{shown(entry.path)} names no `device`, which is "none" then: {kept} on the GPU',
+            say('{path} names no `device`, which is "none" then: {kept} on the GPU', path=shown(entry.path), kept=kept),
             part="key",
-            fixes=[context.insert((*entry.path, "device"), "cpu", "Offload to host memory", safe=False)],
+            fixes=[context.insert((*entry.path, "device"), "cpu", say("Offload to host memory"), safe=False)],
         )

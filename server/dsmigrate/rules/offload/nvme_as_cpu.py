@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -55,9 +56,11 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         OPTIMIZER_DEVICE,
-        f"stage {context.stage} offloads to host memory, not to NVMe: nvme acts as cpu",
+        say("stage {stage} offloads to host memory, not to NVMe: nvme acts as cpu", stage=context.stage),
         fixes=[
-            context.replace(OPTIMIZER_DEVICE, "cpu", "Write cpu", safe=True),
-            context.replace(STAGE, 3, "Use stage 3", safe=False) if context.has(STAGE) and context.has(_PATH) else None,
+            context.replace(OPTIMIZER_DEVICE, "cpu", say("Write cpu"), safe=True),
+            context.replace(STAGE, 3, say("Use stage 3"), safe=False)
+            if context.has(STAGE) and context.has(_PATH)
+            else None,
         ],
     )

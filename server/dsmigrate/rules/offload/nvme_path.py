@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -61,4 +62,6 @@ def check(context: Context) -> Iterator[Finding]:
         device, path = f"{ZERO}.{name}.device", f"{ZERO}.{name}.nvme_path"
         if context.raw(device) == "nvme" and context.value(path) is None:
             where = path if context.has(path) else device
-            yield context.finding(where, f"`{name}` to NVMe needs `nvme_path`, a directory on a local disk")
+            yield context.finding(
+                where, say("`{name}` to NVMe needs `nvme_path`, a directory on a local disk", name=name)
+            )

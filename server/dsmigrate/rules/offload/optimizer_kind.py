@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -52,15 +53,18 @@ def check(context: Context) -> Iterator[Finding]:
     params = context.raw("optimizer.params")
     switch = ("optimizer", "params", "torch_adam")
     if kind.name == "Lamb":
-        told = "Lamb is a CUDA kernel and fails in the first step on states in host memory"
+        told = say("Lamb is a CUDA kernel and fails in the first step on states in host memory")
         yield context.finding("optimizer.type", told, severity=Severity.ERROR, effect=Effect.CRASH)
     elif kind.torch:
-        told = f"`{kind.name}` of torch updates states in host memory much more slowly than DeepSpeed's CPU Adam"
+        told = say(
+            "`{kind_name}` of torch updates states in host memory much more slowly than DeepSpeed's CPU Adam",
+            kind_name=kind.name,
+        )
         yield context.finding("optimizer.type", told)
     elif isinstance(params, dict) and params.get("torch_adam") and any("CPUAdam" in name for name in kind.builds):
         yield context.finding(
             switch,
-            "with offload torch's Adam is many times slower than DeepSpeed's CPU Adam",
+            say("with offload torch's Adam is many times slower than DeepSpeed's CPU Adam"),
             part="key",
-            fixes=[context.remove(switch, "Remove `torch_adam`", safe=False)],
+            fixes=[context.remove(switch, say("Remove `torch_adam`"), safe=False)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -58,13 +59,17 @@ def check(context: Context) -> Iterator[Finding]:
         return
     kind = context.type_of("optimizer")
     if context.stage != 3:
-        told = f"{json_text(ratio)} is refused at stage {context.stage}: partial offload is for stage 3"
+        told = say(
+            "{ratio} is refused at stage {stage}: partial offload is for stage 3",
+            ratio=json_text(ratio),
+            stage=context.stage,
+        )
     elif offloads_optimizer(context) and kind is not None and not _is_cpu_adam(context, kind.name):
-        told = f"partial offload needs DeepSpeed's CPU Adam, which `{kind.name}` is not here"
+        told = say("partial offload needs DeepSpeed's CPU Adam, which `{kind_name}` is not here", kind_name=kind.name)
     else:
         return
     safe = context.stage != 3 and not offloads_optimizer(context)
-    yield context.finding(_KEY, told, fixes=[context.remove(_KEY, f"Remove {shown(_KEY)}", safe=safe)])
+    yield context.finding(_KEY, told, fixes=[context.remove(_KEY, say("Remove {key}", key=shown(_KEY)), safe=safe)])
 
 
 def _is_cpu_adam(context: Context, name: str) -> bool:

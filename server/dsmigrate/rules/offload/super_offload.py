@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -64,23 +65,31 @@ def check(context: Context) -> Iterator[Finding]:
     if entry is None or context.stage is None:
         return
     if context.stage != 3 or context.device("offload_optimizer") == "none":
-        reason = f"at stage {context.stage}" if context.stage != 3 else f"while {shown(OPTIMIZER_DEVICE)} is none"
-        fix = context.remove(entry, f"Remove {shown(_KEY)}", safe=context.stage != 3)
-        yield context.finding(entry, f"SuperOffload does nothing {reason}", fixes=[fix])
+        reason = (
+            say("at stage {stage}", stage=context.stage)
+            if context.stage != 3
+            else say("while {optimizer_device} is none", optimizer_device=shown(OPTIMIZER_DEVICE))
+        )
+        fix = context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=context.stage != 3)
+        yield context.finding(entry, say("SuperOffload does nothing {reason}", reason=reason), fixes=[fix])
         return
     kind, clipping = context.type_of("optimizer"), context.number("gradient_clipping")
     if kind is not None and kind.name.lower() not in {"adam", "adamw"}:
-        told = f"SuperOffload runs Adam; `{kind.name}` fails when the engine is built"
+        told = say("SuperOffload runs Adam; `{kind_name}` fails when the engine is built", kind_name=kind.name)
         yield context.finding(entry, told, severity=Severity.ERROR, effect=Effect.CRASH)
     elif clipping and clipping > 0 and context.value("gradient_clipping") is not UNKNOWN:
-        default = "" if context.has("gradient_clipping") else ", the default"
+        default = "" if context.has("gradient_clipping") else say(", the default")
         yield context.finding(
             entry,
-            f"SuperOffload updates during backward only without clipping, and `gradient_clipping` is "
-            f"{json_text(clipping)}{default}",
+            say(
+                "SuperOffload updates during backward only without clipping, and `gradient_clipping` is "
+                "{clipping}{default}",
+                clipping=json_text(clipping),
+                default=default,
+            ),
             severity=Severity.HINT,
             effect=Effect.SLOW,
         )
     if context.has(_CORES) and context.number(_CORES) == 0:
-        told = "0 leaves SuperOffload no core, a ValueError when the engine starts"
+        told = say("0 leaves SuperOffload no core, a ValueError when the engine starts")
         yield context.finding(_CORES, told, severity=Severity.ERROR, effect=Effect.CRASH)

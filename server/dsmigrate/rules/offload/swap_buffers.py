@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -63,10 +64,10 @@ def check(context: Context) -> Iterator[Finding]:
     if count == 0 and context.has(_KEY):
         yield context.finding(
             _KEY,
-            "without buffers the swapper has nothing to align: the engine stops with an `IndexError`",
+            say("without buffers the swapper has nothing to align: the engine stops with an `IndexError`"),
             severity=Severity.ERROR,
             effect=Effect.REJECTED,
-            fixes=[context.remove(_KEY, f"Remove `{_KEY}` and take its default", safe=False)],
+            fixes=[context.remove(_KEY, say("Remove `{key}` and take its default", key=_KEY), safe=False)],
         )
         return
     if kind is None or kind.name.lower() not in {"adam", "adamw"}:
@@ -75,11 +76,16 @@ def check(context: Context) -> Iterator[Finding]:
     needed = _TENSORS * (1 + len(pipes))
     if count >= needed:
         return
-    names = " and ".join(f"`{path.rpartition('.')[2]}`" for path in pipes)
+    names = say(" and ").join(f"`{path.rpartition('.')[2]}`" for path in pipes)
     where = context.path_of(_KEY)
     write = context.replace if context.has(_KEY) else context.insert
     yield context.finding(
         place(context, _KEY, pipes[0] if pipes else _SECTION),
-        f"{int(count)} buffers are too few: Adam needs {needed}{f' with {names}' if pipes else ''}",
-        fixes=[write(where, needed, f"Use {needed} buffers", safe=False)],
+        say(
+            "{count} buffers are too few: Adam needs {needed}{more}",
+            count=int(count),
+            needed=needed,
+            more=say(" with {names}", names=names) if pipes else "",
+        ),
+        fixes=[write(where, needed, say("Use {needed} buffers", needed=needed), safe=False)],
     )

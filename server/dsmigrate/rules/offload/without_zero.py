@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -50,6 +51,6 @@ def check(context: Context) -> Iterator[Finding]:
     entry = section(context, f"{ZERO}.offload_optimizer") or context.entry(f"{ZERO}.cpu_offload")
     yield context.finding(
         OPTIMIZER_DEVICE if context.has(OPTIMIZER_DEVICE) else f"{ZERO}.cpu_offload",
-        "at stage 0 this makes the optimizer a CPU one without moving weights: the first step on a GPU fails",
-        fixes=[context.remove(entry, "Remove the offload", safe=False)] if entry is not None else [],
+        say("at stage 0 this makes the optimizer a CPU one without moving weights: the first step on a GPU fails"),
+        fixes=[context.remove(entry, say("Remove the offload"), safe=False)] if entry is not None else [],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -59,14 +60,17 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "optimizer.type",
-        f"`Adam` is AdamW in DeepSpeed: `weight_decay` {json_text(decay)} is decoupled from the gradient; "
-        "`AdamW` says the same, `adam_w_mode` false in `params` gives torch's Adam",
+        say(
+            "`Adam` is AdamW in DeepSpeed: `weight_decay` {decay} is decoupled from the gradient; `AdamW` "
+            "says the same, `adam_w_mode` false in `params` gives torch's Adam",
+            decay=json_text(decay),
+        ),
         fixes=[
-            context.replace("optimizer.type", "AdamW", "Write `AdamW`, which it is", safe=False),
+            context.replace("optimizer.type", "AdamW", say("Write `AdamW`, which it is"), safe=False),
             context.insert(
                 params_path("optimizer", "adam_w_mode"),
                 value=False,
-                title="Decay through the gradient, as torch's Adam",
+                title=say("Decay through the gradient, as torch's Adam"),
                 safe=False,
             ),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -38,10 +39,10 @@ def check(context: Context) -> Iterator[Finding]:
     path = params_path("optimizer", "adam_w_mode")
     yield context.finding(
         path,
-        "`AdamW` ignores `adam_w_mode`: the weight decay stays decoupled; the type `Adam` listens to it",
+        say("`AdamW` ignores `adam_w_mode`: the weight decay stays decoupled; the type `Adam` listens to it"),
         part="member",
         fixes=[
-            context.remove(path, "Remove `adam_w_mode`", safe=True),
-            context.replace("optimizer.type", "Adam", "Write `Adam`, for decay through the gradient", safe=False),
+            context.remove(path, say("Remove `adam_w_mode`"), safe=True),
+            context.replace("optimizer.type", "Adam", say("Write `Adam`, for decay through the gradient"), safe=False),
         ],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -41,14 +42,20 @@ def check(context: Context) -> Iterator[Finding]:
     if facts.name == "LBFGS":
         yield context.finding(
             "optimizer.type",
-            "DeepSpeed cannot run `LBFGS`: its step needs a closure, and the engine gives none, so the first "
-            "step fails",
+            say(
+                "DeepSpeed cannot run `LBFGS`: its step needs a closure, and the engine gives none, so the first "
+                "step fails"
+            ),
         )
     elif facts.name == "SparseAdam":
         sparse_only = not context.stage
         yield context.finding(
             "optimizer.type",
-            "`SparseAdam` takes sparse gradients only and fails on the first dense one"
-            + ("; it runs for a model of sparse embeddings alone" if sparse_only else ", and ZeRO has no others"),
+            say("`SparseAdam` takes sparse gradients only and fails on the first dense one")
+            + (
+                say("; it runs for a model of sparse embeddings alone")
+                if sparse_only
+                else say(", and ZeRO has no others")
+            ),
             severity=Severity.WARNING if sparse_only else None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -44,9 +45,12 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "fp16.loss_scale",
-        f"Lamb needs a dynamic loss scale, and {json_text(scale)} is a static one: the engine refuses to start, "
-        "with fp16 off too; 0 makes it dynamic",
+        say(
+            "Lamb needs a dynamic loss scale, and {scale} is a static one: the engine refuses to start, with "
+            "fp16 off too; 0 makes it dynamic",
+            scale=json_text(scale),
+        ),
         part="member",
-        fixes=[context.replace("fp16.loss_scale", 0, "Make the loss scale dynamic (0)", safe=False)],
-        related=[("optimizer.type", "Lamb is asked for here")],
+        fixes=[context.replace("fp16.loss_scale", 0, say("Make the loss scale dynamic (0)"), safe=False)],
+        related=[("optimizer.type", say("Lamb is asked for here"))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer
@@ -50,7 +51,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "optimizer.legacy_fusion",
-        "`legacy_fusion` calls FusedAdam as early Apex releases did: the first step stops with a `RuntimeError`",
+        say("`legacy_fusion` calls FusedAdam as early Apex releases did: the first step stops with a `RuntimeError`"),
         part="member",
-        fixes=[context.remove("optimizer.legacy_fusion", "Remove `legacy_fusion`", safe=True)],
+        fixes=[context.remove("optimizer.legacy_fusion", say("Remove `legacy_fusion`"), safe=True)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -72,13 +73,15 @@ def check(context: Context) -> Iterator[Finding]:
     movable = is_number(value) or value == "auto"
     yield context.finding(
         params_path("optimizer", "max_grad_norm"),
-        "the engine refuses `max_grad_norm` in the parameters of an optimizer; clipping is the top-level "
-        "`gradient_clipping`",
+        say(
+            "the engine refuses `max_grad_norm` in the parameters of an optimizer; clipping is the top-level "
+            "`gradient_clipping`"
+        ),
         part="member",
         fixes=[
-            context.move(entry, ("gradient_clipping",), "Move it to `gradient_clipping`", safe=True)
+            context.move(entry, ("gradient_clipping",), say("Move it to `gradient_clipping`"), safe=True)
             if movable
             else None,
-            context.remove(entry, "Remove `max_grad_norm`", safe=same),
+            context.remove(entry, say("Remove `max_grad_norm`"), safe=same),
         ],
     )

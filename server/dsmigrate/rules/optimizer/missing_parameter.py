@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -42,6 +43,10 @@ def check(context: Context) -> Iterator[Finding]:
         if parameter.required and name not in given(context, "optimizer"):
             yield context.finding(
                 "optimizer.type",
-                f"`{facts.name}` has no default for `{name}`: the engine cannot build it; "
-                f"write `optimizer.params.{name}`",
+                say(
+                    "`{facts_name}` has no default for `{name}`: the engine cannot build it; write "
+                    "`optimizer.params.{name}`",
+                    facts_name=facts.name,
+                    name=name,
+                ),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -47,7 +48,9 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "the section names no `type`, so DeepSpeed builds no optimizer and ignores `params`; "
-        'add a type such as "AdamW", or remove the section when the script builds the optimizer',
+        say(
+            "the section names no `type`, so DeepSpeed builds no optimizer and ignores `params`; add a type "
+            'such as "AdamW", or remove the section when the script builds the optimizer'
+        ),
         part="key",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -56,8 +57,12 @@ def check(context: Context) -> Iterator[Finding]:
     if before(context, _STAGE_3_SINCE):
         yield context.finding(
             "zero_optimization.stage",
-            f"DeepSpeed {context.known.version} does not support Muon at stage 3 (it came with {_STAGE_3_SINCE}): "
-            "it gets slices instead of matrices",
+            say(
+                "DeepSpeed {known_version} does not support Muon at stage 3 (it came with {stage_3_since}): it "
+                "gets slices instead of matrices",
+                known_version=context.known.version,
+                stage_3_since=_STAGE_3_SINCE,
+            ),
             part="member",
             severity=Severity.WARNING,
             effect=Effect.RISKY,
@@ -66,11 +71,11 @@ def check(context: Context) -> Iterator[Finding]:
     if not context.is_on("zero_optimization.reduce_scatter"):
         return
     key = "zero_optimization.reduce_scatter"
-    title = "Set `reduce_scatter` to false"
+    title = say("Set `reduce_scatter` to false")
     given = context.has(key)
     yield context.finding(
         key if given else "zero_optimization.stage",
-        "Muon at stage 3 needs `reduce_scatter` false, and the default is true: the engine refuses to start",
+        say("Muon at stage 3 needs `reduce_scatter` false, and the default is true: the engine refuses to start"),
         part="member",
         fixes=[
             context.replace(key, value=False, title=title, safe=True)

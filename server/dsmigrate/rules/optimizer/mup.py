@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -34,5 +35,8 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is not None and any("built by mup" in built for built in facts.builds):
         yield context.finding(
             "optimizer.type",
-            f"`{facts.name}` needs the package mup (`pip install mup`) and `mup.set_base_shapes` on the model",
+            say(
+                "`{facts_name}` needs the package mup (`pip install mup`) and `mup.set_base_shapes` on the model",
+                facts_name=facts.name,
+            ),
         )

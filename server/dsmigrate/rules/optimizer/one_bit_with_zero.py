@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -47,6 +48,10 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "optimizer.type",
-        f"`{facts.name}` excludes ZeRO: the engine refuses to start at stage {context.stage}; use `AdamW`, "
-        "or set `zero_optimization.stage` to 0",
+        say(
+            "`{facts_name}` excludes ZeRO: the engine refuses to start at stage {stage}; use `AdamW`, or set "
+            "`zero_optimization.stage` to 0",
+            facts_name=facts.name,
+            stage=context.stage,
+        ),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.knowledge.wording import only_text
+from dsmigrate.knowledge.wording import only_short, only_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.optimizer._shared import class_name, optimizer, refusal
@@ -68,16 +69,26 @@ def check(context: Context) -> Iterator[Finding]:
         if outcome == "ignored" and not facts.takes_anything and before(context, _DROPPED_SINCE):
             outcome = "TypeError"
         ignored = outcome == "ignored"
-        does = "DeepSpeed drops it without a word" if ignored else f"the engine stops with a `{outcome}`"
+        does = (
+            say("DeepSpeed drops it without a word")
+            if ignored
+            else say("the engine stops with a `{outcome}`", outcome=outcome)
+        )
         yield context.finding(
             entry,
-            f"{class_name(context, facts)}, which `{facts.name}` becomes here, does not take {shown(entry.name)}: "
-            f"{does}. {only_text(parameter.only_with.partition(';')[0]).rstrip('.')}",
+            say(
+                "{class_name}, which `{facts_name}` becomes here, does not take {name}: {does}. {rstrip}",
+                class_name=class_name(context, facts),
+                facts_name=facts.name,
+                name=shown(entry.name),
+                does=does,
+                rstrip=only_text(only_short(parameter.only_said)).rstrip(".。"),
+            ),
             part="key",
             severity=Severity.INFO if ignored else None,
             effect=Effect.IGNORED if ignored else None,
             fixes=[
-                context.remove(entry, f"Remove {shown(entry.path)}", safe=ignored),
+                context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=ignored),
                 None if ignored else _torch(context, parameter.only_with),
             ],
         )
@@ -89,5 +100,5 @@ def _torch(context: Context, needs: str) -> Fix | None:
         return None
     target = params_path("optimizer", "torch_adam")
     if context.has(".".join(map(str, target))):
-        return context.replace(target, value=True, title="Use torch's class (`torch_adam`)", safe=False)
-    return context.insert(target, value=True, title="Use torch's class (`torch_adam`)", safe=False)
+        return context.replace(target, value=True, title=say("Use torch's class (`torch_adam`)"), safe=False)
+    return context.insert(target, value=True, title=say("Use torch's class (`torch_adam`)"), safe=False)

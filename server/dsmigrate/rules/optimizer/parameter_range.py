@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Array
 from dsmigrate.knowledge import Consumer, TypeFacts
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer, refusal
@@ -77,12 +78,22 @@ def check(context: Context) -> Iterator[Finding]:
         if parameter is None or misfit(parameter, value) or refusal(context, facts, parameter, value):
             continue
         if parameter.enum and isinstance(value, str) and value != "auto" and value not in parameter.enum:
-            allowed = " or ".join(json_text(name) for name in parameter.enum)
+            allowed = say(" or ").join(json_text(name) for name in parameter.enum)
             later = entry.name in _AT_STEP
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} of `{facts.name}` is {allowed}, not {json_text(value)}: "
-                + ("the optimizer fails in its first step" if later else "the engine cannot build the optimizer"),
+                say(
+                    "{name} of `{facts_name}` is {allowed}, not {value}: ",
+                    name=shown(entry.name),
+                    facts_name=facts.name,
+                    allowed=allowed,
+                    value=json_text(value),
+                )
+                + (
+                    say("the optimizer fails in its first step")
+                    if later
+                    else say("the engine cannot build the optimizer")
+                ),
                 effect=Effect.CRASH if later else None,
             )
         elif isinstance(value, list) and entry.name in _PAIRS:
@@ -93,7 +104,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _negative(facts: TypeFacts, name: str, value: object) -> str | None:
     checked = name in _NOT_NEGATIVE or (name == "alpha" and facts.name == "RMSprop")
-    return "at least 0" if checked and isinstance(value, (int, float)) and value < 0 else None
+    return say("at least 0") if checked and isinstance(value, (int, float)) and value < 0 else None
 
 
 def _number(context: Context, facts: TypeFacts, entry: Entry, allowed: str | None) -> Iterator[Finding]:
@@ -102,8 +113,18 @@ def _number(context: Context, facts: TypeFacts, entry: Entry, allowed: str | Non
     refuses = build_of(context, facts) is Build.TORCH and not facts.takes_anything
     yield context.finding(
         entry,
-        f"{shown(entry.name)} of `{facts.name}` must be {allowed}, not {json_text(entry.node.value())}: "
-        + ("the engine cannot build the optimizer" if refuses else "the class does not check it and trains on"),
+        say(
+            "{name} of `{facts_name}` must be {allowed}, not {value}: ",
+            name=shown(entry.name),
+            facts_name=facts.name,
+            allowed=allowed,
+            value=json_text(entry.node.value()),
+        )
+        + (
+            say("the engine cannot build the optimizer")
+            if refuses
+            else say("the class does not check it and trains on")
+        ),
         severity=None if refuses else Severity.WARNING,
         effect=None if refuses else Effect.RISKY,
     )
@@ -116,8 +137,13 @@ def _pair(context: Context, facts: TypeFacts, entry: Entry, value: list[object])
         early = len(value) < 2 and build in {Build.TORCH, Build.CPU} and entry.name != "step_sizes"
         yield context.finding(
             entry,
-            f"{shown(entry.name)} of `{facts.name}` is a list of two numbers, not of {len(value)}: "
-            + ("the engine cannot build the optimizer" if early else "the optimizer fails in its first step"),
+            say(
+                "{name} of `{facts_name}` is a list of two numbers, not of {value}: ",
+                name=shown(entry.name),
+                facts_name=facts.name,
+                value=len(value),
+            )
+            + (say("the engine cannot build the optimizer") if early else say("the optimizer fails in its first step")),
             effect=Effect.REJECTED if early and not facts.takes_anything else Effect.CRASH,
         )
         return
@@ -126,8 +152,17 @@ def _pair(context: Context, facts: TypeFacts, entry: Entry, value: list[object])
     if allowed is not None:
         yield context.finding(
             entry,
-            f"{shown(entry.name)} must be {allowed}, not {json_text(value)}: "
-            + ("the engine cannot build the optimizer" if refuses else "the class does not check it and trains on"),
+            say(
+                "{name} must be {allowed}, not {value}: ",
+                name=shown(entry.name),
+                allowed=allowed,
+                value=json_text(value),
+            )
+            + (
+                say("the engine cannot build the optimizer")
+                if refuses
+                else say("the class does not check it and trains on")
+            ),
             severity=None if refuses else Severity.WARNING,
             effect=None if refuses else Effect.RISKY,
         )
@@ -142,22 +177,31 @@ def _floats(context: Context, entry: Entry, node: Array) -> Iterator[Finding]:
         return
     strict = context.consumer.reads_strict_json
     floats = [float(number) for number in node.value() if isinstance(number, (int, float))]
-    advice = f"write {json_text(floats)}" if strict else "DeepSpeed's loader makes 0 of 0.0, so write 1e-9"
+    advice = (
+        say("write {floats}", floats=json_text(floats))
+        if strict
+        else say("DeepSpeed's loader makes 0 of 0.0, so write 1e-9")
+    )
     yield context.finding(
         entry,
-        f"torch's Adam takes two floats as `betas`, not {json_text(node.value())}: the engine cannot build the "
-        f"optimizer; {advice}",
+        say(
+            "torch's Adam takes two floats as `betas`, not {value}: the engine cannot build the optimizer; {advice}",
+            value=json_text(node.value()),
+            advice=advice,
+        ),
         effect=None if Whole.INT in kinds else Effect.CRASH,
-        fixes=[context.replace(entry, floats, f"Write {json_text(floats)}", safe=True)] if strict else (),
+        fixes=[context.replace(entry, floats, say("Write {floats}", floats=json_text(floats)), safe=True)]
+        if strict
+        else (),
     )
 
 
 def _broken(name: str, pair: list[int | float]) -> str | None:
     """Return what a pair must be when it is not."""
     if name == "betas" and any(not 0 <= number < 1 for number in pair):
-        return "two numbers of at least 0 and below 1"
+        return say("two numbers of at least 0 and below 1")
     if name == "eps" and any(number < 0 for number in pair):
-        return "two numbers of at least 0"
+        return say("two numbers of at least 0")
     if name == "etas" and not 0 < pair[0] < 1 < pair[1]:
-        return "a number between 0 and 1 and one above 1"
+        return say("a number between 0 and 1 and one above 1")
     return None

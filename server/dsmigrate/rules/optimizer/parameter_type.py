@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.optimizer._shared import (
@@ -96,8 +97,14 @@ def check(context: Context) -> Iterator[Finding]:
             harmless = not is_read(context, facts, entry.name)
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} of `{facts.name}` is {wanted}, not {json_text(value)}: "
-                + ("nothing reads it here" if harmless else _when(early=early)),
+                say(
+                    "{name} of `{facts_name}` is {wanted}, not {value}: ",
+                    name=shown(entry.name),
+                    facts_name=facts.name,
+                    wanted=wanted,
+                    value=json_text(value),
+                )
+                + (say("nothing reads it here") if harmless else _when(early=early)),
                 severity=Severity.WARNING if harmless else None,
                 effect=Effect.IGNORED if harmless else Effect.REJECTED if early else None,
                 fixes=[_number(context, entry, number)] if number is not None and wanted == "a number" else (),
@@ -109,34 +116,42 @@ def _counted(context: Context, entry: Entry, *, stops: bool) -> Finding:
     value = entry.node is not None and bool(entry.node.value())
     return context.finding(
         entry,
-        f"{shown(entry.name)} is a number, not {json_text(value)}: "
-        + ("torch cannot add with it on the CPU, where the optimizer is" if stops else f"it counts as {int(value)}"),
+        say("{name} is a number, not {value}: ", name=shown(entry.name), value=json_text(value))
+        + (
+            say("torch cannot add with it on the CPU, where the optimizer is")
+            if stops
+            else say("it counts as {value}", value=int(value))
+        ),
         severity=None if stops else Severity.WARNING,
         effect=None if stops else Effect.MISREAD,
-        fixes=[context.replace(entry, int(value), f"Write {int(value)}", safe=True)],
+        fixes=[context.replace(entry, int(value), say("Write {value}", value=int(value)), safe=True)],
     )
 
 
 def _when(*, early: bool) -> str:
-    return "the engine cannot build the optimizer" if early else "the optimizer fails at its first steps"
+    return say("the engine cannot build the optimizer") if early else say("the optimizer fails at its first steps")
 
 
 def _number(context: Context, entry: Entry, number: float) -> Fix | None:
-    return context.replace(entry, number, f"Write the number {json_text(number)}", safe=True)
+    return context.replace(entry, number, say("Write the number {number}", number=json_text(number)), safe=True)
 
 
 def _switch(context: Context, entry: Entry, *, stops: bool) -> Finding:
     assert entry.node is not None  # noqa: S101 - looked at before
     value = entry.node.value()
     meant = as_switch(value)
-    does = "the first step stops with a `TypeError`" if stops else f"it counts as {json_text(bool(value))}"
+    does = (
+        say("the first step stops with a `TypeError`")
+        if stops
+        else say("it counts as {bool}", bool=json_text(bool(value)))
+    )
     fix = None
     if meant is not None:
-        title = f"Write {json_text(meant)} without quotes"
+        title = say("Write {meant} without quotes", meant=json_text(meant))
         fix = context.replace(entry, meant, title, safe=stops or meant is bool(value))
     return context.finding(
         entry,
-        f"{shown(entry.name)} is true or false, not {json_text(value)}: {does}",
+        say("{name} is true or false, not {value}: {does}", name=shown(entry.name), value=json_text(value), does=does),
         severity=Severity.ERROR if stops else Severity.WARNING,
         effect=Effect.CRASH if stops else Effect.MISREAD,
         fixes=[fix],

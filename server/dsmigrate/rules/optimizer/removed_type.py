@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import edits
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -64,10 +65,15 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is None or facts.until is None or is_here(facts, context):
         return
     instead = _INSTEAD.get(facts.name)
-    advice = f"; `{instead}` is the same without compression" if instead else ""
+    advice = say("; `{instead}` is the same without compression", instead=instead) if instead else ""
     yield context.finding(
         "optimizer.type",
-        f"DeepSpeed {facts.until} and later have no `{facts.name}`: the engine refuses to start{advice}",
+        say(
+            "DeepSpeed {until} and later have no `{facts_name}`: the engine refuses to start{advice}",
+            until=facts.until,
+            facts_name=facts.name,
+            advice=advice,
+        ),
         fixes=[_fix(context, instead)] if instead else (),
     )
 
@@ -82,4 +88,4 @@ def _fix(context: Context, instead: str) -> Fix | None:
         lambda document: edits.replace(document, type_path, instead),
         *(lambda document, path=path: edits.remove(document, path) for path in gone),
     ]
-    return context.fix_all(f"Use `{instead}`", steps, safe=False)
+    return context.fix_all(say("Use `{instead}`", instead=instead), steps, safe=False)

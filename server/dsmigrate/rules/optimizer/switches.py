@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer
@@ -66,15 +67,15 @@ def check(context: Context) -> Iterator[Finding]:
         path = params_path("optimizer", "amsgrad")
         yield context.finding(
             path,
-            "FusedLamb has no AMSGrad variant: the engine cannot build the optimizer",
+            say("FusedLamb has no AMSGrad variant: the engine cannot build the optimizer"),
             part="member",
-            fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
+            fixes=[context.remove(path, say("Remove {path}", path=shown(path)), safe=False)],
         )
     if build_of(context, facts) is not Build.TORCH:
         return
     for name, reason, effect in _clashes(context, values):
         path = params_path("optimizer", name)
-        fix = context.remove(path, f"Remove {shown(path)}", safe=False)
+        fix = context.remove(path, say("Remove {path}", path=shown(path)), safe=False)
         yield context.finding(path, reason, part="member", effect=effect, fixes=[fix] if name != "nesterov" else ())
 
 
@@ -82,35 +83,38 @@ def _clashes(context: Context, values: dict[str, object]) -> Iterator[tuple[str,
     if values.get("nesterov") and (not _positive(values.get("momentum", 0)) or values.get("dampening", 0) != 0):
         yield (
             "nesterov",
-            "`nesterov` needs `momentum` above 0 and `dampening` 0: the engine cannot build the optimizer",
+            say("`nesterov` needs `momentum` above 0 and `dampening` 0: the engine cannot build the optimizer"),
             Effect.REJECTED,
         )
     if values.get("fused") and values.get("foreach"):
-        yield "foreach", "`foreach` excludes `fused`: the engine cannot build the optimizer", Effect.REJECTED
+        yield "foreach", say("`foreach` excludes `fused`: the engine cannot build the optimizer"), Effect.REJECTED
     differentiable = values.get("differentiable", False)
     if not isinstance(differentiable, (bool, str, list, dict)):
         yield (
             "differentiable",
-            f"`differentiable` is true or false, not {json_text(differentiable)}: the first step is a `TypeError`",
+            say(
+                "`differentiable` is true or false, not {differentiable}: the first step is a `TypeError`",
+                differentiable=json_text(differentiable),
+            ),
             Effect.CRASH,
         )
     elif differentiable is True:
         if values.get("fused"):
             yield (
                 "differentiable",
-                "`differentiable` excludes `fused`: the engine cannot build the optimizer",
+                say("`differentiable` excludes `fused`: the engine cannot build the optimizer"),
                 Effect.REJECTED,
             )
         else:
             yield (
                 "differentiable",
-                "`differentiable` fails in the first step, which updates leaf tensors that require gradients",
+                say("`differentiable` fails in the first step, which updates leaf tensors that require gradients"),
                 Effect.CRASH,
             )
     if values.get("capturable") and context.stage and context.device("offload_optimizer") in {"cpu", "nvme"}:
         yield (
             "capturable",
-            "`capturable` needs tensors on the accelerator: with `offload_optimizer` the first step fails",
+            say("`capturable` needs tensors on the accelerator: with `offload_optimizer` the first step fails"),
             Effect.CRASH,
         )
 

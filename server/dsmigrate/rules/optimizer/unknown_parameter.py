@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import class_name, optimizer, refusal
@@ -57,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     swallowed = facts.takes_anything
     severity, effect = (Severity.WARNING, Effect.IGNORED) if swallowed else (Severity.ERROR, Effect.REJECTED)
-    does = "drops it without a word" if swallowed else "stops with a `TypeError`"
+    does = say("drops it without a word") if swallowed else say("stops with a `TypeError`")
     for entry in parameters(context, "optimizer"):
         if entry.name == "max_grad_norm":
             continue
@@ -66,8 +67,14 @@ def check(context: Context) -> Iterator[Finding]:
             if is_new(parameter.since, context):
                 yield context.finding(
                     entry,
-                    f"`{facts.name}` takes {shown(entry.name)} since {parameter.since}: "
-                    f"DeepSpeed {context.known.version} {does}",
+                    say(
+                        "`{facts_name}` takes {name} since {since}: DeepSpeed {known_version} {does}",
+                        facts_name=facts.name,
+                        name=shown(entry.name),
+                        since=parameter.since,
+                        known_version=context.known.version,
+                        does=does,
+                    ),
                     part="key",
                     severity=severity,
                     effect=effect,
@@ -79,13 +86,19 @@ def check(context: Context) -> Iterator[Finding]:
             if refusal(context, facts, known, value=True) is None and not context.has(f"optimizer.params.{name}")
         ]
         likely = nearest_names(entry.name, taken) if len(entry.name) > 1 else []
-        advice = f"; did you mean {one_of(likely)}?" if likely else ""
-        fixes = [context.rename(entry, name, f"Rename to `{name}`", safe=False) for name in likely]
+        advice = say("; did you mean {likely}?", likely=one_of(likely)) if likely else ""
+        fixes = [context.rename(entry, name, say("Rename to `{name}`", name=name), safe=False) for name in likely]
         yield context.finding(
             entry,
-            f"{class_name(context, facts)} has no parameter {shown(entry.name)}: DeepSpeed {does}{advice}",
+            say(
+                "{class_name} has no parameter {name}: DeepSpeed {does}{advice}",
+                class_name=class_name(context, facts),
+                name=shown(entry.name),
+                does=does,
+                advice=advice,
+            ),
             part="key",
             severity=severity,
             effect=effect,
-            fixes=[*fixes, context.remove(entry, f"Remove {shown(entry.path)}", safe=swallowed)],
+            fixes=[*fixes, context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=swallowed)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -65,19 +66,34 @@ def check(context: Context) -> Iterator[Finding]:
         if facts.until is None:
             yield context.finding(
                 "optimizer.type",
-                f"DeepSpeed {context.known.version} does not know `{written}`, which came with {facts.since}: "
-                "the engine refuses to start",
+                say(
+                    "DeepSpeed {known_version} does not know `{written}`, which came with {since}: the engine "
+                    "refuses to start",
+                    known_version=context.known.version,
+                    written=written,
+                    since=facts.since,
+                ),
             )
         return
     likely = [] if folded(written) in _OF_OTHERS else _likely(context.known.optimizers(), written)
-    advice = f"; did you mean {one_of(likely)}?" if likely else "; build it in the script and leave this section out"
+    advice = (
+        say("; did you mean {likely}?", likely=one_of(likely))
+        if likely
+        else say("; build it in the script and leave this section out")
+    )
     if likely and folded(likely[0]) == folded(written):
-        advice = f": names of `torch.optim` are taken letter by letter, write {one_of(likely[:1])}"
+        advice = say(": names of `torch.optim` are taken letter by letter, write {likely}", likely=one_of(likely[:1]))
     yield context.finding(
         "optimizer.type",
-        f"neither DeepSpeed nor `torch.optim` has an optimizer `{written}`: the engine refuses to start{advice}",
+        say(
+            "neither DeepSpeed nor `torch.optim` has an optimizer `{written}`: the engine refuses to start{advice}",
+            written=written,
+            advice=advice,
+        ),
         fixes=[
-            context.replace("optimizer.type", name, f"Write `{name}`", safe=folded(name) == folded(written))
+            context.replace(
+                "optimizer.type", name, say("Write `{name}`", name=name), safe=folded(name) == folded(written)
+            )
             for name in likely
         ],
     )

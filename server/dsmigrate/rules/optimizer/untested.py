@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -66,19 +67,27 @@ def check(context: Context) -> Iterator[Finding]:
     if allowed and facts.name in _PER_TENSOR:
         yield context.finding(
             "optimizer.type",
-            f"`{facts.name}` works per tensor, and under ZeRO a tensor is a flat slice of many layers: "
-            "it runs, but it is another algorithm; use stage 0 or `AdamW`",
+            say(
+                "`{facts_name}` works per tensor, and under ZeRO a tensor is a flat slice of many layers: it "
+                "runs, but it is another algorithm; use stage 0 or `AdamW`",
+                facts_name=facts.name,
+            ),
             severity=Severity.WARNING,
             effect=Effect.RISKY,
         )
     if allowed:
         return
     key = "zero_allow_untested_optimizer"
-    title = f"Set `{key}`"
+    title = say("Set `{key}`", key=key)
     safe = facts.name not in _PER_TENSOR
     yield context.finding(
         "optimizer.type",
-        f"ZeRO stage {context.stage} takes `{facts.name}` only with `{key}` true: the engine refuses to start",
+        say(
+            "ZeRO stage {stage} takes `{facts_name}` only with `{key}` true: the engine refuses to start",
+            stage=context.stage,
+            facts_name=facts.name,
+            key=key,
+        ),
         fixes=[
             context.replace(key, value=True, title=title, safe=safe)
             if context.has(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import Build, build_of, optimizer
@@ -46,11 +47,15 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "optimizer.params",
-        "`weight_decay` is left out and so 0 in DeepSpeed's AdamW, while `torch.optim.AdamW` uses 0.01; "
-        "write the one that is meant",
+        say(
+            "`weight_decay` is left out and so 0 in DeepSpeed's AdamW, while `torch.optim.AdamW` uses 0.01; "
+            "write the one that is meant"
+        ),
         part="key",
         fixes=[
-            context.insert(params_path("optimizer", "weight_decay"), 0.0, "Write the default, 0", safe=False),
-            context.insert(params_path("optimizer", "weight_decay"), 0.01, "Write torch's default, 0.01", safe=False),
+            context.insert(params_path("optimizer", "weight_decay"), 0.0, say("Write the default, 0"), safe=False),
+            context.insert(
+                params_path("optimizer", "weight_decay"), 0.01, say("Write torch's default, 0.01"), safe=False
+            ),
         ],
     )

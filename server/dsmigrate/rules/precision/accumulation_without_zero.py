@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given, mode
@@ -45,7 +46,11 @@ def check(context: Context) -> Iterator[Finding]:
     if context.stage == 0 and wanted is not None and dtype(wanted) != weights:
         yield context.finding(
             ACCUMULATION,
-            f"without ZeRO gradients accumulate in the format of the weights, which is {weights}: DeepSpeed refuses "
-            f"{dtype(wanted)}",
-            fixes=[context.remove(ACCUMULATION, f"Remove `{ACCUMULATION}`", safe=False)],
+            say(
+                "without ZeRO gradients accumulate in the format of the weights, which is {weights}: DeepSpeed "
+                "refuses {dtype}",
+                weights=weights,
+                dtype=dtype(wanted),
+            ),
+            fixes=[context.remove(ACCUMULATION, say("Remove `{accumulation}`", accumulation=ACCUMULATION), safe=False)],
         )

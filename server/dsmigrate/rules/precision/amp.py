@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import given, mode
@@ -42,10 +43,12 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, _KEY) is None or not context.is_on(_KEY):
         return
     weights = mode(context)
-    other = f"ZeRO {context.stage}" if context.stage else weights if weights in {"fp16", "bf16"} else None
+    other = (
+        say("ZeRO {stage}", stage=context.stage) if context.stage else weights if weights in {"fp16", "bf16"} else None
+    )
     if other is not None:
         yield context.finding(
             _KEY,
-            f"DeepSpeed refuses amp together with {other}; `fp16` does what amp's O2 did",
-            fixes=[context.replace(_KEY, False, "Switch amp off", safe=False)],  # noqa: FBT003 - the value of the key
+            say("DeepSpeed refuses amp together with {other}; `fp16` does what amp's O2 did", other=other),
+            fixes=[context.replace(_KEY, False, say("Switch amp off"), safe=False)],  # noqa: FBT003 - the value of the key
         )

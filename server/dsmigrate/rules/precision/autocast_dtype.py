@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import AUTOCAST, dtype, given
@@ -67,9 +68,16 @@ def check(context: Context) -> Iterator[Finding]:
     if raw is MISSING:
         yield context.finding(
             ("torch_autocast",),
-            f"without `{_KEY}` torch takes fp16 on CUDA, and no gradient scaler is made; bfloat16 needs none",
+            say(
+                "without `{key}` torch takes fp16 on CUDA, and no gradient scaler is made; bfloat16 needs none",
+                key=_KEY,
+            ),
             part="key",
-            fixes=[context.insert(("torch_autocast", "dtype"), "bfloat16", f'Add `{_KEY}` "bfloat16"', safe=False)],
+            fixes=[
+                context.insert(
+                    ("torch_autocast", "dtype"), "bfloat16", say('Add `{key}` "bfloat16"', key=_KEY), safe=False
+                )
+            ],
         )
         return
     said = _said(dtype(raw), context.stage, lowers=context.raw(_MODULES) != [])
@@ -80,19 +88,22 @@ def check(context: Context) -> Iterator[Finding]:
             said,
             severity=Severity.ERROR if stops else None,
             effect=Effect.CRASH if stops else None,
-            fixes=[context.replace(_KEY, "bfloat16", 'Replace it by "bfloat16"', safe=False)],
+            fixes=[context.replace(_KEY, "bfloat16", say('Replace it by "bfloat16"'), safe=False)],
         )
 
 
 def _said(name: str | None, stage: int | None, *, lowers: bool) -> str:
     if name == "fp16" and stage:
-        return (
-            f"with fp16 at ZeRO {stage} the gradient scale never falls after an overflow, and training can stand still"
+        return say(
+            "with fp16 at ZeRO {stage} the gradient scale never falls after an overflow, and training can stand still",
+            stage=stage,
         )
     if name == "int8" and stage == 3 and lowers:
-        return "torch has no int8 autocast, and ZeRO 3 cannot divide int8 gradients: the first step is a RuntimeError"
+        return say(
+            "torch has no int8 autocast, and ZeRO 3 cannot divide int8 gradients: the first step is a RuntimeError"
+        )
     if name == "int8":
-        return "torch has no int8 autocast: nothing runs in it, but ZeRO 1 and 2 cut gradients down to int8"
+        return say("torch has no int8 autocast: nothing runs in it, but ZeRO 1 and 2 cut gradients down to int8")
     if name == "fp32":
-        return "fp32 lowers no precision: the autocast region does nothing"
+        return say("fp32 lowers no precision: the autocast region does nothing")
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import AUTOCAST, given
@@ -58,17 +59,20 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(value, str) and value:
         yield context.finding(
             entry,
-            "DeepSpeed takes each letter of this string for a module class; it has to be a list of class paths",
-            fixes=[context.replace(entry, [value], "Put it into a list", safe=True)],
+            say("DeepSpeed takes each letter of this string for a module class; it has to be a list of class paths"),
+            fixes=[context.replace(entry, [value], say("Put it into a list"), safe=True)],
         )
     if isinstance(value, dict) and not all("." in name for name in value):
         yield context.finding(
-            entry, "DeepSpeed takes each key of this object for a module class; write a list of class paths"
+            entry, say("DeepSpeed takes each key of this object for a module class; write a list of class paths")
         )
     if isinstance(value, list):
         for index, name in enumerate(value):
             if isinstance(name, str) and "." not in name:
                 yield context.finding(
                     (*entry.path, index),
-                    f"{name!r} cannot be imported: DeepSpeed needs the full path of a class, as in `torch.nn.Linear`",
+                    say(
+                        "{name} cannot be imported: DeepSpeed needs the full path of a class, as in `torch.nn.Linear`",
+                        name=f"{name!r}",
+                    ),
                 )

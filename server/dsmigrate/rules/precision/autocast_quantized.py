@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import AUTOCAST, given
@@ -42,7 +43,7 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, _WEIGHTS) is not None and context.is_on(_WEIGHTS):
         yield context.finding(
             _WEIGHTS,
-            f"DeepSpeed refuses quantized weights together with `{AUTOCAST}`",
-            fixes=[context.remove(_WEIGHTS, f"Remove `{_WEIGHTS}`", safe=False)],
-            related=[(AUTOCAST, "autocast is switched on here")],
+            say("DeepSpeed refuses quantized weights together with `{autocast}`", autocast=AUTOCAST),
+            fixes=[context.remove(_WEIGHTS, say("Remove `{weights}`", weights=_WEIGHTS), safe=False)],
+            related=[(AUTOCAST, say("autocast is switched on here"))],
         )

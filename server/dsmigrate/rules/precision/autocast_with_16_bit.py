@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import AUTOCAST, bf16_path, dtype, given, mode
@@ -58,10 +59,14 @@ def check(context: Context) -> Iterator[Finding]:
     stops = context.stage == 0 and dtype(context.raw("torch_autocast.dtype")) == "fp16"
     yield context.finding(
         AUTOCAST,
-        f"{shown(switch)} makes the weights {weights} all the same; autocast is meant for fp32 weights"
-        + (", and the gradient scaler of fp16 stops the first step" if stops else ""),
+        say(
+            "{switch} makes the weights {weights} all the same; autocast is meant for fp32 weights",
+            switch=shown(switch),
+            weights=weights,
+        )
+        + (say(", and the gradient scaler of fp16 stops the first step") if stops else ""),
         severity=Severity.ERROR if stops else None,
         effect=Effect.CRASH if stops else None,
-        fixes=[context.replace(switch, False, f"Switch {weights} off", safe=False)],  # noqa: FBT003 - the value of the key
-        related=[(switch, f"{weights} is switched on here")],
+        fixes=[context.replace(switch, False, say("Switch {weights} off", weights=weights), safe=False)],  # noqa: FBT003 - the value of the key
+        related=[(switch, say("{weights} is switched on here", weights=weights))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import ACCUMULATION, uses_bf16_optimizer
@@ -54,13 +55,15 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         ACCUMULATION,
-        "at stage 1 this replaces the ZeRO optimizer by BF16_Optimizer, with the full fp32 gradient sum on every rank; "
-        "stage 2 keeps only a part",
+        say(
+            "at stage 1 this replaces the ZeRO optimizer by BF16_Optimizer, with the full fp32 gradient sum "
+            "on every rank; stage 2 keeps only a part"
+        ),
     )
     if context.has(_NORM) and context.is_on(_NORM) is False:
         yield context.finding(
             _NORM,
-            f"false is refused together with bf16 and `{ACCUMULATION}` fp32 at stage 1",
+            say("false is refused together with bf16 and `{accumulation}` fp32 at stage 1", accumulation=ACCUMULATION),
             severity=Severity.ERROR,
             effect=Effect.REJECTED,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import (
@@ -49,7 +50,7 @@ def check(context: Context) -> Iterator[Finding]:
     other = master_path(context, BF16_MASTERS)
     yield context.finding(
         FP16_MASTERS,
-        f"ZeRO refuses this together with {shown(other)}: there is one master copy",
-        fixes=[context.remove(FP16_MASTERS, f"Remove `{FP16_MASTERS}`", safe=False)],
-        related=[(other, "asked for here as well")],
+        say("ZeRO refuses this together with {other}: there is one master copy", other=shown(other)),
+        fixes=[context.remove(FP16_MASTERS, say("Remove `{fp16_masters}`", fp16_masters=FP16_MASTERS), safe=False)],
+        related=[(other, say("asked for here as well"))],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import BF16, FP16, bf16_is_on, bf16_path
@@ -54,10 +55,10 @@ def check(context: Context) -> Iterator[Finding]:
         other = bf16_path(context, "enabled")
         yield context.finding(
             FP16,
-            f"DeepSpeed rejects fp16 together with {shown(other)}; keep one of them",
+            say("DeepSpeed rejects fp16 together with {other}; keep one of them", other=shown(other)),
             fixes=[
-                context.replace(FP16, False, "Switch fp16 off", safe=False),  # noqa: FBT003 - the value of the key
-                context.replace(other, False, "Switch bf16 off", safe=False),  # noqa: FBT003 - the value of the key
+                context.replace(FP16, False, say("Switch fp16 off"), safe=False),  # noqa: FBT003 - the value of the key
+                context.replace(other, False, say("Switch bf16 off"), safe=False),  # noqa: FBT003 - the value of the key
             ],
-            related=[(other, "bf16 is switched on here")],
+            related=[(other, say("bf16 is switched on here"))],
         )

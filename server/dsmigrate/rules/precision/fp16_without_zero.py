@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import FP16, bf16_is_on, mode
@@ -52,13 +53,15 @@ def check(context: Context) -> Iterator[Finding]:
         return
     stage = "zero_optimization.stage"
     fix = (
-        context.replace(stage, 1, "Use ZeRO stage 1", safe=False)
+        context.replace(stage, 1, say("Use ZeRO stage 1"), safe=False)
         if context.has(stage)
-        else context.insert(("zero_optimization", "stage"), 1, "Use ZeRO stage 1", safe=False)
+        else context.insert(("zero_optimization", "stage"), 1, say("Use ZeRO stage 1"), safe=False)
     )
     yield context.finding(
         FP16,
-        "without ZeRO the loss is not multiplied by the loss scale, but gradients are divided by it: updates come out "
-        "too small; use ZeRO stage 1 or bf16",
+        say(
+            "without ZeRO the loss is not multiplied by the loss scale, but gradients are divided by it: "
+            "updates come out too small; use ZeRO stage 1 or bf16"
+        ),
         fixes=[fix],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import FP16, given, mode
@@ -40,6 +41,10 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, _KEY) is not None and context.is_on(_KEY) and weights in {"bf16", "fp32"}:
         yield context.finding(
             _KEY,
-            f"inputs become float16 although `{FP16}` is off and the weights are {weights}: the first forward fails",
-            fixes=[context.remove(_KEY, f"Remove `{_KEY}`", safe=False)],
+            say(
+                "inputs become float16 although `{fp16}` is off and the weights are {weights}: the first forward fails",
+                fp16=FP16,
+                weights=weights,
+            ),
+            fixes=[context.remove(_KEY, say("Remove `{key}`", key=_KEY), safe=False)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.precision._shared import BF16, FP16, bf16_is_on, bf16_path
@@ -59,13 +60,13 @@ def check(context: Context) -> Iterator[Finding]:
     if bf16_is_on(context) and (ancient or _NO_BF16.search(gpu)):
         yield context.finding(
             bf16_path(context, "enabled"),
-            f"{gpu} has no bf16: torch emulates it slowly, or DeepSpeed stops with an older torch; use "
+            say("{gpu} has no bf16: torch emulates it slowly, or DeepSpeed stops with an older torch; use ", gpu=gpu)
             + ("fp32" if ancient else "fp16"),
         )
     if context.is_on(FP16) and ancient:
         yield context.finding(
             FP16,
-            f"{gpu} is older than Volta: DeepSpeed stops with `Type fp16 is not supported on your device`",
+            say("{gpu} is older than Volta: DeepSpeed stops with `Type fp16 is not supported on your device`", gpu=gpu),
             severity=Severity.ERROR,
             effect=Effect.REJECTED,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import given, scales
@@ -42,6 +43,10 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         _KEY,
-        f"with {value} the loss scale never falls, and a lasting overflow skips every step; 1 halves at each overflow",
-        fixes=[context.replace(_KEY, 1, "Replace it by 1", safe=False)],
+        say(
+            "with {value} the loss scale never falls, and a lasting overflow skips every step; 1 halves at "
+            "each overflow",
+            value=value,
+        ),
+        fixes=[context.replace(_KEY, 1, say("Replace it by 1"), safe=False)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.precision._shared import (
@@ -58,8 +59,11 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         path,
-        f"does nothing: only BF16_Optimizer reads it, which takes stage 1, `{ACCUMULATION}` fp32 and no CPU offload",
+        say(
+            "does nothing: only BF16_Optimizer reads it, which takes stage 1, `{accumulation}` fp32 and no CPU offload",
+            accumulation=ACCUMULATION,
+        ),
         part="key",
-        fixes=[context.remove(path, f"Remove {shown(path)}", safe=True)],
+        fixes=[context.remove(path, say("Remove {path}", path=shown(path)), safe=True)],
         tags=[Tag.UNNECESSARY],
     )

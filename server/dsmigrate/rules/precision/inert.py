@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dsmigrate.knowledge import MISSING, Consumer, Key, Status, paths
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.precision._shared import bf16_is_on, bf16_section
@@ -71,10 +72,14 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         yield context.finding(
             entry,
-            f"does nothing: {shown(unmet)} is {_text(context.value(unmet))} here, and it counts only with "
-            f"{' or '.join(f'`{json_text(value)}`' for value in key.effective_when[unmet])}",
+            say(
+                "does nothing: {unmet} is {value} here, and it counts only with {effective_when}",
+                unmet=shown(unmet),
+                value=_text(context.value(unmet)),
+                effective_when=say(" or ").join(f"`{json_text(value)}`" for value in key.effective_when[unmet]),
+            ),
             part="key",
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
             tags=[Tag.UNNECESSARY],
         )
 
@@ -133,12 +138,12 @@ def _forgotten(context: Context, entry: Entry, switch: str) -> Finding:
     name = paths.name(switch)
     return context.finding(
         section,
-        f"nothing in {shown(section)} acts: `{name}` is left out, which means off",
+        say("nothing in {section} acts: `{name}` is left out, which means off", section=shown(section), name=name),
         part="key",
         severity=Severity.WARNING,
-        fixes=[context.insert((*section, name), True, f"Add `{name}`: true", safe=False)],
+        fixes=[context.insert((*section, name), True, say("Add `{name}`: true", name=name), safe=False)],
     )
 
 
 def _text(value: object) -> str:
-    return "absent" if value in (MISSING, None) else f"`{json_text(value)}`"
+    return say("absent") if value in (MISSING, None) else f"`{json_text(value)}`"

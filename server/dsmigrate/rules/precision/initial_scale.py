@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import given, scales
@@ -66,18 +67,23 @@ def check(context: Context) -> Iterator[Finding]:
     default = context.known.default(_KEY)
     if power < 0:
         severity, effect = Severity.WARNING, Effect.RISKY
-        message = f"2 to the power of {power} shrinks the loss instead of scaling it up"
+        message = say("2 to the power of {power} shrinks the loss instead of scaling it up", power=power)
     elif power > (_INTEGER if context.stage else _FLOAT) and context.stage is not None:
         severity, effect = Severity.ERROR, Effect.CRASH
-        message = f"2 to the power of {power} is too large to multiply with: the first backward is an OverflowError"
+        message = say(
+            "2 to the power of {power} is too large to multiply with: the first backward is an OverflowError",
+            power=power,
+        )
     else:
-        message = (
-            f"the first steps, up to {power - 16} or more, are skipped until the scale has come down from 2^{power}"
+        message = say(
+            "the first steps, up to {number} or more, are skipped until the scale has come down from 2^{power}",
+            number=power - 16,
+            power=power,
         )
     yield context.finding(
         _KEY,
-        f"{message}; the default is {default}",
+        say("{message}; the default is {default}", message=message, default=default),
         severity=severity,
         effect=effect,
-        fixes=[context.remove(_KEY, f"Remove `{_KEY}`, for the default", safe=False)],
+        fixes=[context.remove(_KEY, say("Remove `{key}`, for the default", key=_KEY), safe=False)],
     )

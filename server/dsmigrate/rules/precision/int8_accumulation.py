@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, given, offloads
@@ -51,8 +52,9 @@ def check(context: Context) -> Iterator[Finding]:
     first = context.stage == 1 and bool(contiguous) and context.is_on("zero_optimization.reduce_scatter") is not False
     yield context.finding(
         ACCUMULATION,
-        "int8 cannot hold gradients: " + ("the first step is a RuntimeError" if first else "they become whole numbers"),
+        say("int8 cannot hold gradients: ")
+        + (say("the first step is a RuntimeError") if first else say("they become whole numbers")),
         severity=Severity.ERROR if first else None,
         effect=Effect.CRASH if first else None,
-        fixes=[context.remove(ACCUMULATION, f"Remove `{ACCUMULATION}`", safe=False)],
+        fixes=[context.remove(ACCUMULATION, say("Remove `{accumulation}`", accumulation=ACCUMULATION), safe=False)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import given
@@ -37,6 +38,6 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, _KEY) is not None and isinstance(value, str) and value != "auto":
         yield context.finding(
             _KEY,
-            f'DeepSpeed rejects the text {value!r}: it takes "auto" or a list of name patterns',
-            fixes=[context.replace(_KEY, [value], "Put it into a list", safe=True)],
+            say('DeepSpeed rejects the text {value}: it takes "auto" or a list of name patterns', value=f"{value!r}"),
+            fixes=[context.replace(_KEY, [value], say("Put it into a list"), safe=True)],
         )

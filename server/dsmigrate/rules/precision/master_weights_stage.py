@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import MASTERS, low_masters, master_path
@@ -57,10 +58,14 @@ def check(context: Context) -> Iterator[Finding]:
         if key is None or context.stage is None or context.stage in key.stages:
             continue
         path = master_path(context, name)
-        stages = " or ".join(map(str, key.stages))
+        stages = say(" or ").join(map(str, key.stages))
         yield context.finding(
             path,
-            f"DeepSpeed rejects this at ZeRO stage {context.stage}, which has no such master weights; it takes stage "
-            f"{stages}",
-            fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
+            say(
+                "DeepSpeed rejects this at ZeRO stage {stage}, which has no such master weights; it takes stage "
+                "{stages}",
+                stage=context.stage,
+                stages=stages,
+            ),
+            fixes=[context.remove(path, say("Remove {path}", path=shown(path)), safe=False)],
         )

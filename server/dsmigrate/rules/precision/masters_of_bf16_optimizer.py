@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.precision._shared import ACCUMULATION, MASTERS, low_masters, master_path, uses_bf16_optimizer
@@ -43,9 +44,12 @@ def check(context: Context) -> Iterator[Finding]:
         path = master_path(context, key)
         yield context.finding(
             path,
-            f"does nothing: `{ACCUMULATION}` fp32 at stage 1 brings BF16_Optimizer, which keeps fp32 masters",
+            say(
+                "does nothing: `{accumulation}` fp32 at stage 1 brings BF16_Optimizer, which keeps fp32 masters",
+                accumulation=ACCUMULATION,
+            ),
             part="key",
-            fixes=[context.remove(path, f"Remove {shown(path)}", safe=True)],
+            fixes=[context.remove(path, say("Remove {path}", path=shown(path)), safe=True)],
             tags=[Tag.UNNECESSARY],
-            related=[(ACCUMULATION, "with bf16 weights at stage 1 this brings BF16_Optimizer")],
+            related=[(ACCUMULATION, say("with bf16 weights at stage 1 this brings BF16_Optimizer"))],
         )

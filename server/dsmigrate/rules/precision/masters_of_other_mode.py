@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import (
@@ -53,5 +54,9 @@ def check(context: Context) -> Iterator[Finding]:
         if key in low_masters(context) and weights != own:
             yield context.finding(
                 master_path(context, key),
-                f"acts although {own} is off: the {weights} weights of this run get {own} master copies",
+                say(
+                    "acts although {own} is off: the {weights} weights of this run get {own} master copies",
+                    own=own,
+                    weights=weights,
+                ),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import (
@@ -73,16 +74,16 @@ def check(context: Context) -> Iterator[Finding]:
         return
     path = master_path(context, key)
     states = (*path[:-1], BF16_STATES.rpartition(".")[2])
-    title = "Keep the optimizer states in bf16 too"
+    title = say("Keep the optimizer states in bf16 too")
     open_way = key == BF16_MASTERS and not away and context.document.node_at(states) is None
-    other = ", which ZenFlow replaces by one of its own" if zenflow_is_on(context) else ""
+    other = say(", which ZenFlow replaces by one of its own") if zenflow_is_on(context) else ""
     needs = (
-        f"an `optimizer` that becomes {CPU_ADAM}{other}"
+        say("an `optimizer` that becomes {cpu_adam}{other}", cpu_adam=CPU_ADAM, other=other)
         if away
-        else f"`zero_optimization.offload_optimizer` with {CPU_ADAM}"
+        else say("`zero_optimization.offload_optimizer` with {cpu_adam}", cpu_adam=CPU_ADAM)
     )
     yield context.finding(
         path,
-        f"ZeRO refuses this without {needs}",
+        say("ZeRO refuses this without {needs}", needs=needs),
         fixes=[context.insert(states, True, title, safe=False)] if open_way else [],
     )

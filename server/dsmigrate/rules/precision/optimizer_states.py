@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import BF16_MASTERS, BF16_STATES, bf16_section, low_masters, master_path
@@ -48,11 +49,15 @@ def check(context: Context) -> Iterator[Finding]:
     if context.stage == 0 or BF16_STATES not in on or BF16_MASTERS in on:
         return
     masters = master_path(context, BF16_MASTERS)
-    title = "Keep the master weights in bf16 too"
+    title = say("Keep the master weights in bf16 too")
     there = context.document.node_at(masters) is not None
     yield context.finding(
         master_path(context, BF16_STATES),
-        f"DeepSpeed rejects this without `{bf16_section(context)}.{masters[-1]}`",
+        say(
+            "DeepSpeed rejects this without `{bf16_section}.{masters}`",
+            bf16_section=bf16_section(context),
+            masters=masters[-1],
+        ),
         fixes=[
             context.replace(masters, True, title, safe=False)  # noqa: FBT003 - the value of the key
             if there

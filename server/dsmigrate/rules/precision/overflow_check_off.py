@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import bf16_is_on, bf16_path, uses_bf16_optimizer
@@ -50,6 +51,6 @@ def check(context: Context) -> Iterator[Finding]:
     if context.document.node_at(path) is not None and bf16_is_on(context, _NAME) is False:
         yield context.finding(
             path,
-            "a step with inf or NaN gradients reaches the weights instead of being skipped",
-            fixes=[context.replace(path, True, "Switch the check on", safe=False)],  # noqa: FBT003 - the value of the key
+            say("a step with inf or NaN gradients reaches the weights instead of being skipped"),
+            fixes=[context.replace(path, True, say("Switch the check on"), safe=False)],  # noqa: FBT003 - the value of the key
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import BF16, FP16, dtype, given, mode
@@ -51,6 +52,12 @@ def check(context: Context) -> Iterator[Finding]:
     if dtype(wanted) != weights:
         yield context.finding(
             _KEY,
-            f"the weights are {weights} by `{FP16}` and `{BF16}`: DeepSpeed refuses to start with another format here",
-            fixes=[context.remove(_KEY, f"Remove `{_KEY}`", safe=True)],
+            say(
+                "the weights are {weights} by `{fp16}` and `{bf16}`: DeepSpeed refuses to start with another "
+                "format here",
+                weights=weights,
+                fp16=FP16,
+                bf16=BF16,
+            ),
+            fixes=[context.remove(_KEY, say("Remove `{key}`", key=_KEY), safe=True)],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import DYNAMIC, FP16, given
@@ -41,6 +42,6 @@ def check(context: Context) -> Iterator[Finding]:
     if context.number(DYNAMIC) == 1:
         yield context.finding(
             DYNAMIC,
-            "1 is a fixed scale that multiplies by nothing, so small gradients vanish; 0 is the dynamic mode",
-            fixes=[context.replace(DYNAMIC, 0, "Use the dynamic loss scale", safe=False)],
+            say("1 is a fixed scale that multiplies by nothing, so small gradients vanish; 0 is the dynamic mode"),
+            fixes=[context.replace(DYNAMIC, 0, say("Use the dynamic loss scale"), safe=False)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.typed import before, built_type, given
 
@@ -50,7 +51,7 @@ def steps(context: Context, name: str) -> int | float | None:
 def wraps_optimizer(context: Context) -> str | None:
     """Return why the engine has no plain torch optimizer for a schedule of torch; None when it has one, or is open."""
     if context.stage:
-        return f"ZeRO stage {context.stage}"
+        return say("ZeRO stage {stage}", stage=context.stage)
     for key in ("fp16.enabled", "bf16.enabled"):
         if context.is_on(key):
             return key.split(".", maxsplit=1)[0]
@@ -91,7 +92,7 @@ _CLAUSE = re.compile(r"`(?P<name>\w+)` (?:(?P<on>true)|above (?P<bound>\d+)|`(?P
 
 
 def unmet(context: Context, parameter: Parameter) -> str | None:
-    """Return the first condition of ``Parameter.only_with`` that does not hold."""
+    """Return the first condition of ``Parameter.only_with`` that does not hold, in the spoken language."""
     params = given(context, "scheduler")
     facts = schedule(context)
     for clause in _CLAUSE.finditer(parameter.only_with):
@@ -106,7 +107,8 @@ def unmet(context: Context, parameter: Parameter) -> str | None:
         else:
             met = value == clause["text"]
         if not met:
-            return clause[0]
+            above = say("`{name}` above {bound}", name=clause["name"], bound=clause["bound"])
+            return above if clause["bound"] else clause[0]
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Object
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -72,11 +73,18 @@ def check(context: Context) -> Iterator[Finding]:
     if rate == default or (rate is None and context.has("optimizer")):
         return
     what = (
-        f"the `lr` of the optimizer, {json_text(rate)}," if rate is not None else "the learning rate of the optimizer"
+        say("the `lr` of the optimizer, {rate},", rate=json_text(rate))
+        if rate is not None
+        else say("the learning rate of the optimizer")
     )
     yield context.finding(
         params,
-        f"without `warmup_max_lr` {facts.name} warms up to {json_text(default)}, and {what} has no effect",
+        say(
+            "without `warmup_max_lr` {facts_name} warms up to {default}, and {what} has no effect",
+            facts_name=facts.name,
+            default=json_text(default),
+            what=what,
+        ),
         part="key",
         fixes=[_fix(context, rate)],
     )
@@ -87,5 +95,5 @@ def _fix(context: Context, rate: object) -> Fix | None:
     if context.consumer is Consumer.DEEPSPEED and not isinstance(rate, (int, float)):
         return None
     value = rate if isinstance(rate, (int, float)) else "auto"
-    title = f"Warm up to {json_text(value)}"
+    title = say("Warm up to {value}", value=json_text(value))
     return context.insert(params_path("scheduler", "warmup_max_lr"), value, title, safe=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -77,29 +78,45 @@ def check(context: Context) -> Iterator[Finding]:
         used = is_used(context, facts, parameter)
         if used is False or misfit(parameter, values) is not None:
             continue
-        severity, unless = (Severity.WARNING, " unless the optimizer has no betas") if used is None else (None, "")
+        severity, unless = (Severity.WARNING, say(" unless the optimizer has no betas")) if used is None else (None, "")
         if not values:
-            title = f"Remove {shown(entry.path)} and take its default"
+            title = say("Remove {path} and take its default", path=shown(entry.path))
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} of `{facts.name}` is a number, or a list of one for each parameter group, and "
-                f"this list is empty: the engine cannot build the schedule{unless}",
+                say(
+                    "{name} of `{facts_name}` is a number, or a list of one for each parameter group, and this list "
+                    "is empty: the engine cannot build the schedule{unless}",
+                    name=shown(entry.name),
+                    facts_name=facts.name,
+                    unless=unless,
+                ),
                 severity=severity,
                 fixes=[] if parameter.required else [context.remove(entry, title, safe=False)],
             )
         elif len(values) > 1 and has_one_group(context):
             yield context.finding(
                 entry,
-                f"{len(values)} values at {shown(entry.name)}, but ZeRO makes one parameter group of all for Adagrad: "
-                "the engine cannot build the schedule",
+                say(
+                    "{values} values at {name}, but ZeRO makes one parameter group of all for Adagrad: the engine "
+                    "cannot build the schedule",
+                    values=len(values),
+                    name=shown(entry.name),
+                ),
             )
         elif first is None:
             first = entry, len(values)
         elif len(values) != first[1]:
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} has {len(values)} values and {shown(first[0].name)} has {first[1]}, where both "
-                f"need one for each parameter group: the engine cannot build the schedule{unless}",
+                say(
+                    "{name} has {values} values and {first_name} has {first}, where both need one for each parameter "
+                    "group: the engine cannot build the schedule{unless}",
+                    name=shown(entry.name),
+                    values=len(values),
+                    first_name=shown(first[0].name),
+                    first=first[1],
+                    unless=unless,
+                ),
                 severity=severity,
-                related=[(first[0], "the other list")],
+                related=[(first[0], say("the other list"))],
             )

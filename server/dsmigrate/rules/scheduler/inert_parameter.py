@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -61,15 +62,15 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         reason = unmet(context, parameter)
         if entry.name.endswith("stair_count") and before(context, _STAIRS_SINCE):
-            reason = f"DeepSpeed {_STAIRS_SINCE} or later"
+            reason = say("DeepSpeed {stairs_since} or later", stairs_since=_STAIRS_SINCE)
         if reason is None and entry.name == "decay_step_size" and not _decays(given(context, "scheduler")):
-            reason = "`decay_lr_rate` or `decay_mom_rate`"
+            reason = say("`decay_lr_rate` or `decay_mom_rate`")
         if reason is not None:
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} does nothing without {reason}",
+                say("{name} does nothing without {reason}", name=shown(entry.name), reason=reason),
                 part="key",
-                fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+                fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
                 tags=[Tag.UNNECESSARY],
             )
 

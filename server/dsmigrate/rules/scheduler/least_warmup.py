@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,6 +49,10 @@ def check(context: Context) -> Iterator[Finding]:
     path = params_path("scheduler", "warmup_num_steps")
     yield context.finding(
         path,
-        f"{shown('warmup_num_steps')} {json_text(value)} is taken as 2; for no warm-up leave `scheduler` out",
-        fixes=[context.replace(path, 2, "Write 2, which it is", safe=True)],
+        say(
+            "{what} {value} is taken as 2; for no warm-up leave `scheduler` out",
+            what=shown("warmup_num_steps"),
+            value=json_text(value),
+        ),
+        fixes=[context.replace(path, 2, say("Write 2, which it is"), safe=True)],
     )

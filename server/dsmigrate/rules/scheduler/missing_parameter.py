@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -54,7 +55,11 @@ def check(context: Context) -> Iterator[Finding]:
     if missing:
         yield context.finding(
             entry,
-            f"`{facts.name}` cannot be built without {_all_of(missing)}: the engine stops with a `TypeError`",
+            say(
+                "`{facts_name}` cannot be built without {all_of}: the engine stops with a `TypeError`",
+                facts_name=facts.name,
+                all_of=_all_of(missing),
+            ),
             part="key",
         )
 

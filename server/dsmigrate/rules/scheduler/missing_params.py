@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,17 +45,24 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is None or (entry is not None and isinstance(entry.node, Object)):
         return
     required = [name for name, parameter in facts.parameters.items() if parameter.required]
-    needs = f" with {one_of(required)}" if required else "; `{}` takes every default"
-    title = "Take every default (`{}`)"
+    needs = say(" with {required}", required=one_of(required)) if required else say("; `{}` takes every default")
+    title = say("Take every default (`{}`)")
     if params is MISSING:
         fix = context.insert(("scheduler", "params"), {}, title, safe=True)
     else:
         fix = context.replace("scheduler.params", {}, title, safe=params is None)
     yield context.finding(
         "scheduler" if params is MISSING else "scheduler.params",
-        f"`{facts.name}` needs an object `params`: the engine refuses to start without it; write one{needs}"
+        say(
+            "`{facts_name}` needs an object `params`: the engine refuses to start without it; write one{needs}",
+            facts_name=facts.name,
+            needs=needs,
+        )
         if required
-        else f"`{facts.name}` needs an object `params`, even an empty one: the engine refuses to start without it",
+        else say(
+            "`{facts_name}` needs an object `params`, even an empty one: the engine refuses to start without it",
+            facts_name=facts.name,
+        ),
         part="key" if params is MISSING else "member",
         fixes=() if required else [fix],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,7 +45,9 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "the section names no `type`, so DeepSpeed builds no schedule and ignores `params`; "
-        'add a type such as "WarmupLR", or remove the section',
+        say(
+            "the section names no `type`, so DeepSpeed builds no schedule and ignores `params`; add a type "
+            'such as "WarmupLR", or remove the section'
+        ),
         part="key",
     )

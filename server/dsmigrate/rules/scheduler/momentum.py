@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.optimizer._shared import optimizer
@@ -65,13 +66,17 @@ def check(context: Context) -> Iterator[Finding]:
         return
     built = optimizer(context)
     key = params_path("scheduler", "cycle_momentum")
-    title = "Set `cycle_momentum` to false"
+    title = say("Set `cycle_momentum` to false")
     if facts.torch:
         if built is not None and (built.takes_anything or not {"momentum", "betas"} & set(built.parameters)):
             yield context.finding(
                 "scheduler.type",
-                f"{facts.name} moves momentum unless `cycle_momentum` is false, and `{built.name}` has none: "
-                "the engine cannot build the schedule",
+                say(
+                    "{facts_name} moves momentum unless `cycle_momentum` is false, and `{built_name}` has none: the "
+                    "engine cannot build the schedule",
+                    facts_name=facts.name,
+                    built_name=built.name,
+                ),
                 severity=Severity.ERROR,
                 effect=Effect.REJECTED,
                 fixes=[
@@ -85,8 +90,12 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(betas, list) and built is not None and not built.takes_anything:
         yield context.finding(
             params_path("optimizer", "betas"),
-            f"`betas` {json_text(betas)} have no effect: {facts.name} moves beta1 and sets beta2 to 0.99 unless "
-            "`cycle_momentum` is false",
+            say(
+                "`betas` {betas} have no effect: {facts_name} moves beta1 and sets beta2 to 0.99 unless "
+                "`cycle_momentum` is false",
+                betas=json_text(betas),
+                facts_name=facts.name,
+            ),
             part="member",
             fixes=[
                 context.replace(key, value=False, title=title, safe=False)
@@ -98,7 +107,10 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(growth, (int, float)) and growth > 0 and params.get("decay_step_size"):
         yield context.finding(
             params_path("scheduler", "decay_mom_rate"),
-            f"`decay_mom_rate` {json_text(growth)} raises beta1 after the cycle without limit; at 1 Adam breaks",
+            say(
+                "`decay_mom_rate` {growth} raises beta1 after the cycle without limit; at 1 Adam breaks",
+                growth=json_text(growth),
+            ),
             part="member",
             effect=Effect.RISKY,
         )

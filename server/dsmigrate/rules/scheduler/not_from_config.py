@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,14 +45,17 @@ def check(context: Context) -> Iterator[Finding]:
     if cannot_be_written(facts):
         yield context.finding(
             "scheduler.type",
-            f"{facts.name} needs Python objects that no config can hold: the engine cannot build it; "
-            "pass a function as `lr_scheduler` to `deepspeed.initialize`",
+            say(
+                "{facts_name} needs Python objects that no config can hold: the engine cannot build it; pass a "
+                "function as `lr_scheduler` to `deepspeed.initialize`",
+                facts_name=facts.name,
+            ),
         )
     elif "scale_fn" in facts.parameters and given(context, "scheduler").get("scale_fn") is not None:
         path = params_path("scheduler", "scale_fn")
         yield context.finding(
             path,
-            "`scale_fn` is a Python function, which no config can hold: the engine cannot build the schedule",
+            say("`scale_fn` is a Python function, which no config can hold: the engine cannot build the schedule"),
             part="member",
-            fixes=[context.remove(path, "Remove `scale_fn`", safe=False)],
+            fixes=[context.remove(path, say("Remove `scale_fn`"), safe=False)],
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Node
 from dsmigrate.knowledge import Parameter
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -84,11 +85,20 @@ def check(context: Context) -> Iterator[Finding]:
         if wrong is not None:
             allowed, effect = wrong
             does = (
-                "the engine cannot build the schedule" if effect is Effect.REJECTED else "the schedule fails in a step"
+                say("the engine cannot build the schedule")
+                if effect is Effect.REJECTED
+                else say("the schedule fails in a step")
             )
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} of `{facts.name}` must be {allowed}, not {json_text(value)}: {does}",
+                say(
+                    "{name} of `{facts_name}` must be {allowed}, not {value}: {does}",
+                    name=shown(entry.name),
+                    facts_name=facts.name,
+                    allowed=allowed,
+                    value=json_text(value),
+                    does=does,
+                ),
                 effect=effect,
             )
 
@@ -98,20 +108,20 @@ def _wrong(context: Context, parameter: Parameter, node: Node) -> tuple[str, Eff
     value = node.value()
     if parameter.enum:
         listed = value in parameter.enum or parameter.name in OPEN or value == "auto"
-        return None if listed else (" or ".join(json_text(name) for name in parameter.enum), Effect.REJECTED)
+        return None if listed else (say(" or ").join(json_text(name) for name in parameter.enum), Effect.REJECTED)
     if not isinstance(value, (int, float)) or parameter.type == ("boolean",):
         return None
-    if parameter.name == "factor" and "lowers" not in parameter.summary and "reduction" in parameter.summary:
-        return None if value < 1 else ("below 1", Effect.REJECTED)
+    if parameter.name == "factor" and "lowers" not in parameter.english and "reduction" in parameter.english:
+        return None if value < 1 else (say("below 1"), Effect.REJECTED)
     allowed = outside(parameter, value)
     if allowed is not None:
         later = parameter.name == "factor" and value == 0
         return allowed, Effect.CRASH if later else Effect.REJECTED
     if parameter.name == "power" and value < 0:
-        return "at least 0", Effect.CRASH
+        return say("at least 0"), Effect.CRASH
     if parameter.name in _DIVISORS and value == 0:
-        return "other than 0", _DIVISORS[parameter.name]
+        return say("other than 0"), _DIVISORS[parameter.name]
     if parameter.name == "pct_start" and whole(context, node) is not Whole.FLOAT and value in {0, 1}:
         spelled = whole(context, node) is Whole.INT
-        return "a float between 0 and 1", Effect.REJECTED if spelled else Effect.CRASH
+        return say("a float between 0 and 1"), Effect.REJECTED if spelled else Effect.CRASH
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Parameter
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -76,28 +77,49 @@ def check(context: Context) -> Iterator[Finding]:
         )
         yield context.finding(
             entry,
-            f"{shown(entry.name)} of `{facts.name}` is {wanted}, not {json_text(value)}: "
-            + ("it matches no step" if matched else _when(entry.name)),
+            say(
+                "{name} of `{facts_name}` is {wanted}, not {value}: ",
+                name=shown(entry.name),
+                facts_name=facts.name,
+                wanted=wanted,
+                value=json_text(value),
+            )
+            + (say("it matches no step") if matched else _when(entry.name)),
             severity=Severity.WARNING if matched or used is None else None,
             effect=Effect.IGNORED if matched else Effect.REJECTED if entry.name in _EARLY else None,
-            fixes=[context.replace(entry, number, f"Write the number {json_text(number)}", safe=True)]
+            fixes=[
+                context.replace(entry, number, say("Write the number {number}", number=json_text(number)), safe=True)
+            ]
             if number is not None
             else (),
         )
 
 
 def _when(name: str) -> str:
-    return "the engine cannot build the schedule" if name in _EARLY else "the schedule fails as soon as it needs it"
+    return (
+        say("the engine cannot build the schedule")
+        if name in _EARLY
+        else say("the schedule fails as soon as it needs it")
+    )
 
 
 def _switch(context: Context, entry: Entry, parameter: Parameter, value: object) -> Finding:
     meant = as_switch(value)
     return context.finding(
         entry,
-        f"{shown(parameter.name)} is true or false, not {json_text(value)}: it counts as {json_text(bool(value))}",
+        say(
+            "{parameter_name} is true or false, not {value}: it counts as {bool}",
+            parameter_name=shown(parameter.name),
+            value=json_text(value),
+            bool=json_text(bool(value)),
+        ),
         severity=Severity.WARNING,
         effect=Effect.MISREAD,
-        fixes=[context.replace(entry, meant, f"Write {json_text(meant)} without quotes", safe=meant is bool(value))]
+        fixes=[
+            context.replace(
+                entry, meant, say("Write {meant} without quotes", meant=json_text(meant)), safe=meant is bool(value)
+            )
+        ]
         if meant is not None
         else (),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -32,6 +33,8 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is not None and facts.name == "ReduceLROnPlateau" and wraps_optimizer(context) is None:
         yield context.finding(
             "scheduler.type",
-            "the engine gives ReduceLROnPlateau the batch size for its metric, so it lowers the rate whatever the loss "
-            "does; step it in the script instead",
+            say(
+                "the engine gives ReduceLROnPlateau the batch size for its metric, so it lowers the rate "
+                "whatever the loss does; step it in the script instead"
+            ),
         )

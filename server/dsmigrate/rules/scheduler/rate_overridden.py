@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -65,16 +66,24 @@ def check(context: Context) -> Iterator[Finding]:
         path = params_path("optimizer", name)
         yield context.finding(
             path,
-            f"{shown(name)} {json_text(rate)} has no effect: {facts.name} warms up to `warmup_max_lr`, "
-            f"{json_text(top)}",
+            say(
+                "{name} {rate} has no effect: {facts_name} warms up to `warmup_max_lr`, {top}",
+                name=shown(name),
+                rate=json_text(rate),
+                facts_name=facts.name,
+                top=json_text(top),
+            ),
             part="member",
             fixes=[
-                context.replace(path, top, f"Write {json_text(top)}, which it is", safe=True),
+                context.replace(path, top, say("Write {top}, which it is", top=json_text(top)), safe=True),
                 context.replace(
-                    params_path("scheduler", "warmup_max_lr"), rate, f"Warm up to {json_text(rate)}", safe=False
+                    params_path("scheduler", "warmup_max_lr"),
+                    rate,
+                    say("Warm up to {rate}", rate=json_text(rate)),
+                    safe=False,
                 )
                 if set(rates.values()) == {rate}
                 else None,
             ],
-            related=[(params_path("scheduler", "warmup_max_lr"), "the peak of every group")],
+            related=[(params_path("scheduler", "warmup_max_lr"), say("the peak of every group"))],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -59,9 +60,15 @@ def check(context: Context) -> Iterator[Finding]:
     high = peak(context) if high_name == "warmup_max_lr" else params.get(high_name)
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or low <= high:
         return
-    source = "" if high_name in params else ", the learning rate it warms up to"
+    source = "" if high_name in params else say(", the learning rate it warms up to")
     yield context.finding(
         params_path("scheduler", low_name),
-        f"`{low_name}` {json_text(low)} is above `{high_name}` {json_text(high)}{source}: "
-        "the rate falls where it should rise",
+        say(
+            "`{low_name}` {low} is above `{high_name}` {high}{source}: the rate falls where it should rise",
+            low_name=low_name,
+            low=json_text(low),
+            high_name=high_name,
+            high=json_text(high),
+            source=source,
+        ),
     )

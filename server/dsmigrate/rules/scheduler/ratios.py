@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -51,5 +52,9 @@ def check(context: Context) -> Iterator[Finding]:
         if not 0 <= value <= 1:
             yield context.finding(
                 entry,
-                f"{shown(entry.name)} is a share of the optimizer's `lr`, from 0 to 1, not {json_text(value)}",
+                say(
+                    "{name} is a share of the optimizer's `lr`, from 0 to 1, not {value}",
+                    name=shown(entry.name),
+                    value=json_text(value),
+                ),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -51,12 +52,14 @@ def check(context: Context) -> Iterator[Finding]:
             entry,
             f"{shown(entry.name)} {json_text(value)}: "
             + (
-                "the engine cannot build the schedule, which looks for `initial_lr` then"
+                say("the engine cannot build the schedule, which looks for `initial_lr` then")
                 if facts.torch
-                else "the first step runs at the optimizer's `lr`, and checkpoints carry the position by themselves"
+                else say(
+                    "the first step runs at the optimizer's `lr`, and checkpoints carry the position by themselves"
+                )
             ),
             part="member",
             severity=Severity.ERROR if facts.torch else None,
             effect=Effect.REJECTED if facts.torch else None,
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=facts.torch)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=facts.torch)],
         )

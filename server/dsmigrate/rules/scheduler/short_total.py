@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -62,11 +63,23 @@ def check(context: Context) -> Iterator[Finding]:
     if total > warmup or (total == warmup and not swings):
         return
     written = "warmup_num_steps" in given(context, "scheduler")
-    named = f"`warmup_num_steps`, {json_text(warmup)}" + ("" if written else " by default")
+    named = (
+        say("`warmup_num_steps`, {count}", count=json_text(warmup))
+        if written
+        else say("`warmup_num_steps`, {count} by default", count=json_text(warmup))
+    )
     if total == warmup:
-        message, severity, effect = f"is as long as {named}: the schedule divides by zero", Severity.ERROR, Effect.CRASH
+        message, severity, effect = (
+            say("is as long as {named}: the schedule divides by zero", named=named),
+            Severity.ERROR,
+            Effect.CRASH,
+        )
     else:
-        message = f"{json_text(total)} is less than {named}: the rate climbs to its peak and drops to the floor at once"
+        message = say(
+            "{total} is less than {named}: the rate climbs to its peak and drops to the floor at once",
+            total=json_text(total),
+            named=named,
+        )
         severity, effect = None, None
     path = params_path("scheduler", "total_num_steps")
     yield context.finding(path, f"`total_num_steps` {message}", severity=severity, effect=effect)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -59,9 +60,15 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is None or not facts.torch or wrapped is None or cannot_be_written(facts):
         return
     close = _INSTEAD.get(facts.name)
-    instead = f"`{close}`" if close else "one of DeepSpeed's five"
+    instead = f"`{close}`" if close else say("one of DeepSpeed's five")
     yield context.finding(
         "scheduler.type",
-        f"torch's {facts.name} accepts a plain optimizer only, and with {wrapped} the engine wraps it: it stops with a "
-        f"`TypeError`; use {instead}, or pass a function as `lr_scheduler` to `deepspeed.initialize`",
+        say(
+            "torch's {facts_name} accepts a plain optimizer only, and with {wrapped} the engine wraps it: it "
+            "stops with a `TypeError`; use {instead}, or pass a function as `lr_scheduler` to "
+            "`deepspeed.initialize`",
+            facts_name=facts.name,
+            wrapped=wrapped,
+            instead=instead,
+        ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -55,19 +56,28 @@ def check(context: Context) -> Iterator[Finding]:
         free = [name for name in facts.parameters if not context.has(f"scheduler.params.{name}")]
         is_rate = facts.name == "WarmupCosineLR" and entry.name in _RATES
         likely = [] if is_rate or len(entry.name) < 2 else nearest_names(entry.name, free)
-        advice = f"; did you mean {one_of(likely)}?" if likely else ""
+        advice = say("; did you mean {likely}?", likely=one_of(likely)) if likely else ""
         if is_rate:
             ratio = _RATES[entry.name]
-            advice = f"; it has a ratio, `{ratio}`" if ratio else "; its peak is `optimizer.params.lr`"
+            advice = (
+                say("; it has a ratio, `{ratio}`", ratio=ratio) if ratio else say("; its peak is `optimizer.params.lr`")
+            )
         others = [
             other.name for other in context.known.schedulers() if not other.torch and entry.name in other.parameters
         ]
         if others and not likely and not is_rate:
-            advice = f"; {one_of(others)} {'has' if len(others) == 1 else 'have'} it"
-        fixes = [context.rename(entry, name, f"Rename to `{name}`", safe=False) for name in likely]
+            advice = say(
+                "; {others} {en_have} it", others=one_of(others), en_have="has" if len(others) == 1 else "have"
+            )
+        fixes = [context.rename(entry, name, say("Rename to `{name}`", name=name), safe=False) for name in likely]
         yield context.finding(
             entry,
-            f"`{facts.name}` has no parameter {shown(entry.name)}: the engine stops with a `TypeError`{advice}",
+            say(
+                "`{facts_name}` has no parameter {name}: the engine stops with a `TypeError`{advice}",
+                facts_name=facts.name,
+                name=shown(entry.name),
+                advice=advice,
+            ),
             part="key",
-            fixes=[*fixes, context.remove(entry, f"Remove {shown(entry.path)}", safe=False)],
+            fixes=[*fixes, context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=False)],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -58,21 +59,32 @@ def check(context: Context) -> Iterator[Finding]:
     if facts is not None:
         yield context.finding(
             "scheduler.type",
-            f"DeepSpeed {context.known.version} does not know `{written}`, which came with {facts.since}: "
-            "the engine refuses to start",
+            say(
+                "DeepSpeed {known_version} does not know `{written}`, which came with {since}: the engine "
+                "refuses to start",
+                known_version=context.known.version,
+                written=written,
+                since=facts.since,
+            ),
         )
         return
     close = _OF_TRANSFORMERS.get(written)
     likely = [close] if close else nearest_names(written, [known.name for known in context.known.schedulers()])
-    advice = f"; did you mean {one_of(likely)}?" if likely else ""
+    advice = say("; did you mean {likely}?", likely=one_of(likely)) if likely else ""
     if likely and folded(likely[0]) == folded(written):
-        advice = f": the case counts, write {one_of(likely[:1])}"
+        advice = say(": the case counts, write {likely}", likely=one_of(likely[:1]))
     yield context.finding(
         "scheduler.type",
-        f"neither DeepSpeed nor `torch.optim.lr_scheduler` has a schedule `{written}`: the engine refuses to "
-        f"start{advice}",
+        say(
+            "neither DeepSpeed nor `torch.optim.lr_scheduler` has a schedule `{written}`: the engine refuses "
+            "to start{advice}",
+            written=written,
+            advice=advice,
+        ),
         fixes=[
-            context.replace("scheduler.type", name, f"Write `{name}`", safe=folded(name) == folded(written))
+            context.replace(
+                "scheduler.type", name, say("Write `{name}`", name=name), safe=folded(name) == folded(written)
+            )
             for name in likely
         ],
     )

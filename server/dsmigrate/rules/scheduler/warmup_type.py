@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -50,9 +51,13 @@ def check(context: Context) -> Iterator[Finding]:
     close = nearest_names(value, allowed) if isinstance(value, str) else []
     yield context.finding(
         path,
-        f"`warmup_type` is {' or '.join(map(json_text, allowed))}, not {json_text(value)}: "
-        + ("the engine cannot build the schedule" if refused else "DeepSpeed warns and takes `log`"),
+        say(
+            "`warmup_type` is {map}, not {value}: ",
+            map=say(" or ").join(map(json_text, allowed)),
+            value=json_text(value),
+        )
+        + (say("the engine cannot build the schedule") if refused else say("DeepSpeed warns and takes `log`")),
         severity=Severity.ERROR if refused else None,
         effect=Effect.REJECTED if refused else None,
-        fixes=[context.replace(path, name, f"Write `{name}`", safe=name == "log") for name in close],
+        fixes=[context.replace(path, name, say("Write `{name}`", name=name), safe=name == "log") for name in close],
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -84,8 +85,12 @@ def check(context: Context) -> Iterator[Finding]:
         elif whole(context, entry.node) is Whole.READ_AS_INT:
             yield context.finding(
                 entry,
-                f"{entry.node.raw} is a whole number for DeepSpeed's own loader only: read by `json.load`, "
-                f"Transformers or Accelerate it is a float, which {shown(entry.name)} refuses",
+                say(
+                    "{raw} is a whole number for DeepSpeed's own loader only: read by `json.load`, Transformers or "
+                    "Accelerate it is a float, which {name} refuses",
+                    raw=entry.node.raw,
+                    name=shown(entry.name),
+                ),
                 severity=Severity.INFO,
                 effect=Effect.RISKY,
                 fixes=[_written(context, entry, value)],
@@ -94,11 +99,15 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _refused(context: Context, entry: Entry, value: object) -> Finding:
     since = CHECKED_SINCE.get(entry.name)
-    when = f" since {since}" if since and is_checked(context, entry.name) else ""
+    when = say(" since {since}", since=since) if since and is_checked(context, entry.name) else ""
     return context.finding(
         entry,
-        f"{shown(entry.name)} must be a whole number above 0{when}, not {json_text(value)}: "
-        "the engine cannot build the schedule",
+        say(
+            "{name} must be a whole number above 0{when}, not {value}: the engine cannot build the schedule",
+            name=shown(entry.name),
+            when=when,
+            value=json_text(value),
+        ),
         fixes=[_written(context, entry, value)],
     )
 
@@ -108,4 +117,4 @@ def _written(context: Context, entry: Entry, value: object) -> Fix | None:
     number = value if isinstance(value, (int, float)) else as_number(value)
     if number is None or isinstance(number, bool) or number != int(number) or number <= 0:
         return None
-    return context.replace(entry, int(number), f"Write {int(number)}", safe=True)
+    return context.replace(entry, int(number), say("Write {number}", number=int(number)), safe=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -40,7 +41,9 @@ def check(context: Context) -> Iterator[Finding]:
     if written_type(context, "scheduler") is not None and not context.has("optimizer"):
         yield context.finding(
             "scheduler",
-            "the config has a scheduler and no optimizer: it acts on the optimizer that the script passes to "
-            "`deepspeed.initialize`, and nothing happens without one",
+            say(
+                "the config has a scheduler and no optimizer: it acts on the optimizer that the script passes to "
+                "`deepspeed.initialize`, and nothing happens without one"
+            ),
             part="key",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -45,7 +46,9 @@ def check(context: Context) -> Iterator[Finding]:
     if any(member.node is not None and member.node.value() for member in entry.node):
         yield context.finding(
             entry,
-            "This section alone changes nothing: the script must call `deepspeed.checkpointing.configure` and run its "
-            "layers through `deepspeed.checkpointing.checkpoint`",
+            say(
+                "This section alone changes nothing: the script must call `deepspeed.checkpointing.configure` "
+                "and run its layers through `deepspeed.checkpointing.checkpoint`"
+            ),
             part="key",
         )

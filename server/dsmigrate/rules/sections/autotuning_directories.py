@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -42,8 +43,8 @@ def check(context: Context) -> Iterator[Finding]:
         if not value:
             yield context.finding(
                 path,
-                f"{shown(path)} must not be empty: an assertion fails when the config is read",
-                fixes=[context.remove(path, f"Remove {shown(path)} and take its default", safe=True)],
+                say("{path} must not be empty: an assertion fails when the config is read", path=shown(path)),
+                fixes=[context.remove(path, say("Remove {path} and take its default", path=shown(path)), safe=True)],
             )
         elif (
             isinstance(value, str)
@@ -52,7 +53,11 @@ def check(context: Context) -> Iterator[Finding]:
         ):
             yield context.finding(
                 path,
-                f'The autotuner deletes "{value}" with all it holds before it starts; give it a directory of its own',
+                say(
+                    'The autotuner deletes "{value}" with all it holds before it starts; give it a directory of its '
+                    "own",
+                    value=value,
+                ),
                 severity=Severity.WARNING,
                 effect=Effect.RISKY,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -36,9 +37,12 @@ def check(context: Context) -> Iterator[Finding]:
     if context.raw("autotuning.enabled") in (MISSING, "auto") or not context.is_on("autotuning.enabled"):
         return
     last = context.number("autotuning.end_profile_step")
-    steps = f"after {int(last) + 1} steps" if last is not None else "after a few steps"
+    steps = say("after {number} steps", number=int(last) + 1) if last is not None else say("after a few steps")
     yield context.finding(
         "autotuning.enabled",
-        f"Training ends {steps} with exit code 0, unless `deepspeed --autotuning` runs this config as an experiment",
-        fixes=[context.replace("autotuning.enabled", _OFF, "Switch it off", safe=False)],
+        say(
+            "Training ends {steps} with exit code 0, unless `deepspeed --autotuning` runs this config as an experiment",
+            steps=steps,
+        ),
+        fixes=[context.replace("autotuning.enabled", _OFF, say("Switch it off"), safe=False)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -38,5 +39,9 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         _END if context.has(_END) else _START,
-        f"The experiment ends at step {end}, before step {start} at which it would count operations",
+        say(
+            "The experiment ends at step {end}, before step {start} at which it would count operations",
+            end=end,
+            start=start,
+        ),
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 _METRICS = {
-    "flops": "the metrics file has no `flops`: KeyError; the floating-point rate is called `FLOPS_per_gpu`",
-    "latency": "the largest value wins, which is the slowest configuration",
+    "flops": mark("the metrics file has no `flops`: KeyError; the floating-point rate is called `FLOPS_per_gpu`"),
+    "latency": mark("the largest value wins, which is the slowest configuration"),
 }
 
 
@@ -49,15 +50,17 @@ def check(context: Context) -> Iterator[Finding]:
         better = "FLOPS_per_gpu" if metric == "flops" else "throughput"
         yield context.finding(
             "autotuning.metric",
-            f"With `{metric}` {_METRICS[metric]}",
+            say("With `{metric}` {metrics}", metric=metric, metrics=say(_METRICS[metric])),
             effect=Effect.CRASH if metric == "flops" else Effect.MISREAD,
-            fixes=[context.replace("autotuning.metric", better, f"Write `{better}`", safe=False)],
+            fixes=[context.replace("autotuning.metric", better, say("Write `{better}`", better=better), safe=False)],
         )
     info = context.entry("autotuning.model_info")
     if info is not None and isinstance(info.node, Object) and not context.is_on("autotuning.model_info.profile"):
         yield context.finding(
             info,
-            "With this object, even empty, `deepspeed --autotuning` ends in a TypeError before the first experiment",
+            say(
+                "With this object, even empty, `deepspeed --autotuning` ends in a TypeError before the first experiment"
+            ),
             part="key",
-            fixes=[context.remove(info, "Remove `model_info`", safe=False)],
+            fixes=[context.remove(info, say("Remove `model_info`"), safe=False)],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -51,7 +52,11 @@ def check(context: Context) -> Iterator[Finding]:
         right = max(unit, -(-int(size) // unit) * unit)
         yield context.finding(
             _SIZE,
-            f"The first save fails: {size} is no multiple of {unit} bytes, "
-            "512 × `aio.intra_op_parallelism` for each half of the buffer",
-            fixes=[context.replace(_SIZE, right, f"Round up to {right}", safe=True)],
+            say(
+                "The first save fails: {size} is no multiple of {unit} bytes, 512 × `aio.intra_op_parallelism` "
+                "for each half of the buffer",
+                size=size,
+                unit=unit,
+            ),
+            fixes=[context.replace(_SIZE, right, say("Round up to {right}", right=right), safe=True)],
         )

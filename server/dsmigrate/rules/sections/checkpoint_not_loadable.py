@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -54,15 +55,16 @@ def check(context: Context) -> Iterator[Finding]:
     kind = str(context.value(_TYPE)).upper()
     reason = None
     if kind == "MOCK":
-        reason = "The MOCK writer leaves empty files, so that no checkpoint of this run can be loaded"
+        reason = say("The MOCK writer leaves empty files, so that no checkpoint of this run can be loaded")
     elif kind == "FAST" and context.stage in {0, 1, 2}:
-        reason = (
-            f"Below ZeRO stage 3 (here {context.stage}) the FAST writer changes the file names, and `load_checkpoint` "
-            "does not find them"
+        reason = say(
+            "Below ZeRO stage 3 (here {stage}) the FAST writer changes the file names, and `load_checkpoint` "
+            "does not find them",
+            stage=context.stage,
         )
     if reason is not None:
         given = context.has(_TYPE)
-        title = 'Write with `"PYTHON"`'
+        title = say('Write with `"PYTHON"`')
         fix = (
             context.replace(_TYPE, "PYTHON", title, safe=False)
             if given
@@ -73,5 +75,8 @@ def check(context: Context) -> Iterator[Finding]:
     if multiplier is not None and multiplier > 1 and kind == "FAST" and context.stage in {0, 1, 2}:
         yield context.finding(
             "checkpoint.writer.io_multiplier",
-            f"A multiplier of {multiplier} leaves the shares of missing writers unwritten; it is for benchmarks",
+            say(
+                "A multiplier of {multiplier} leaves the shares of missing writers unwritten; it is for benchmarks",
+                multiplier=multiplier,
+            ),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -47,11 +48,16 @@ def check(context: Context) -> Iterator[Finding]:
     if entry is None or not isinstance(entry.node, Object) or context.stage not in {0, 1, 2}:
         return
     if context.value("checkpoint.writer.data_parallel") is None:
-        insert = context.insert((*entry.path, "data_parallel"), "machine", 'Add `data_parallel: "machine"`', safe=False)
+        insert = context.insert(
+            (*entry.path, "data_parallel"), "machine", say('Add `data_parallel: "machine"`'), safe=False
+        )
         yield context.finding(
             entry,
-            f"Below ZeRO stage 3 (here {context.stage}) the writer needs `data_parallel`; without it the engine fails "
-            "with an AttributeError about `dp_rank`",
+            say(
+                "Below ZeRO stage 3 (here {stage}) the writer needs `data_parallel`; without it the engine fails "
+                "with an AttributeError about `dp_rank`",
+                stage=context.stage,
+            ),
             part="key",
             fixes=[insert],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,8 +44,8 @@ def check(context: Context) -> Iterator[Finding]:
     if isinstance(key, str) and key not in {"", "auto"}:
         yield context.finding(
             "comet.api_key",
-            "DeepSpeed logs its config and saves it in checkpoints, this key too; set `COMET_API_KEY` instead",
-            fixes=[context.remove("comet.api_key", "Remove the API key", safe=False)],
+            say("DeepSpeed logs its config and saves it in checkpoints, this key too; set `COMET_API_KEY` instead"),
+            fixes=[context.remove("comet.api_key", say("Remove the API key"), safe=False)],
         )
     mode, known = context.raw("comet.mode"), context.known.key("comet.mode")
     if known is None or not isinstance(mode, str) or mode in {*known.values, "auto"}:
@@ -52,7 +53,10 @@ def check(context: Context) -> Iterator[Finding]:
     if context.is_on("comet.enabled"):
         yield context.finding(
             "comet.mode",
-            f'Comet knows no mode "{mode}" and fails when the engine starts; it takes '
-            f"{', '.join(f'`{name}`' for name in known.values)}",
+            say(
+                'Comet knows no mode "{mode}" and fails when the engine starts; it takes {values}',
+                mode=mode,
+                values=say(", ").join(f"`{name}`" for name in known.values),
+            ),
             effect=Effect.CRASH,
         )

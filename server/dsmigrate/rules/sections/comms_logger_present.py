@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -35,10 +36,13 @@ def check(context: Context) -> Iterator[Finding]:
     entry = context.entry("comms_logger")
     if entry is None or not isinstance(entry.node, Object) or context.is_on("comms_logger.enabled"):
         return
-    said = "with `enabled: false`" if context.has("comms_logger.enabled") else "without `enabled`"
+    said = say("with `enabled: false`") if context.has("comms_logger.enabled") else say("without `enabled`")
     yield context.finding(
         entry,
-        f"The section alone turns the communication logger on, also {said}: every collective waits for the device",
+        say(
+            "The section alone turns the communication logger on, also {said}: every collective waits for the device",
+            said=said,
+        ),
         part="key",
-        fixes=[context.remove(entry, "Remove `comms_logger`", safe=True)],
+        fixes=[context.remove(entry, say("Remove `comms_logger`"), safe=True)],
     )

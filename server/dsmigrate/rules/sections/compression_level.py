@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -57,9 +58,13 @@ def check(context: Context) -> Iterator[Finding]:
         return
     always = order(context.known.version) < order(_HARMLESS_SINCE)
     if always or context.is_on(_EIGENVALUE):
-        says = "a NameError" if always else f"refused together with `{_EIGENVALUE}`"
+        says = say("a NameError") if always else say("refused together with `{eigenvalue}`", eigenvalue=_EIGENVALUE)
         yield context.finding(
             entry,
-            f"{shown(entry.path)} is {says}; the settings belong into a technique, such as `weight_quantization`",
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=False)] if always else [],
+            say(
+                "{path} is {says}; the settings belong into a technique, such as `weight_quantization`",
+                path=shown(entry.path),
+                says=says,
+            ),
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=False)] if always else [],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -49,6 +50,8 @@ def check(context: Context) -> Iterator[Finding]:
     if missing:
         yield context.finding(
             path,
-            f"`deepspeed.checkpointing.configure` stops without {' and '.join(f'`{name}`' for name in missing)}, "
-            "here or as an argument of the call",
+            say(
+                "`deepspeed.checkpointing.configure` stops without {missing}, here or as an argument of the call",
+                missing=say(" and ").join(f"`{name}`" for name in missing),
+            ),
         )

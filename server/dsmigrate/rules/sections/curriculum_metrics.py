@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Array, Member, Object, Path, Scalar
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -81,7 +82,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     if not context.has(f"{_SECTION}.data_cluster_path"):
         yield context.finding(
-            section, "The data loader cannot be built without `data_cluster_path`: KeyError", part="key"
+            section, say("The data loader cannot be built without `data_cluster_path`: KeyError"), part="key"
         )
     for member in metrics.node:
         if member.name is not None and isinstance(member.node, Object):
@@ -103,7 +104,10 @@ def _metric(context: Context, path: Path, metric: Object) -> Iterator[Finding]:
     if missing:
         yield context.finding(
             path,
-            f"The data loader cannot be built: this metric lacks {', '.join(f'`{name}`' for name in missing)}",
+            say(
+                "The data loader cannot be built: this metric lacks {missing}",
+                missing=say(", ").join(f"`{name}`" for name in missing),
+            ),
             part="key",
         )
     difficulty, steps = _list(config, "difficulty"), _list(config, "max_step")
@@ -115,7 +119,11 @@ def _metric(context: Context, path: Path, metric: Object) -> Iterator[Finding]:
     ):
         yield context.finding(
             (*path, "schedule_config", "difficulty"),
-            f"{len(difficulty)} difficulties do not fit {len(steps)} steps: one more difficulty than steps is asserted",
+            say(
+                "{difficulty} difficulties do not fit {steps} steps: one more difficulty than steps is asserted",
+                difficulty=len(difficulty),
+                steps=len(steps),
+            ),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -77,5 +78,10 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _message(entry: Entry, missing: list[str], effect: Effect) -> str:
-    when = "DeepSpeed stops" if effect is Effect.REJECTED else "The first forward pass fails"
-    return f"{when} without {' and '.join(f'`{name}`' for name in missing)} in `{entry.name}`"
+    when = say("DeepSpeed stops") if effect is Effect.REJECTED else say("The first forward pass fails")
+    return say(
+        "{when} without {missing} in `{name}`",
+        when=when,
+        missing=say(" and ").join(f"`{name}`" for name in missing),
+        name=entry.name,
+    )

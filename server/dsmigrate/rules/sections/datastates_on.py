@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,16 +49,16 @@ def check(context: Context) -> Iterator[Finding]:
     if says_no:
         yield context.finding(
             entry,
-            "Every value but `false` switches DataStates checkpoints on, this one too",
+            say("Every value but `false` switches DataStates checkpoints on, this one too"),
             part="key",
-            fixes=[context.remove(entry, "Remove `datastates_ckpt`", safe=False)],
+            fixes=[context.remove(entry, say("Remove `datastates_ckpt`"), safe=False)],
         )
     writer = context.entry("checkpoint.writer")
     if not says_no and value is not False and writer is not None and isinstance(writer.node, Object):
         yield context.finding(
             entry,
-            "`checkpoint.writer` has priority, so this section does nothing",
+            say("`checkpoint.writer` has priority, so this section does nothing"),
             part="key",
             effect=Effect.OVERRIDDEN,
-            related=[(writer, "the writer that is used")],
+            related=[(writer, say("the writer that is used"))],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, STEPS, TOTAL, is_elastic
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -49,9 +50,13 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entries[0],
-        f"DeepSpeed rejects {shown(entries[0].path)} beside `elasticity`, which computes the batch sizes; "
-        f"`{_IGNORE.rpartition('.')[2]}` lets it overwrite them",
+        say(
+            "DeepSpeed rejects {entries_path} beside `elasticity`, which computes the batch sizes; "
+            "`{rpartition}` lets it overwrite them",
+            entries_path=shown(entries[0].path),
+            rpartition=_IGNORE.rpartition(".")[2],
+        ),
         part="key",
-        fixes=[context.insert(tuple(_IGNORE.split(".")), True, f"Add `{_IGNORE}`", safe=False)],
-        related=[("elasticity.enabled", "on")],
+        fixes=[context.insert(tuple(_IGNORE.split(".")), True, say("Add `{ignore}`", ignore=_IGNORE), safe=False)],
+        related=[("elasticity.enabled", say("on"))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import SEQUENCE, data_ranks, text
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -63,10 +64,10 @@ def check(context: Context) -> Iterator[Finding]:
     counts = fitting(settings, None if ranks is None else max(1, int(ranks)))
     if counts is None or ranks in counts or (ranks is None and counts):
         return
-    listed = ", ".join(map(str, counts[:_SHOWN])) + (" …" if len(counts) > _SHOWN else "")
+    listed = say(", ").join(map(str, counts[:_SHOWN])) + (" …" if len(counts) > _SHOWN else "")
     yield context.finding(
         SEQUENCE if ranks is not None and ranks.denominator != 1 else CAP,
-        f"DeepSpeed computes no batch for {'any number of' if ranks is None else text(ranks)} ranks"
-        + (f"; it fits {listed}" if counts else ""),
-        related=[(MICRO, "the micro-batches to choose from")],
+        say("DeepSpeed computes no batch for {what} ranks", what=say("any number of") if ranks is None else text(ranks))
+        + (say("; it fits {listed}", listed=listed) if counts else ""),
+        related=[(MICRO, say("the micro-batches to choose from"))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import is_elastic, text
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
@@ -72,7 +73,7 @@ def check(context: Context) -> Iterator[Finding]:
     wrong = _by_itself(context) if settings is None else wrong_size(settings)
     if wrong is not None:
         path, message = wrong
-        yield context.finding(path, f"{message}: DeepSpeed cannot compute a batch")
+        yield context.finding(path, say("{message}: DeepSpeed cannot compute a batch", message=message))
 
 
 def _by_itself(context: Context) -> tuple[str, str] | None:
@@ -87,12 +88,16 @@ def _by_itself(context: Context) -> tuple[str, str] | None:
 
 def _wrong_micro_batch(micro: Sequence[int]) -> tuple[str, str] | None:
     if not micro:
-        return MICRO, "no micro-batch to choose from"
-    return (MICRO, f"{min(micro)} is no micro-batch") if min(micro) < 1 else None
+        return MICRO, say("no micro-batch to choose from")
+    return (MICRO, say("{min} is no micro-batch", min=min(micro))) if min(micro) < 1 else None
 
 
 def _wrong_range(least: float, most: float) -> tuple[str, str] | None:
-    return (LEAST, f"{text(least)} is more than `max_gpus`, {text(most)}") if least > most else None
+    return (
+        (LEAST, say("{least} is more than `max_gpus`, {most}", least=text(least), most=text(most)))
+        if least > most
+        else None
+    )
 
 
 def wrong_size(settings: Elastic) -> tuple[str, str] | None:
@@ -101,9 +106,19 @@ def wrong_size(settings: Elastic) -> tuple[str, str] | None:
     if wrong is not None:
         return wrong
     if settings.parallel > 1 and settings.version != NODES:
-        return PARALLEL, f"model parallelism takes version {NODES}, not {settings.version}"
+        return PARALLEL, say(
+            "model parallelism takes version {nodes}, not {settings_version}",
+            nodes=NODES,
+            settings_version=settings.version,
+        )
     if settings.version == NODES and settings.per_node % settings.parallel:
-        return PARALLEL, f"{text(settings.parallel)} does not divide `num_gpus_per_node`, {text(settings.per_node)}"
+        return PARALLEL, say(
+            "{parallel} does not divide `num_gpus_per_node`, {per_node}",
+            parallel=text(settings.parallel),
+            per_node=text(settings.per_node),
+        )
     if max(settings.micro) > settings.limit:
-        return MICRO, f"{max(settings.micro)} is more than {text(settings.limit)}, the most a batch may have"
+        return MICRO, say(
+            "{max} is more than {limit}, the most a batch may have", max=max(settings.micro), limit=text(settings.limit)
+        )
     return None

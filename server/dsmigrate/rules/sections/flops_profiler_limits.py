@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
 
 _LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
-    "module_depth": (lambda depth: depth == 0 or depth < -1, "the table by depth stays empty; -1 is the whole model"),
-    "top_modules": (lambda count: count == 0, "the table names no module"),
+    "module_depth": (
+        lambda depth: depth == 0 or depth < -1,
+        mark("the table by depth stays empty; -1 is the whole model"),
+    ),
+    "top_modules": (lambda count: count == 0, mark("the table names no module")),
 }
 """Negative numbers elsewhere are told with those of other sections."""
 
@@ -44,6 +48,6 @@ def check(context: Context) -> Iterator[Finding]:
         if context.has(path) and value is not None and is_wrong(value):
             yield context.finding(
                 path,
-                f"With {shown(path)} at {value} {result}",
-                fixes=[context.remove(path, f"Remove {shown(path)} and take its default", safe=False)],
+                say("With {path} at {value} {result}", path=shown(path), value=value, result=say(result)),
+                fixes=[context.remove(path, say("Remove {path} and take its default", path=shown(path)), safe=False)],
             )

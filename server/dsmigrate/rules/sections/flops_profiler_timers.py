@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -35,6 +36,8 @@ def check(context: Context) -> Iterator[Finding]:
     ):
         yield context.finding(
             "flops_profiler.enabled",
-            "The profiler also turns `wall_clock_breakdown` on, which synchronizes the device in every step; "
-            "turn it off again after the measurement",
+            say(
+                "The profiler also turns `wall_clock_breakdown` on, which synchronizes the device in every step; "
+                "turn it off again after the measurement"
+            ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,6 +49,11 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"{end} is before {shown(_START)}, {start}: an assertion fails when the config is read",
-        fixes=[context.remove(entry, f"Remove {shown(_END)}, to end where pruning begins", safe=False)],
+        say(
+            "{end} is before {start}, {start_2}: an assertion fails when the config is read",
+            end=end,
+            start=shown(_START),
+            start_2=start,
+        ),
+        fixes=[context.remove(entry, say("Remove {end}, to end where pruning begins", end=shown(_END)), safe=False)],
     )

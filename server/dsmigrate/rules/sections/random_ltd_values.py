@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -72,12 +73,16 @@ def check(context: Context) -> Iterator[Finding]:
     yield from _learning_rate(context)
     steps = f"{_SCHEDULE}.schedule_config.require_steps"
     if context.has(steps) and context.number(steps) == 0:
-        yield context.finding(steps, "0 steps are a division by zero in the first forward pass")
+        yield context.finding(steps, say("0 steps are a division by zero in the first forward pass"))
     least, step = context.number(f"{_SCHEDULE}.min_value"), context.number(f"{_SCHEDULE}.schedule_config.seq_per_step")
     if least is not None and step is not None and least < step:
         yield context.finding(
             f"{_SCHEDULE}.min_value",
-            f"{least} is rounded down to a multiple of `seq_per_step` ({step}), that is to no tokens at all",
+            say(
+                "{least} is rounded down to a multiple of `seq_per_step` ({step}), that is to no tokens at all",
+                least=least,
+                step=step,
+            ),
             severity=Severity.WARNING,
             effect=Effect.RISKY,
         )
@@ -85,7 +90,11 @@ def check(context: Context) -> Iterator[Finding]:
     if count is not None and isinstance(layers, list) and len(layers) != count:
         yield context.finding(
             f"{_LTD}.random_ltd_layer_num",
-            f"{count} layers are announced and {len(layers)} are listed; `convert_to_random_ltd` raises a ValueError",
+            say(
+                "{count} layers are announced and {layers} are listed; `convert_to_random_ltd` raises a ValueError",
+                count=count,
+                layers=len(layers),
+            ),
             severity=Severity.WARNING,
         )
 
@@ -99,8 +108,8 @@ def _learning_rate(context: Context) -> Iterator[Finding]:
     if switch is None or on:
         yield context.finding(
             entry,
-            "The layer-token learning rate is not implemented: the engine does not start "
-            + ("with `enabled: true` here" if on else "without `enabled: false` here, or without the object"),
+            say("The layer-token learning rate is not implemented: the engine does not start ")
+            + (say("with `enabled: true` here") if on else say("without `enabled: false` here, or without the object")),
             part="key",
             effect=Effect.REJECTED,
         )

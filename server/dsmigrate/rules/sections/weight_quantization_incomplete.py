@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Object, Path
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -65,7 +66,10 @@ def check(context: Context) -> Iterator[Finding]:
         if context.is_on("zero_optimization.memory_efficient_linear") is False and context.stage == 3:
             yield context.finding(
                 "zero_optimization.memory_efficient_linear",
-                f"Without it the weights of {shown(f'{_SECTION}.quantized_initialization')} are never expanded again",
+                say(
+                    "Without it the weights of {what} are never expanded again",
+                    what=shown(f"{_SECTION}.quantized_initialization"),
+                ),
             )
     later = section.node.get("post_init_quant")
     if later is not None and isinstance(later.node, Object):
@@ -79,6 +83,9 @@ def _incomplete(context: Context, path: Path, settings: Object) -> Iterator[Find
     if missing:
         yield context.finding(
             path,
-            f"The quantizer needs {', '.join(f'`{name}`' for name in missing)} as well: KeyError at the first layer",
+            say(
+                "The quantizer needs {missing} as well: KeyError at the first layer",
+                missing=say(", ").join(f"`{name}`" for name in missing),
+            ),
             part="key",
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Scalar
 from dsmigrate.document.edits import Spelling
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -59,11 +60,19 @@ def check(context: Context) -> Iterator[Finding]:
             if not is_explained(entry.key, node):
                 continue
             verdict = judge(context, entry)
-            what = "number" if wanted is Meant.NUMBER else "literal"
+            what = say("number") if wanted is Meant.NUMBER else say("literal")
             yield context.finding(
                 entry,
-                f"Hjson knows no {what} {shown_value(node.value()).replace(chr(34), '')} and reads it as a string"
-                + (f"; {shown(entry.path)} has to be {verdict.wanted}" if verdict is not None else ""),
+                say(
+                    "Hjson knows no {what} {replace} and reads it as a string",
+                    what=what,
+                    replace=shown_value(node.value()).replace(chr(34), ""),
+                )
+                + (
+                    say("; {path} has to be {wanted}", path=shown(entry.path), wanted=verdict.wanted)
+                    if verdict is not None
+                    else ""
+                ),
                 severity=None if verdict is None else verdict.severity,
                 effect=None if verdict is None else verdict.effect,
                 fixes=[_fix(context, entry, node, refused=verdict is not None and verdict.severity is Severity.ERROR)],
@@ -75,9 +84,9 @@ def _fix(context: Context, entry: Entry, node: Scalar, *, refused: bool) -> Fix 
     if word.lower() in LITERALS:
         value = LITERALS[word.lower()]
         text = {True: "true", False: "false", None: "null"}[value]
-        return context.replace(entry, value, f"Write `{text}`", safe=refused or value is True)
+        return context.replace(entry, value, say("Write `{text}`", text=text), safe=refused or value is True)
     for pattern, spelling in _SPELLINGS:
         if pattern.fullmatch(word):
             text = pattern.sub(spelling, word).replace("_", "")
-            return context.replace(entry, Spelling(text), f"Write `{text}`", safe=refused)
+            return context.replace(entry, Spelling(text), say("Write `{text}`", text=text), safe=refused)
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -36,12 +37,21 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each constant."""
     for entry, node in strings(context, Meant.CONSTANT):
         verdict = judge(context, entry)
-        kind = "float" if context.consumer.reads_strict_json else "string"
-        needs = f"; {shown(entry.path)} has to be {verdict.wanted}" if verdict is not None else ""
+        kind = say("float") if context.consumer.reads_strict_json else say("string")
+        needs = (
+            say("; {path} has to be {wanted}", path=shown(entry.path), wanted=verdict.wanted)
+            if verdict is not None
+            else ""
+        )
         sure = verdict is not None and not context.consumer.reads_strict_json
         yield context.finding(
             entry,
-            f"`{node.value()}` is no JSON and reaches DeepSpeed as a {kind}{needs}",
+            say(
+                "`{value}` is no JSON and reaches DeepSpeed as a {kind}{needs}",
+                value=node.value(),
+                kind=kind,
+                needs=needs,
+            ),
             severity=verdict.severity if verdict is not None and sure else None,
             effect=verdict.effect if verdict is not None and sure else None,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import EditError, Key, TextEdit
 from dsmigrate.document.removing import remove
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Related, Severity
 from dsmigrate.rules.registry import rule
@@ -58,19 +59,24 @@ def check(context: Context) -> Iterator[Finding]:
     for pair in context.document.duplicates:
         line = context.document.position(pair.first.start).line + 1
         effect = (
-            f"{context.consumer.title} keeps the last value and drops the others without a word"
+            say("{consumer} keeps the last value and drops the others without a word", consumer=context.consumer.title)
             if strict
-            else "DeepSpeed rejects the file"
+            else say("DeepSpeed rejects the file")
         )
         yield at(
             context,
             pair.again.start,
             pair.again.end,
-            f"`{pair.again.name}` stands in line {line} already; {effect}",
+            say(
+                "`{again_name}` stands in line {line} already; {effect}",
+                again_name=pair.again.name,
+                line=line,
+                effect=effect,
+            ),
             severity=Severity.WARNING if strict else None,
             effect=Effect.OVERRIDDEN if strict else None,
             fixes=_fixes(context, pair.first, pair.again),
-            related=[Related(pair.first.start, pair.first.end, "the first one")],
+            related=[Related(pair.first.start, pair.first.end, say("the first one"))],
         )
 
 
@@ -79,7 +85,11 @@ def _fixes(context: Context, first: Key, again: Key) -> Iterator[Fix]:
     edits = _removal(context, first)
     if edits:
         same = _values(context, first, again)
-        title = f"Keep one `{again.name}`" if same else f"Keep the last `{again.name}`"
+        title = (
+            say("Keep one `{again_name}`", again_name=again.name)
+            if same
+            else say("Keep the last `{again_name}`", again_name=again.name)
+        )
         yield Fix(title, edits, safe=same or context.consumer.reads_strict_json)
 
 

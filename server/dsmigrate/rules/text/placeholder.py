@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -36,13 +37,17 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each placeholder."""
     for entry, node in strings(context, Meant.PLACEHOLDER):
         verdict = judge(context, entry)
-        comes = "takes it as a string"
+        comes = say("takes it as a string")
         if verdict is not None:
-            comes = f"takes it as a string, where {verdict.wanted} belongs"
+            comes = say("takes it as a string, where {wanted} belongs", wanted=verdict.wanted)
         yield context.finding(
             entry,
-            f"{shown_value(node.value())} is a placeholder that nobody filled in; for {shown(entry.path)} DeepSpeed"
-            f" {comes}",
+            say(
+                "{value} is a placeholder that nobody filled in; for {path} DeepSpeed {comes}",
+                value=shown_value(node.value()),
+                path=shown(entry.path),
+                comes=comes,
+            ),
             severity=None if verdict is None else verdict.severity,
             effect=None if verdict is None else verdict.effect,
         )

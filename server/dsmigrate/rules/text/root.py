@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object, TextEdit
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -39,17 +40,20 @@ def check(context: Context) -> Iterator[Finding]:
     if root is None:
         if document.is_readable:
             end = len(document.text)
-            what = "the config is empty; DeepSpeed needs at least a batch size"
+            what = say("the config is empty; DeepSpeed needs at least a batch size")
             if context.consumer.reads_strict_json:
-                what = f"the config is empty, which {context.consumer.title} does not read; write an object in braces"
+                what = say(
+                    "the config is empty, which {consumer} does not read; write an object in braces",
+                    consumer=context.consumer.title,
+                )
             yield at(context, end, end, what)
     elif not isinstance(root, Object):
-        kind = "a list" if isinstance(root.value(), list) else "a single value"
+        kind = say("a list") if isinstance(root.value(), list) else say("a single value")
         yield at(
             context,
             root.start,
             root.end,
-            f"the config is {kind}; DeepSpeed needs an object with keys",
+            say("the config is {kind}; DeepSpeed needs an object with keys", kind=kind),
             fixes=_unpacked(context),
         )
 
@@ -60,4 +64,4 @@ def _unpacked(context: Context) -> list[Fix]:
     if root is None or not isinstance(item, Object) or len(root.raw) == 0 or context.document.node_at((1,)) is not None:
         return []
     edits = (TextEdit(root.start, item.start, ""), TextEdit(item.end, root.end, ""))
-    return [Fix("Take the object out of the list", edits, safe=False)]
+    return [Fix(say("Take the object out of the list"), edits, safe=False)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import Style, TextEdit, parse
 from dsmigrate.document.spelling import spell_string
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -52,12 +53,17 @@ def check(context: Context) -> Iterator[Finding]:
         plain = value is not None and getattr(value, "style", None) in {Style.NUMBER, Style.LITERAL}
         new = word if plain else spell_string(word)
         verdict = judge(context, entry)
-        needs = f", where {verdict.wanted} belongs" if verdict is not None else ""
+        needs = say(", where {wanted} belongs", wanted=verdict.wanted) if verdict is not None else ""
         sensible = plain or entry.key is None or "string" in entry.key.type
-        fix = Fix(f"Write `{new}`", (TextEdit(node.start, node.start + len(word), new),), safe=False)
+        fix = Fix(say("Write `{new}`", new=new), (TextEdit(node.start, node.start + len(word), new),), safe=False)
         yield context.finding(
             entry,
-            f"without quotes {shown(entry.path)} takes the rest of its line: {shown_value(node.value())}{needs}",
+            say(
+                "without quotes {path} takes the rest of its line: {value}{needs}",
+                path=shown(entry.path),
+                value=shown_value(node.value()),
+                needs=needs,
+            ),
             severity=None if verdict is None else verdict.severity,
             effect=None if verdict is None else verdict.effect,
             fixes=[fix] if sensible else [],

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from dsmigrate.document import Breaks, Code, Problem, Scalar, TextEdit
 from dsmigrate.document.spelling import spell_string
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
 from dsmigrate.rules.text._places import at
 from dsmigrate.rules.text._shared import meant
 
+_NOT_STRICT = re.compile(
+    r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$"
+    r"|(?:：|，并且)不是严格 JSON$|，严格 JSON 会拒绝$|：严格 JSON 没有注释$"
+)
+"""How messages about strict JSON end, in every language there is."""
 _HARMLESS = frozenset({Code.CONSTANT, Code.EMPTY})
 """What Python's json takes after all, and what another rule tells."""
 
@@ -72,43 +78,41 @@ def check(context: Context) -> Iterator[Finding]:
                 context,
                 problem.start,
                 problem.end,
-                f"{_what(problem)}; {context.consumer.title} does not read the file",
+                say("{what}; {consumer} does not read the file", what=_what(problem), consumer=context.consumer.title),
                 fixes=_fixes(context, problem),
             )
 
 
 def _what(problem: Problem) -> str:
-    return re.sub(
-        r"(?:, and|:)? not strict JSON$|, which strict JSON refuses$|: strict JSON has none$", "", problem.message
-    )
+    return _NOT_STRICT.sub("", problem.message)
 
 
 def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
     text, start, end = context.document.text, problem.start, problem.end
     raw = text[start:end]
     if problem.code is Code.TRAILING_COMMA:
-        yield Fix("Remove the comma", (TextEdit(start, end, ""),), safe=True)
+        yield Fix(say("Remove the comma"), (TextEdit(start, end, ""),), safe=True)
     elif problem.code is Code.MISSING_COMMA and not _swallows(context, start):
-        yield Fix("Add a comma", (TextEdit(start, end, ","),), safe=True)
+        yield Fix(say("Add a comma"), (TextEdit(start, end, ","),), safe=True)
     elif problem.code is Code.BYTE_ORDER_MARK:
-        yield Fix("Remove the byte-order mark", (TextEdit(start, end, ""),), safe=True)
+        yield Fix(say("Remove the byte-order mark"), (TextEdit(start, end, ""),), safe=True)
     elif problem.code is Code.UNQUOTED_KEY:
-        yield Fix("Quote the key", (TextEdit(start, end, spell_string(raw)),), safe=True)
+        yield Fix(say("Quote the key"), (TextEdit(start, end, spell_string(raw)),), safe=True)
     elif problem.code in {Code.SINGLE_QUOTES, Code.MULTILINE_STRING}:
         value = _string(context, start)
         if value is not None:
-            yield Fix("Write it in double quotes", (TextEdit(start, end, spell_string(value)),), safe=True)
+            yield Fix(say("Write it in double quotes"), (TextEdit(start, end, spell_string(value)),), safe=True)
     elif problem.code is Code.QUOTELESS_STRING and _is_plain_word(context, start):
-        yield Fix("Quote the string", (TextEdit(start, end, spell_string(raw)),), safe=True)
+        yield Fix(say("Quote the string"), (TextEdit(start, end, spell_string(raw)),), safe=True)
     elif problem.code is Code.NO_BRACES and context.root is not None:
         root = context.root
         edits = (
             TextEdit(root.start, root.start, "{" + context.document.newline),
             TextEdit(root.end, root.end, context.document.newline + "}"),
         )
-        yield Fix("Put the config in braces", edits, safe=True)
+        yield Fix(say("Put the config in braces"), edits, safe=True)
     elif problem.code is Code.COMMENT:
-        yield Fix("Remove the comment", (_comment(text, start, end),), safe=False)
+        yield Fix(say("Remove the comment"), (_comment(text, start, end),), safe=False)
 
 
 def _is_plain_word(context: Context, start: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Breaks, Code
 from dsmigrate.document.problems import CRASHES, Problem
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,5 +44,5 @@ def _message(problem: Problem) -> str:
     if problem.code is Code.TOO_DEEP or "DeepSpeed" in problem.message:
         return problem.message
     if problem.code in CRASHES and Breaks.JSON in problem.breaks:
-        return f"{problem.message}; DeepSpeed's loader crashes on it without naming the line"
+        return say("{message}; DeepSpeed's loader crashes on it without naming the line", message=problem.message)
     return problem.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import range_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect
 from dsmigrate.rules.types._read import SCALE, items
@@ -26,9 +27,9 @@ def checked(context: Context, key: Key, value: object) -> Verdict | None:
     """Judge a field of a pydantic model."""
     wanted = wanted_text(key)
     if key.path == "tensor_parallel.dtype":
-        return Verdict(Kind.UNSETTABLE, Effect.REJECTED, "nothing")
+        return Verdict(Kind.UNSETTABLE, Effect.REJECTED, say("nothing"))
     if {"integer", "string"} <= set(key.type) and isinstance(value, str):
-        return Verdict(Kind.TYPE, Effect.REJECTED, f'{wanted}, or "auto"')
+        return Verdict(Kind.TYPE, Effect.REJECTED, say('{wanted}, or "auto"', wanted=wanted))
     taken = None if _is_refused_scale(context, key, value) else _taken(context, key, value)
     if taken is None:
         kind = Kind.LISTED if key.enum and kinds_of(value) & set(key.type) else Kind.TYPE

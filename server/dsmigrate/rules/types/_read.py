@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dsmigrate.knowledge import AutoEffect, Consumer, Key
 from dsmigrate.knowledge.wording import json_text, range_text
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.batch._shared import predivides
 from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context
@@ -32,8 +33,8 @@ _ALIGNS = "aio.intra_op_parallelism"
 """What sizes are divided by; the other numbers for the handle of I/O only have to be C integers."""
 _LOOSE_ITEMS = frozenset({"comms_logger.prof_ops", "tensor_parallel.injection_policy_tuple"})
 _NAMES = {
-    "data_types.keep_in_fp32_modules": 'a list of strings, or "auto"',
-    "torch_autocast.lower_precision_safe_modules": "a list of strings",
+    "data_types.keep_in_fp32_modules": mark('a list of strings, or "auto"'),
+    "torch_autocast.lower_precision_safe_modules": mark("a list of strings"),
 }
 """Lists of names that DeepSpeed looks through when it reads the config."""
 _NOT_EMPTY = frozenset({"autotuning.results_dir", "autotuning.exps_dir"})
@@ -79,7 +80,7 @@ def plain(context: Context, key: Key, value: object) -> Verdict | None:
     if key.path in _NAMES:
         refused = not isinstance(value, str | dict) or key.path == "data_types.keep_in_fp32_modules"
         return Verdict(
-            Kind.TYPE if refused else Kind.OTHER, Effect.REJECTED if refused else Effect.MISREAD, _NAMES[key.path]
+            Kind.TYPE if refused else Kind.OTHER, Effect.REJECTED if refused else Effect.MISREAD, say(_NAMES[key.path])
         )
     kinds = set(key.type)
     if "boolean" in kinds:
@@ -105,7 +106,7 @@ def plain(context: Context, key: Key, value: object) -> Verdict | None:
 def _plain_value(context: Context, key: Key, value: object, wanted: str) -> Verdict | None:
     if isinstance(value, list):
         if key.path in _NAMES and not all(isinstance(item, str) for item in value):
-            return Verdict(Kind.ITEM, Effect.REJECTED, _NAMES[key.path])
+            return Verdict(Kind.ITEM, Effect.REJECTED, say(_NAMES[key.path]))
         return items(key, value, checked=False)
     if key.enum and value is not None and not is_listed(key, value):
         return Verdict(Kind.LISTED, Effect.REJECTED if _is_engine_s(context, key) else Effect.MISREAD, wanted)
@@ -143,8 +144,8 @@ def _stops_on_text(context: Context, key: Key) -> bool:
 
 def items(key: Key, value: list[object], *, checked: bool = True) -> Verdict | None:
     if key.item_enum and any(item not in key.item_enum for item in value):
-        names = ", ".join(json_text(item) for item in key.item_enum)
-        return Verdict(Kind.ITEM, Effect.REJECTED, f"a list of {names}")
+        names = say(", ").join(json_text(item) for item in key.item_enum)
+        return Verdict(Kind.ITEM, Effect.REJECTED, say("a list of {names}", names=names))
     kinds = set(key.items) - {"any"}
     if not kinds or all(kinds_of(item) & kinds for item in value):
         return None

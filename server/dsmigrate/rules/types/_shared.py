@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Node, Object, Path, Scalar
 from dsmigrate.knowledge import Consumer, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect
 from dsmigrate.rules.text._shared import is_explained
@@ -50,7 +51,7 @@ def _judged(context: Context, entry: Entry) -> Verdict | None:
         return None
     if isinstance(node, Object) and (key.is_section or key.alias_of is not None):
         fits = "object" in key.type or context.is_overwritten(key.path)
-        return None if fits else Verdict(Kind.OTHER, Effect.IGNORED, "a list")
+        return None if fits else Verdict(Kind.OTHER, Effect.IGNORED, say("a list"))
     value = node.value()
     if (value == "auto" and not _is_kept_section(context, key)) or context.is_overwritten(key.path):
         return None
@@ -91,7 +92,7 @@ def _section(context: Context, key: Key, value: object) -> Verdict | None:
     kinds = set(key.type)
     if not kinds.isdisjoint(kinds_of(value)):
         return None
-    wanted = "an object in braces" if "object" in kinds else "a list"
+    wanted = say("an object in braces") if "object" in kinds else say("a list")
     if key.path == "expert_parallel" and not value:
         return None
     if value in ("", []) and is_pydantic_1(context) and key.path.startswith(_MODELS_IN_MODELS):

@@ -10,6 +10,7 @@ from dsmigrate.document.edits import Spelling
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.near import nearest
 from dsmigrate.knowledge.wording import json_text, range_text, type_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Fix
 from dsmigrate.rules.text._shared import LITERALS
@@ -50,7 +51,7 @@ def in_range(key: Key, value: float) -> bool:
 def wanted_text(key: Key) -> str:
     """Return in words what a key takes: the closed list where there is one, else type and range."""
     if key.enum:
-        return "one of " + ", ".join(json_text(item) for item in key.enum)
+        return say("one of ") + say(", ").join(json_text(item) for item in key.enum)
     limits = range_text(key)
     return f"{type_text(key)} {limits}".strip()
 
@@ -90,7 +91,7 @@ def mend(context: Context, entry: Entry, key: Key, value: object, *, safe: bool)
         folded = isinstance(value, str) and value.strip().lower() == str(better).lower()
         safe = safe and folded
     text = better.text if isinstance(better, Spelling) else json_text(better)
-    return context.replace(entry, better, f"Write `{text}`", safe=safe)
+    return context.replace(entry, better, say("Write `{text}`", text=text), safe=safe)
 
 
 def near_value(key: Key, value: object) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document.edits import Spelling
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -60,7 +61,12 @@ def check(context: Context) -> Iterator[Finding]:
         number = isinstance(value, bool)
         yield context.finding(
             entry,
-            f"{place(entry)} is {shown_value(value)}, which DeepSpeed reads as {shown_value(read)}",
+            say(
+                "{place} is {value}, which DeepSpeed reads as {read}",
+                place=place(entry),
+                value=shown_value(value),
+                read=shown_value(read),
+            ),
             severity=Severity.WARNING if number else None,
             fixes=[_fix(context, entry, key, value, read)],
         )
@@ -76,6 +82,6 @@ def _read(key: Key, value: object) -> object:
 def _fix(context: Context, entry: Entry, key: Key, value: object, read: object) -> Fix | None:
     if isinstance(value, str):
         return mend(context, entry, key, value, safe=True) or context.replace(
-            entry, Spelling(json_text(read)), f"Write `{json_text(read)}`", safe=True
+            entry, Spelling(json_text(read)), say("Write `{read}`", read=json_text(read)), safe=True
         )
-    return context.replace(entry, read, f"Write `{json_text(read)}`", safe=True)
+    return context.replace(entry, read, say("Write `{read}`", read=json_text(read)), safe=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,8 +44,13 @@ def check(context: Context) -> Iterator[Finding]:
         refused = verdict.effect is Effect.REJECTED
         yield context.finding(
             entry,
-            f"{place(entry)} has to be {verdict.wanted}; DeepSpeed"
-            f" {'rejects' if refused else 'takes and never matches'} {shown_value(node.value())}",
+            say(
+                "{place} has to be {wanted}; DeepSpeed {word} {value}",
+                place=place(entry),
+                wanted=verdict.wanted,
+                word=say("rejects") if refused else say("takes and never matches"),
+                value=shown_value(node.value()),
+            ),
             severity=verdict.severity,
             effect=verdict.effect,
         )

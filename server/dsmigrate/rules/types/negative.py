@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.keys._shared import HERE
@@ -85,12 +86,12 @@ def check(context: Context) -> Iterator[Finding]:
         if not (large or value < least) or (context.known.key(switch) is not None and context.is_on(switch) is False):
             continue
         divides = handed_on and key.path == _DIVIDES and value == 0
-        limit = f"{_MOST} or less" if large else f"{least} or more"
-        does = "divides by it" if divides else f"takes {shown_value(value)} without a check"
+        limit = say("{most} or less", most=_MOST) if large else say("{least} or more", least=least)
+        does = say("divides by it") if divides else say("takes {value} without a check", value=shown_value(value))
         yield context.finding(
             entry,
-            f"{shown(entry.path)} has to be {limit}; DeepSpeed "
-            + ("hands it on as a C integer, which it is not" if large else does),
+            say("{path} has to be {limit}; DeepSpeed ", path=shown(entry.path), limit=limit)
+            + (say("hands it on as a C integer, which it is not") if large else does),
             severity=Severity.ERROR if divides or large else None,
             effect=Effect.REJECTED if divides or large else None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -45,16 +46,22 @@ def check(context: Context) -> Iterator[Finding]:
     for entry, key, node, verdict in verdicts(context, Kind.NUMBER):
         value = node.value()
         if isinstance(value, bool):
-            comes = f"DeepSpeed counts with {int(value)}"
+            comes = say("DeepSpeed counts with {value}", value=int(value))
         elif verdict.effect is Effect.CRASH:
-            comes = "training stops with a TypeError at the first step"
+            comes = say("training stops with a TypeError at the first step")
         elif isinstance(value, float):
-            comes = "DeepSpeed takes the fraction as it is"
+            comes = say("DeepSpeed takes the fraction as it is")
         else:
-            comes = "DeepSpeed takes it without a check"
+            comes = say("DeepSpeed takes it without a check")
         yield context.finding(
             entry,
-            f"{place(entry)} has to be {verdict.wanted}; {shown_value(value)} is not, and {comes}",
+            say(
+                "{place} has to be {wanted}; {value} is not, and {comes}",
+                place=place(entry),
+                wanted=verdict.wanted,
+                value=shown_value(value),
+                comes=comes,
+            ),
             severity=verdict.severity,
             effect=verdict.effect,
             fixes=[mend(context, entry, key, value, safe=verdict.effect is Effect.CRASH)],

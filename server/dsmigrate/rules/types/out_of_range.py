@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import range_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -45,8 +46,13 @@ def check(context: Context) -> Iterator[Finding]:
         refused = verdict.effect is Effect.REJECTED
         yield context.finding(
             entry,
-            f"{place(entry)} has to be {range_text(key)}; DeepSpeed "
-            f"{'rejects' if refused else 'reads and does not check'} {shown_value(node.value())}",
+            say(
+                "{place} has to be {range_text}; DeepSpeed {word} {value}",
+                place=place(entry),
+                range_text=range_text(key),
+                word=say("rejects") if refused else say("reads and does not check"),
+                value=shown_value(node.value()),
+            ),
             severity=verdict.severity,
             effect=verdict.effect,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.document import Node
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Finding, Fix, Severity
 from dsmigrate.rules.registry import rule
@@ -45,11 +46,18 @@ from dsmigrate.rules.types._verdict import Kind
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each section that is something else."""
     for entry, _, node, verdict in verdicts(context, Kind.SECTION):
-        what = f"{place(entry)} has to be {verdict.wanted}; {shown_value(node.value())}"
+        what = say(
+            "{place} has to be {wanted}; {value}",
+            place=place(entry),
+            wanted=verdict.wanted,
+            value=shown_value(node.value()),
+        )
         refused = verdict.effect is Effect.REJECTED
         yield context.finding(
             entry,
-            f"{what} ends in a bare TypeError or AttributeError" if refused else f"{what} is kept and does nothing",
+            say("{what} ends in a bare TypeError or AttributeError", what=what)
+            if refused
+            else say("{what} is kept and does nothing", what=what),
             severity=verdict.severity,
             effect=verdict.effect,
             fixes=[_fix(context, entry, node)],
@@ -59,9 +67,13 @@ def check(context: Context) -> Iterator[Finding]:
 def _fix(context: Context, entry: Entry, node: Node) -> Fix | None:
     value, path = node.value(), ".".join(map(str, entry.path))
     if value is None:
-        return context.remove(entry, f"Remove {place(entry)}", safe=True)
+        return context.remove(entry, say("Remove {place}", place=place(entry)), safe=True)
     if isinstance(value, bool) and context.known.key(f"{path}.enabled") is not None:
-        return context.replace(entry, {"enabled": value}, f'Write `{{"enabled": {str(value).lower()}}}`', safe=True)
+        return context.replace(
+            entry, {"enabled": value}, say("Write `{better}`", better=f'{{"enabled": {str(value).lower()}}}'), safe=True
+        )
     if isinstance(value, str) and path in {"optimizer", "scheduler"}:
-        return context.replace(entry, {"type": value}, f'Write `{{"type": "{value}"}}`', safe=True)
+        return context.replace(
+            entry, {"type": value}, say("Write `{better}`", better=f'{{"type": "{value}"}}'), safe=True
+        )
     return None

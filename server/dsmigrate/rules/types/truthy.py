@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -52,11 +53,18 @@ def check(context: Context) -> Iterator[Finding]:
         meant = as_boolean(value) if isinstance(value, str) else None
         fix = None
         if meant is not None:
-            fix = context.replace(entry, meant, f"Write `{str(meant).lower()}`", safe=stops or meant is on)
-        does = "stops what takes it" if stops else f"counts as {str(on).lower()}"
+            fix = context.replace(
+                entry, meant, say("Write `{lower}`", lower=str(meant).lower()), safe=stops or meant is on
+            )
+        does = say("stops what takes it") if stops else say("counts as {lower}", lower=str(on).lower())
         yield context.finding(
             entry,
-            f"{place(entry)} has to be true or false; {shown_value(value)} {does}",
+            say(
+                "{place} has to be true or false; {value} {does}",
+                place=place(entry),
+                value=shown_value(value),
+                does=does,
+            ),
             severity=Severity.ERROR if stops else Severity.INFO if meant is on else None,
             effect=verdict.effect,
             fixes=[fix],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -37,7 +38,12 @@ def check(context: Context) -> Iterator[Finding]:
     for entry, _, node, verdict in verdicts(context, Kind.OTHER):
         yield context.finding(
             entry,
-            f"{place(entry)} has to be {verdict.wanted}; DeepSpeed takes {shown_value(node.value())} without a check",
+            say(
+                "{place} has to be {wanted}; DeepSpeed takes {value} without a check",
+                place=place(entry),
+                wanted=verdict.wanted,
+                value=shown_value(node.value()),
+            ),
             severity=verdict.severity,
             effect=verdict.effect,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -12,9 +13,9 @@ from dsmigrate.rules.types._values import mend, shown_value
 from dsmigrate.rules.types._verdict import Kind
 
 _AFTER = {
-    Effect.REJECTED: "DeepSpeed rejects it",
-    Effect.CRASH: "DeepSpeed takes it here and fails where it is used",
-    Effect.MISREAD: "DeepSpeed takes it without a check",
+    Effect.REJECTED: mark("DeepSpeed rejects it"),
+    Effect.CRASH: mark("DeepSpeed takes it here and fails where it is used"),
+    Effect.MISREAD: mark("DeepSpeed takes it without a check"),
 }
 
 
@@ -76,7 +77,12 @@ def check(context: Context) -> Iterator[Finding]:
         value = node.value()
         yield context.finding(
             entry,
-            f"{shown_value(value)} is not {verdict.wanted}; {_AFTER[verdict.effect]}",
+            say(
+                "{value} is not {wanted}; {after}",
+                value=shown_value(value),
+                wanted=verdict.wanted,
+                after=say(_AFTER[verdict.effect]),
+            ),
             severity=Severity.ERROR if verdict.effect is Effect.REJECTED else Severity.WARNING,
             effect=verdict.effect,
             fixes=[mend(context, entry, key, value, safe=verdict.effect is Effect.REJECTED)],

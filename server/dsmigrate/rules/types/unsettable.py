@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -37,7 +38,11 @@ def check(context: Context) -> Iterator[Finding]:
     for entry, _, node, _ in verdicts(context, Kind.UNSETTABLE):
         yield context.finding(
             entry,
-            f"DeepSpeed rejects {shown_value(node.value())} and any other value: {place(entry)} cannot be set in a"
-            " file; `bf16` and `fp16` choose the precision",
-            fixes=[context.remove(entry, f"Remove {place(entry)}", safe=True)],
+            say(
+                "DeepSpeed rejects {value} and any other value: {place} cannot be set in a file; `bf16` and "
+                "`fp16` choose the precision",
+                value=shown_value(node.value()),
+                place=place(entry),
+            ),
+            fixes=[context.remove(entry, say("Remove {place}", place=place(entry)), safe=True)],
         )

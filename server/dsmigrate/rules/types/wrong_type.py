@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -49,10 +50,16 @@ def check(context: Context) -> Iterator[Finding]:
     for entry, key, node, verdict in verdicts(context, Kind.TYPE):
         value = node.value()
         tried = isinstance(value, list) and context.is_on("autotuning.enabled")
-        only = "; a list of values to try is for `deepspeed --autotuning` alone" if tried else ""
+        only = say("; a list of values to try is for `deepspeed --autotuning` alone") if tried else ""
         yield context.finding(
             entry,
-            f"DeepSpeed rejects {shown_value(value)} for {place(entry)}, which has to be {verdict.wanted}{only}",
+            say(
+                "DeepSpeed rejects {value} for {place}, which has to be {wanted}{only}",
+                value=shown_value(value),
+                place=place(entry),
+                wanted=verdict.wanted,
+                only=only,
+            ),
             severity=verdict.severity,
             effect=verdict.effect,
             fixes=[mend(context, entry, key, value, safe=True)],

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dsmigrate.document import Object
 from dsmigrate.knowledge import Status
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry
 
 ZERO = "zero_optimization"
@@ -54,12 +55,20 @@ def place(context: Context, path: str, around: str) -> str:
 def alternatives(values: Iterable[object]) -> str:
     """Return values as JSON, joined by "or"."""
     words = [f"`{json_text(value)}`" for value in values]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return (
+        words[0]
+        if len(words) == 1
+        else say("{words} or {words_2}", words=say(", ").join(words[:-1]), words_2=words[-1])
+    )
 
 
 def gigabytes(count: float) -> str:
     """Return bytes as a message shows them."""
-    return f"{count / 1e9:.3g} GB" if count >= 1e8 else f"{count / 1e6:.3g} MB"
+    return (
+        say("{number} GB", number=f"{count / 1e9:.3g}")
+        if count >= 1e8
+        else say("{number} MB", number=f"{count / 1e6:.3g}")
+    )
 
 
 def is_bf16_optimizer(context: Context) -> bool:

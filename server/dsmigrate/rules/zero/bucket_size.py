@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -63,9 +64,15 @@ def check(context: Context) -> Iterator[Finding]:
         fitting = max(model // _PART, 1)
         yield context.finding(
             where,
-            f"a bucket of {int(size)} elements is never full: the model has {model}, "
-            "so its gradients are reduced only after backward",
-            fixes=[context.replace(_KEY, fitting, f"Use {fitting}", safe=False)] if given(context, _KEY) else [],
+            say(
+                "a bucket of {size} elements is never full: the model has {model}, so its gradients are reduced "
+                "only after backward",
+                size=int(size),
+                model=model,
+            ),
+            fixes=[context.replace(_KEY, fitting, say("Use {fitting}", fitting=fitting), safe=False)]
+            if given(context, _KEY)
+            else [],
         )
         return
     wide = context.is_on("bf16.enabled") is False and context.is_on("fp16.enabled") is False
@@ -74,7 +81,12 @@ def check(context: Context) -> Iterator[Finding]:
     if memory is not None and taken > memory * _SHARE and context.is_on(f"{ZERO}.contiguous_gradients"):
         yield context.finding(
             where,
-            f"gradient buckets of {int(size)} elements take {gigabytes(taken)} of this GPU's {gigabytes(memory)}"
-            + (", two of them because of `overlap_comm`" if buffers == 2 else ""),
+            say(
+                "gradient buckets of {size} elements take {gigabytes} of this GPU's {gigabytes_2}",
+                size=int(size),
+                gigabytes=gigabytes(taken),
+                gigabytes_2=gigabytes(memory),
+            )
+            + (say(", two of them because of `overlap_comm`") if buffers == 2 else ""),
             severity=Severity.INFO,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,14 +49,14 @@ def check(context: Context) -> Iterator[Finding]:
     other = _other(context)
     if entry is None or other is None:
         return
-    needs = "it needs" if other == _ENABLED else "`engine.compile()` refuses it together with"
+    needs = say("it needs") if other == _ENABLED else say("`engine.compile()` refuses it together with")
     yield context.finding(
         entry,
         f"{needs} {shown(other)}"
         if context.stage != 3 or other != STAGE
-        else "`engine.compile()` refuses it at stage 3",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=False)],
-        related=[(other, "here")] if context.has(other) else [],
+        else say("`engine.compile()` refuses it at stage 3"),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=False)],
+        related=[(other, say("here"))] if context.has(other) else [],
     )
 
 

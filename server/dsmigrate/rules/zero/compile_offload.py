@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -55,15 +56,18 @@ def check(context: Context) -> Iterator[Finding]:
     if _STATES in on and offloads_optimizer(context):
         yield context.finding(
             _STATES,
-            f"`engine.compile()` refuses it together with {shown(OPTIMIZER_DEVICE)}",
-            fixes=[context.remove(_STATES, f"Remove {shown(_STATES)}", safe=False)],
-            related=[(OPTIMIZER_DEVICE, "offloaded here")] if given(context, OPTIMIZER_DEVICE) else [],
+            say(
+                "`engine.compile()` refuses it together with {optimizer_device}",
+                optimizer_device=shown(OPTIMIZER_DEVICE),
+            ),
+            fixes=[context.remove(_STATES, say("Remove {states}", states=shown(_STATES)), safe=False)],
+            related=[(OPTIMIZER_DEVICE, say("offloaded here"))] if given(context, OPTIMIZER_DEVICE) else [],
         )
     elif len(on) > 1:
         for path in on[1:]:
             yield context.finding(
                 path,
-                f"`engine.compile()` refuses it together with {shown(on[0])}",
-                fixes=[context.remove(path, f"Remove {shown(path)}", safe=False)],
-                related=[(on[0], "on as well")],
+                say("`engine.compile()` refuses it together with {on}", on=shown(on[0])),
+                fixes=[context.remove(path, say("Remove {path}", path=shown(path)), safe=False)],
+                related=[(on[0], say("on as well"))],
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -50,22 +51,27 @@ def check(context: Context) -> Iterator[Finding]:
         return
     raw = context.raw(_PASSES) if given(context, _PASSES) is not None else None
     passes = raw if isinstance(raw, list) else []
-    related = [(STAGE, "the stage")] if context.has(STAGE) else []
+    related = [(STAGE, say("the stage"))] if context.has(STAGE) else []
     if "autotp" in passes:
         size = context.number(_SIZE)
         if len(set(passes)) > 1:
             yield context.finding(
                 _PASSES,
-                "`engine.compile()` refuses autotp together with other passes",
+                say("`engine.compile()` refuses autotp together with other passes"),
                 severity=Severity.ERROR,
                 effect=Effect.CRASH,
             )
         elif size is not None and size <= 1:
-            yield context.finding(_PASSES, f"autotp needs {shown(_SIZE)} above 1; plain `torch.compile` runs instead")
+            yield context.finding(
+                _PASSES, say("autotp needs {size} above 1; plain `torch.compile` runs instead", size=shown(_SIZE))
+            )
     elif "autosp" in passes:
         if context.stage > 1:
-            told = f"autosp is for ZeRO stage 0 and 1; at stage {context.stage} plain `torch.compile` runs instead"
+            told = say(
+                "autosp is for ZeRO stage 0 and 1; at stage {stage} plain `torch.compile` runs instead",
+                stage=context.stage,
+            )
             yield context.finding(_PASSES, told, related=related)
     elif context.stage == 0:
-        told = "DeepCompile is for ZeRO stage 1 to 3; at stage 0 plain `torch.compile` runs instead"
+        told = say("DeepCompile is for ZeRO stage 1 to 3; at stage 0 plain `torch.compile` runs instead")
         yield context.finding(entry, told, related=related)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,7 +45,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"optimizer offload at stage {context.stage} switches contiguous gradients on again",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=True)],
-        related=[(OPTIMIZER_DEVICE, "offloaded here")] if context.has(OPTIMIZER_DEVICE) else [],
+        say("optimizer offload at stage {stage} switches contiguous gradients on again", stage=context.stage),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=True)],
+        related=[(OPTIMIZER_DEVICE, say("offloaded here"))] if context.has(OPTIMIZER_DEVICE) else [],
     )

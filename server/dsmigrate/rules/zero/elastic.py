@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,6 +44,6 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "stage 3 saves no elastic checkpoints; every rank then reads the files of all ranks when it loads one",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=True)],
+        say("stage 3 saves no elastic checkpoints; every rank then reads the files of all ranks when it loads one"),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=True)],
     )

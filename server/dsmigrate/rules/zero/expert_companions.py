@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -74,7 +75,7 @@ def check(context: Context) -> Iterator[Finding]:
     for clash, path, told, other in (*_own(context, folded=folded), *_folded(context, folded=folded)):
         if clash:
             where = path if context.has(path) else f"{_E}.enabled"
-            related = [(other, "together with this")] if other and context.has(other) else []
+            related = [(other, say("together with this"))] if other and context.has(other) else []
             yield context.finding(where, told, related=related)
 
 
@@ -86,55 +87,68 @@ def _own(context: Context, *, folded: bool) -> Iterator[Clash]:
     yield (
         deepep and value.get("comm_max_tokens_per_rank") == 0,
         f"{_E}.comm_backend",
-        "DeepEP needs a positive `comm_max_tokens_per_rank`, which is 0 unless set",
+        say("DeepEP needs a positive `comm_max_tokens_per_rank`, which is 0 unless set"),
         f"{_E}.comm_max_tokens_per_rank",
     )
     yield (
         value.get("row_weighting_impl") == "fused" and (not deepep or size == 1),
         f"{_E}.row_weighting_impl",
-        "`fused` runs only with `comm_backend` deepep and an `autoep_size` above 1",
+        say("`fused` runs only with `comm_backend` deepep and an `autoep_size` above 1"),
         f"{_E}.autoep_size" if deepep else f"{_E}.comm_backend",
     )
     yield (
         value.get("gate_up_impl") == "fused" and not context.is_on(f"{_E}.use_grouped_mm"),
         f"{_E}.gate_up_impl",
-        "`fused` needs `use_grouped_mm`",
+        say("`fused` needs `use_grouped_mm`"),
         f"{_E}.use_grouped_mm",
     )
     yield (
         value.get("combine_impl") == "fused_weighted_sum" and ((deepep and size > 1) or folded),
         f"{_E}.combine_impl",
-        f"`fused_weighted_sum` is refused together with {'tensor parallelism' if folded else 'DeepEP'}",
+        say(
+            "`fused_weighted_sum` is refused together with {word}",
+            word=say("tensor parallelism") if folded else say("DeepEP"),
+        ),
         _TP if folded else f"{_E}.comm_backend",
     )
     yield (
         limited is not None and groups is not None and limited > groups >= 1,
         f"{_E}.num_limited_groups",
-        f"{limited} groups cannot be chosen from {groups}",
+        say("{limited} groups cannot be chosen from {groups}", limited=limited, groups=groups),
         f"{_E}.num_expert_groups",
     )
     other = context.value("tensor_parallel.preset_model")
     yield (
         isinstance(other, str) and isinstance(value.get("preset_model"), str) and other != value.get("preset_model"),
         f"{_E}.preset_model",
-        f"{shown('tensor_parallel.preset_model')} names another model",
+        say("{what} names another model", what=shown("tensor_parallel.preset_model")),
         "tensor_parallel.preset_model",
     )
 
 
 def _folded(context: Context, *, folded: bool) -> Iterator[Clash]:
     size = context.number(f"{_E}.autoep_size")
-    yield folded and size == 1, f"{_E}.autoep_size", f"with {shown(_TP)} above 1 it must be above 1, too", _TP
+    yield (
+        folded and size == 1,
+        f"{_E}.autoep_size",
+        say("with {tp} above 1 it must be above 1, too", tp=shown(_TP)),
+        _TP,
+    )
     yield (
         folded and context.is_on(f"{_E}.async_split_plan") is True and size is not None and size > 1,
         f"{_E}.async_split_plan",
-        f"true is refused together with {shown(_TP)} above 1",
+        say("true is refused together with {tp} above 1", tp=shown(_TP)),
         _TP,
     )
     shared = "use_data_before_expert_parallelism"
-    yield folded and bool(context.is_on(shared)), shared, "AutoEP with tensor parallelism refuses it", _TP
+    yield folded and bool(context.is_on(shared)), shared, say("AutoEP with tensor parallelism refuses it"), _TP
     deepcompile = "compile.deepcompile"
-    yield folded and bool(context.is_on(deepcompile)), deepcompile, "AutoEP with tensor parallelism refuses it", _TP
+    yield (
+        folded and bool(context.is_on(deepcompile)),
+        deepcompile,
+        say("AutoEP with tensor parallelism refuses it"),
+        _TP,
+    )
     device = "zero_optimization.offload_optimizer.device"
-    told = "AutoEP with tensor parallelism refuses offload"
+    told = say("AutoEP with tensor parallelism refuses offload")
     yield folded and offloads_optimizer(context) and given(context, device) is not None, device, told, _TP

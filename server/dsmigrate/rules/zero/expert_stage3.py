@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -41,10 +42,10 @@ def check(context: Context) -> Iterator[Finding]:
     """Yield a finding for each feature that stage 3 excludes."""
     if context.stage != 3 or switched_on(context, _ENABLED) is None:
         return
-    related = [(_ENABLED, "AutoEP is on")]
+    related = [(_ENABLED, say("AutoEP is on"))]
     if switched_on(context, _GRADIENTS) is not None:
-        yield context.finding(_GRADIENTS, "AutoEP at stage 3 refuses quantized gradients", related=related)
-    for path, name in ((_SECONDARY, "secondary shards"), (_SEQUENCE, "sequence parallelism")):
+        yield context.finding(_GRADIENTS, say("AutoEP at stage 3 refuses quantized gradients"), related=related)
+    for path, name in ((_SECONDARY, say("secondary shards")), (_SEQUENCE, say("sequence parallelism"))):
         size = context.number(path)
         if size is not None and size > 1 and context.has(path):
-            yield context.finding(path, f"AutoEP at stage 3 refuses {name}", related=related)
+            yield context.finding(path, say("AutoEP at stage 3 refuses {name}", name=name), related=related)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import AutoEffect, Key
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.consumer._shared import is_effective
 from dsmigrate.rules.context import Context, Entry
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
@@ -85,7 +86,9 @@ def check(context: Context) -> Iterator[Finding]:
             yield context.finding(entry, told)
     size, world = context.value(f"{_SECTION}.autoep_size"), context.facts.world_size
     if isinstance(size, int) and size > 1 and world is not None and world % size:
-        yield context.finding(f"{_SECTION}.autoep_size", f"{world} ranks cannot be cut into groups of {size}")
+        yield context.finding(
+            f"{_SECTION}.autoep_size", say("{world} ranks cannot be cut into groups of {size}", world=world, size=size)
+        )
 
 
 def _is_checked_all_the_same(context: Context, entry: Entry, key: Key) -> bool:
@@ -100,26 +103,42 @@ def _wrong(key: Key, value: object) -> str | None:
     if value is None:
         checked = bool(key.enum) or key.minimum is not None
         needed = key.name == "routed_scaling_factor" or (checked and "null" not in key.type)
-        return f"null is refused; leave `{key.name}` out" if needed else None
+        return say("null is refused; leave `{name}` out", name=key.name) if needed else None
     if key.enum and key.name != "expert_tensor_parallel_size":
-        return None if value in key.enum else f"{shown} is not one of {alternatives(key.enum)}"
+        return (
+            None
+            if value in key.enum
+            else say("{shown} is not one of {alternatives}", shown=shown, alternatives=alternatives(key.enum))
+        )
     if key.minimum is not None:
-        least = f"the least value is {json_text(int(key.minimum))}"
+        least = say("the least value is {minimum}", minimum=json_text(int(key.minimum)))
         compared = isinstance(value, float) and "null" in key.type  # with the limit alone
         if not compared and not isinstance(value, int):
-            return f"{shown} is no whole number; {least}"
-        return f"{shown} is refused; {least}" if isinstance(value, (int, float)) and value < key.minimum else None
+            return say("{shown} is no whole number; {least}", shown=shown, least=least)
+        return (
+            say("{shown} is refused; {least}", shown=shown, least=least)
+            if isinstance(value, (int, float)) and value < key.minimum
+            else None
+        )
     if key.name == "expert_tensor_parallel_size":
-        return None if isinstance(value, int) and value == 1 else f"{shown} is refused: only 1 is supported"
+        return (
+            None
+            if isinstance(value, int) and value == 1
+            else say("{shown} is refused: only 1 is supported", shown=shown)
+        )
     if key.name in _SWITCHES:
-        return None if isinstance(value, bool) else f"{shown} is no boolean"
+        return None if isinstance(value, bool) else say("{shown} is no boolean", shown=shown)
     if key.name in _CHILDREN:
         fits = isinstance(value, str) and value and "." not in value
-        return None if fits else f"{shown} is not the name of an attribute: text without dots"
+        return None if fits else say("{shown} is not the name of an attribute: text without dots", shown=shown)
     if key.name == "routed_scaling_factor":
-        return None if isinstance(value, (int, float)) or value == "auto" else f'{shown} is neither a number nor "auto"'
+        return (
+            None
+            if isinstance(value, (int, float)) or value == "auto"
+            else say('{shown} is neither a number nor "auto"', shown=shown)
+        )
     if key.name == "moe_layer_pattern" and not (isinstance(value, str) and _compiles(value)):
-        return f"{shown} is no regular expression"
+        return say("{shown} is no regular expression", shown=shown)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -46,7 +47,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "frozen weights can be quantized in fp16 only: with bf16 the call that does it fails",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=False)],
-        related=[("bf16.enabled", "weights are bf16")],
+        say("frozen weights can be quantized in fp16 only: with bf16 the call that does it fails"),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=False)],
+        related=[("bf16.enabled", say("weights are bf16"))],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -50,7 +51,11 @@ def check(context: Context) -> Iterator[Finding]:
     if given(context, path) is None or size is None or size % 2 != 1:
         return
     if context.is_on(f"{ZENFLOW}.offload"):
-        fix = context.replace(path, int(size) + 1, f"Use {int(size) + 1}", safe=True)
+        fix = context.replace(path, int(size) + 1, say("Use {number}", number=int(size) + 1), safe=True)
     else:
-        fix = context.remove(path, f"Remove {shown(path)}", safe=True)
-    yield context.finding(path, f"{int(size)} is odd; ZeRO stage {context.stage} takes even numbers only", fixes=[fix])
+        fix = context.remove(path, say("Remove {path}", path=shown(path)), safe=True)
+    yield context.finding(
+        path,
+        say("{size} is odd; ZeRO stage {stage} takes even numbers only", size=int(size), stage=context.stage),
+        fixes=[fix],
+    )

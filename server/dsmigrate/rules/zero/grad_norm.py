@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import edits
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -69,31 +70,34 @@ def check(context: Context) -> Iterator[Finding]:
     reason, related = _reason(context)
     if reason is None:
         return
-    fixes = [context.remove(entry, f"Remove {shown(_KEY)}", safe=False)]
+    fixes = [context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=False)]
     if related == _CLIPPING:
         edit = edits.replace if context.has(_CLIPPING) else edits.insert
         where = context.path_of(_CLIPPING)
         fixes.insert(
-            0, context.fix("Switch clipping off", lambda path: edit(context.document, path, 0.0), where, safe=False)
+            0,
+            context.fix(say("Switch clipping off"), lambda path: edit(context.document, path, 0.0), where, safe=False),
         )
     yield context.finding(
         entry,
-        f"false is refused {reason}",
+        say("false is refused {reason}", reason=reason),
         fixes=fixes,
-        related=[(related, "needs the norm")] if related and context.has(related) else [],
+        related=[(related, say("needs the norm"))] if related and context.has(related) else [],
     )
 
 
 def _reason(context: Context) -> tuple[str | None, str | None]:
     if context.stage not in {1, 2}:
-        return f"at ZeRO stage {context.stage}: only stage 1 and 2 can do without the norm", None
+        return say("at ZeRO stage {stage}: only stage 1 and 2 can do without the norm", stage=context.stage), None
     value = context.value(_CLIPPING)
     clipping = context.number(_CLIPPING)
     if value is not UNKNOWN and clipping is not None and clipping > 0:
-        left_out = "" if context.has(_CLIPPING) else ", the default"
-        return f"because `gradient_clipping` is {json_text(clipping)}{left_out}", _CLIPPING
+        left_out = "" if context.has(_CLIPPING) else say(", the default")
+        return say(
+            "because `gradient_clipping` is {clipping}{left_out}", clipping=json_text(clipping), left_out=left_out
+        ), _CLIPPING
     if section(context, ZENFLOW) is not None:
-        return "together with ZenFlow", ZENFLOW
+        return say("together with ZenFlow"), ZENFLOW
     if offloads_optimizer(context):
-        return "together with optimizer offload", f"{ZERO}.offload_optimizer"
+        return say("together with optimizer offload"), f"{ZERO}.offload_optimizer"
     return None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -45,4 +46,4 @@ def check(context: Context) -> Iterator[Finding]:
         return
     if size is None or size <= 1 or world is None or world % size == 0:
         return
-    yield context.finding(_SIZE, f"{world} ranks cannot be cut into groups of {int(size)}")
+    yield context.finding(_SIZE, say("{world} ranks cannot be cut into groups of {size}", world=world, size=int(size)))

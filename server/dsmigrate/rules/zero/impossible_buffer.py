@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -58,7 +59,7 @@ def check(context: Context) -> Iterator[Finding]:
         if used and size is not None and size > _MOST and given(context, path) is not None:
             yield context.finding(
                 path,
-                f"no memory holds a buffer of {json_text(size)} elements",
+                say("no memory holds a buffer of {size} elements", size=json_text(size)),
                 effect=None if context.stage == 3 else Effect.CRASH,
-                fixes=[context.remove(path, f"Remove {shown(path)} and take its default", safe=False)],
+                fixes=[context.remove(path, say("Remove {path} and take its default", path=shown(path)), safe=False)],
             )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.knowledge import Key
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN, Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -107,10 +108,10 @@ def check(context: Context) -> Iterator[Finding]:
         lost = entry.node is not None and entry.node.value() is True and entry.key.path not in _HARMLESS
         yield context.finding(
             entry,
-            f"{shown(entry.path)} does nothing {unmet}",
+            say("{path} does nothing {unmet}", path=shown(entry.path), unmet=unmet),
             part="member",
             severity=Severity.WARNING if lost else None,
-            fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
+            fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
             tags=[Tag.UNNECESSARY],
         )
 
@@ -136,7 +137,11 @@ def _unmet(context: Context, key: Key) -> str | None:
     for path, wanted in key.effective_when.items():
         if path == STAGE:
             if context.stage is not None and context.stage not in wanted:
-                return f"at ZeRO stage {context.stage}: it is for stage {alternatives(wanted).replace('`', '')}"
+                return say(
+                    "at ZeRO stage {stage}: it is for stage {replace}",
+                    stage=context.stage,
+                    replace=alternatives(wanted).replace("`", ""),
+                )
         elif not path.startswith(f"{ZERO}."):
             if _held(context, path) not in wanted:
                 return None  # said where that feature is checked
@@ -146,7 +151,12 @@ def _unmet(context: Context, key: Key) -> str | None:
                 continue
             if path.endswith(".device") and held == "none" and key.path.startswith(path.removesuffix("device")):
                 return None  # the section is off as a whole
-            return f"while {shown(path)} is `{json_text(held)}`: it needs {alternatives(wanted)}"
+            return say(
+                "while {path} is `{held}`: it needs {alternatives}",
+                path=shown(path),
+                held=json_text(held),
+                alternatives=alternatives(wanted),
+            )
     return None
 
 

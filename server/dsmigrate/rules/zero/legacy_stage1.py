@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -41,6 +42,6 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "true stops the engine: the ZeRO stage 1 of before 0.5.9 is gone",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=True)],
+        say("true stops the engine: the ZeRO stage 1 of before 0.5.9 is gone"),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=True)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -44,9 +45,9 @@ def check(context: Context) -> Iterator[Finding]:
     if entry is None:
         return
     if context.stage in {1, 2}:
-        told = f"at stage {context.stage} loading a checkpoint fails with this key: it is for stage 3"
+        told = say("at stage {stage} loading a checkpoint fails with this key: it is for stage 3", stage=context.stage)
     elif context.stage == 3 and switched_on(context, _UNIVERSAL) is not None:
-        told = f"with {shown(_UNIVERSAL)} the second rank waits forever for its turn to load"
+        told = say("with {universal} the second rank waits forever for its turn to load", universal=shown(_UNIVERSAL))
     else:
         return
-    yield context.finding(entry, told, fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=True)])
+    yield context.finding(entry, told, fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=True)])

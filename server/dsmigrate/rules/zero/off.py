@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, Entry, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -43,19 +44,27 @@ def check(context: Context) -> Iterator[Finding]:
     idle = [entry for entry in context.entries if _is_idle(entry)]
     if not idle:
         return
-    told = shown(idle[0].name) if len(idle) == 1 else f"{shown(idle[0].name)} and {len(idle) - 1} more"
-    related = [(entry, "not read") for entry in idle]
+    told = (
+        shown(idle[0].name)
+        if len(idle) == 1
+        else say("{idle_name} and {number} more", idle_name=shown(idle[0].name), number=len(idle) - 1)
+    )
+    related = [(entry, say("not read")) for entry in idle]
     if context.has(STAGE):
-        nothing = "does nothing" if len(idle) == 1 else "do nothing"
-        told = f"stage 0 turns ZeRO off: {told} {nothing}"
+        nothing = say("does nothing") if len(idle) == 1 else say("do nothing")
+        told = say("stage 0 turns ZeRO off: {told} {nothing}", told=told, nothing=nothing)
         yield context.finding(STAGE, told, severity=Severity.INFO, related=related)
         return
     wanted = 3 if any(entry.key is not None and entry.key.stages == (3,) for entry in idle) else 2
     yield context.finding(
         ZERO,
-        f"without `stage` ZeRO is off and nothing here is used, {told} included",
+        say("without `stage` ZeRO is off and nothing here is used, {told} included", told=told),
         part="key",
-        fixes=[context.insert((*context.path_of(ZERO), "stage"), wanted, f"Set `stage` to {wanted}", safe=False)],
+        fixes=[
+            context.insert(
+                (*context.path_of(ZERO), "stage"), wanted, say("Set `stage` to {wanted}", wanted=wanted), safe=False
+            )
+        ],
         related=related,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -42,6 +43,6 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        "false makes stage 3 wait for every gather of parameters; left out it is true here",
-        fixes=[context.remove(entry, f"Remove {shown(_KEY)}", safe=False)],
+        say("false makes stage 3 wait for every gather of parameters; left out it is true here"),
+        fixes=[context.remove(entry, say("Remove {key}", key=shown(_KEY)), safe=False)],
     )

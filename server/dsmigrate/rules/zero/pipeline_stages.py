@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -40,7 +41,10 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"ZeRO stage {context.stage} is refused for pipeline modules, and other models do not read this section",
+        say(
+            "ZeRO stage {stage} is refused for pipeline modules, and other models do not read this section",
+            stage=context.stage,
+        ),
         part="key",
-        related=[(STAGE, "pipelines take stage 0 or 1")] if context.has(STAGE) else [],
+        related=[(STAGE, say("pipelines take stage 0 or 1"))] if context.has(STAGE) else [],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -48,13 +49,13 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"false is refused together with {shown(_KEY)}",
+        say("false is refused together with {key}", key=shown(_KEY)),
         fixes=[
-            context.remove(_KEY, f"Remove {shown(_KEY)}", safe=False)  # Muon at stage 3 needs it off
+            context.remove(_KEY, say("Remove {key}", key=shown(_KEY)), safe=False)  # Muon at stage 3 needs it off
             if _is_muon(context)
-            else context.remove(entry, f"Remove {shown(_SCATTER)}", safe=True)
+            else context.remove(entry, say("Remove {scatter}", scatter=shown(_SCATTER)), safe=True)
         ],
-        related=[(_KEY, "needs reduce-scatter")],
+        related=[(_KEY, say("needs reduce-scatter"))],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -55,11 +56,20 @@ def check(context: Context) -> Iterator[Finding]:
     if context.device("offload_param") == "nvme":
         yield context.finding(
             _KEY,
-            f"groups of {int(size)} keep a second copy of the shards, for which parameters on NVMe leave no place",
+            say(
+                "groups of {size} keep a second copy of the shards, for which parameters on NVMe leave no place",
+                size=int(size),
+            ),
             effect=Effect.CRASH,
-            related=[(PARAM_DEVICE, "parameters are on NVMe")],
+            related=[(PARAM_DEVICE, say("parameters are on NVMe"))],
         )
     elif world is not None and world % min(size, world):
         yield context.finding(
-            _KEY, f"{world} ranks cannot be cut into groups of {int(size)}: {shown(_KEY)} must divide them"
+            _KEY,
+            say(
+                "{world} ranks cannot be cut into groups of {size}: {key} must divide them",
+                world=world,
+                size=int(size),
+                key=shown(_KEY),
+            ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity, Tag
 from dsmigrate.rules.registry import rule
@@ -43,9 +44,9 @@ def check(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         entry,
-        f"{shown(_SWITCH)} replaces this value by 1",
+        say("{switch} replaces this value by 1", switch=shown(_SWITCH)),
         part="member",
-        fixes=[context.remove(entry, f"Remove {shown(entry.path)}", safe=True)],
-        related=[(_SWITCH, "switched on here")],
+        fixes=[context.remove(entry, say("Remove {path}", path=shown(entry.path)), safe=True)],
+        related=[(_SWITCH, say("switched on here"))],
         tags=[Tag.UNNECESSARY],
     )

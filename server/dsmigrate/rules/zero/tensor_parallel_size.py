@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Facts, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -60,23 +61,33 @@ def check(context: Context) -> Iterator[Finding]:
         if size <= 1 < inner:
             yield context.finding(
                 _INNER,
-                f"{inner} splits nothing: {shown(_SIZE)} decides, and it is {size}",
+                say(
+                    "{inner} splits nothing: {size} decides, and it is {size_2}",
+                    inner=inner,
+                    size=shown(_SIZE),
+                    size_2=size,
+                ),
                 severity=Severity.WARNING,
                 effect=Effect.IGNORED,
                 fixes=[
-                    context.replace(_SIZE, inner, f"Set `autotp_size` to {inner}", safe=False)
+                    context.replace(_SIZE, inner, say("Set `autotp_size` to {inner}", inner=inner), safe=False)
                     if context.has(_SIZE)
                     else context.insert(
-                        ("tensor_parallel", "autotp_size"), inner, f"Set `autotp_size` to {inner}", safe=False
+                        ("tensor_parallel", "autotp_size"),
+                        inner,
+                        say("Set `autotp_size` to {inner}", inner=inner),
+                        safe=False,
                     )
                 ],
             )
         elif size > 1 and inner != size:
             yield context.finding(
                 _INNER,
-                f"{inner} contradicts {shown(_SIZE)}, which is {size}",
-                fixes=[context.remove(_INNER, f"Remove {shown(_INNER)}", safe=False)],
-                related=[(_SIZE, "this size counts")],
+                say("{inner} contradicts {size}, which is {size_2}", inner=inner, size=shown(_SIZE), size_2=size),
+                fixes=[context.remove(_INNER, say("Remove {inner}", inner=shown(_INNER)), safe=False)],
+                related=[(_SIZE, say("this size counts"))],
             )
     if world is not None and size > 1 and world % size and given(context, _SIZE) is not None:
-        yield context.finding(_SIZE, f"{world} ranks cannot be cut into groups of {int(size)}")
+        yield context.finding(
+            _SIZE, say("{world} ranks cannot be cut into groups of {size}", world=world, size=int(size))
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -46,7 +47,9 @@ def check(context: Context) -> Iterator[Finding]:
     target = (*context.path_of(ZERO), "stage3_gather_16bit_weights_on_model_save")
     yield context.finding(
         STAGE,
-        "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, which is false "
-        "unless set",
-        fixes=[context.insert(target, True, "Gather weights when a model is saved", safe=False)],
+        say(
+            "at stage 3 whole weights are written only with `stage3_gather_16bit_weights_on_model_save`, "
+            "which is false unless set"
+        ),
+        fixes=[context.insert(target, True, say("Gather weights when a model is saved"), safe=False)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -46,12 +47,15 @@ def check(context: Context) -> Iterator[Finding]:
     given = context.has(_KEY)
     yield context.finding(
         place(context, _KEY, ZENFLOW),
-        f"`update_interval` {'' if given else 'is '}auto{'' if given else ' unless set, which'} divides the loss by an "
-        "accumulation of 0, so that weights become NaN",
+        say(
+            "`update_interval` {word}auto{word_2} divides the loss by an accumulation of 0, so that weights become NaN",
+            word="" if given else say("is "),
+            word_2="" if given else say(" unless set, which"),
+        ),
         part="value" if given else "key",
         fixes=[
-            context.replace(_KEY, 4, "Update every 4 micro-batches", safe=False)
+            context.replace(_KEY, 4, say("Update every 4 micro-batches"), safe=False)
             if given
-            else context.insert((*entry.path, "update_interval"), 4, "Update every 4 micro-batches", safe=False)
+            else context.insert((*entry.path, "update_interval"), 4, say("Update every 4 micro-batches"), safe=False)
         ],
     )

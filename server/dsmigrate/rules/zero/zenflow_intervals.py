@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context, shown
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -67,28 +68,32 @@ def check(context: Context) -> Iterator[Finding]:
         stops = context.stage in {1, 2}
         yield context.finding(
             _WARM_UP,
-            f"{json_text(rounds)} rounds of warm-up never end in a selection"
-            + (": the first step fails" if stops else ""),
+            say("{rounds} rounds of warm-up never end in a selection", rounds=json_text(rounds))
+            + (say(": the first step fails") if stops else ""),
             severity=None if stops else Severity.WARNING,
             effect=Effect.CRASH if stops else Effect.RISKY,
-            fixes=[context.remove(_WARM_UP, f"Remove {shown(_WARM_UP)}", safe=False)],
+            fixes=[context.remove(_WARM_UP, say("Remove {warm_up}", warm_up=shown(_WARM_UP)), safe=False)],
         )
     strategy, interval, update = context.value(_STRATEGY), context.value(_SELECT), context.value(_UPDATE)
     if strategy == "auto" and isinstance(interval, int):
         yield context.finding(
             _SELECT,
-            f"the strategy `auto` chooses the interval itself and refuses {json_text(interval)}",
-            fixes=[context.remove(_SELECT, f"Remove {shown(_SELECT)}", safe=False)],
+            say("the strategy `auto` chooses the interval itself and refuses {interval}", interval=json_text(interval)),
+            fixes=[context.remove(_SELECT, say("Remove {select}", select=shown(_SELECT)), safe=False)],
         )
     elif strategy in ("step", "epoch") and interval == "auto":
         yield context.finding(
             place(context, _SELECT, _STRATEGY),
-            f"the strategy `{strategy}` needs a number as `select_interval`",
+            say("the strategy `{strategy}` needs a number as `select_interval`", strategy=strategy),
         )
     elif strategy == "step" and isinstance(interval, int) and isinstance(update, int) and 0 != interval < update:
         yield context.finding(
             _SELECT,
-            f"{interval} is below the update interval {update}, which the engine refuses",
-            fixes=[context.replace(_SELECT, update, f"Use {update}", safe=False)],
-            related=[(_UPDATE, "the update interval")],
+            say(
+                "{interval} is below the update interval {update}, which the engine refuses",
+                interval=interval,
+                update=update,
+            ),
+            fixes=[context.replace(_SELECT, update, say("Use {update}", update=update), safe=False)],
+            related=[(_UPDATE, say("the update interval"))],
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.precision._shared import ACCUMULATION, dtype, mode
@@ -64,9 +65,9 @@ def check(context: Context) -> Iterator[Finding]:
     if context.stage == 3 and contiguous is not None:
         yield context.finding(
             contiguous,
-            "false makes ZenFlow fail in the first backward at stage 3",
+            say("false makes ZenFlow fail in the first backward at stage 3"),
             effect=Effect.CRASH,
-            fixes=[context.remove(contiguous, f"Remove `{_CONTIGUOUS}`", safe=True)],
+            fixes=[context.remove(contiguous, say("Remove `{contiguous}`", contiguous=_CONTIGUOUS), safe=True)],
         )
     if context.stage not in {1, 2}:
         return
@@ -75,22 +76,30 @@ def check(context: Context) -> Iterator[Finding]:
         write = context.replace if context.has(_OVERLAP) else context.insert
         yield context.finding(
             _OFFLOAD,
-            f"true needs `{_OVERLAP}`, which is off at stage {context.stage} unless set",
-            fixes=[write(where, True, "Switch `overlap_comm` on", safe=False)],  # noqa: FBT003 - the value of the key
+            say(
+                "true needs `{overlap}`, which is off at stage {stage} unless set",
+                overlap=_OVERLAP,
+                stage=context.stage,
+            ),
+            fixes=[write(where, True, say("Switch `overlap_comm` on"), safe=False)],  # noqa: FBT003 - the value of the key
         )
     scatter = switched_off(context, _SCATTER)
     if scatter is not None:
         yield context.finding(
             scatter,
-            "false makes ZenFlow fail in the first backward",
+            say("false makes ZenFlow fail in the first backward"),
             effect=Effect.CRASH,
-            fixes=[context.remove(scatter, f"Remove `{_SCATTER}`", safe=True)],
+            fixes=[context.remove(scatter, say("Remove `{scatter}`", scatter=_SCATTER), safe=True)],
         )
     weights, sums = mode(context), dtype(context.value(ACCUMULATION))
     if context.stage == 1 and weights is not None and sums in {"fp16", "bf16", "fp32"} - {weights}:
         yield context.finding(
             ACCUMULATION,
-            f"ZenFlow at stage 1 cannot sum in {sums} while the weights are {weights}: the first backward fails",
+            say(
+                "ZenFlow at stage 1 cannot sum in {sums} while the weights are {weights}: the first backward fails",
+                sums=sums,
+                weights=weights,
+            ),
             effect=Effect.CRASH,
-            fixes=[context.remove(ACCUMULATION, f"Remove `{ACCUMULATION}`", safe=False)],
+            fixes=[context.remove(ACCUMULATION, say("Remove `{accumulation}`", accumulation=ACCUMULATION), safe=False)],
         )

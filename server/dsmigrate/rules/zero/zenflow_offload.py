@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -52,20 +53,23 @@ def check(context: Context) -> Iterator[Finding]:
     entry = section(context, ZENFLOW)
     if entry is None or context.stage is None:
         return
-    fix = context.remove(entry, "Remove ZenFlow", safe=False)
+    fix = context.remove(entry, say("Remove ZenFlow"), safe=False)
     if context.stage == 0:
         yield context.finding(
             entry,
-            "ZenFlow needs ZeRO: at stage 0 the first backward or step fails",
+            say("ZenFlow needs ZeRO: at stage 0 the first backward or step fails"),
             part="key",
             effect=Effect.CRASH,
             fixes=[fix],
-            related=[(STAGE, "ZeRO is off")] if context.has(STAGE) else [],
+            related=[(STAGE, say("ZeRO is off"))] if context.has(STAGE) else [],
         )
     elif context.device("offload_optimizer") == "none":
         yield context.finding(
             entry,
-            f"ZenFlow needs `{OPTIMIZER_DEVICE}` cpu, and nothing is offloaded here",
+            say(
+                "ZenFlow needs `{optimizer_device}` cpu, and nothing is offloaded here",
+                optimizer_device=OPTIMIZER_DEVICE,
+            ),
             part="key",
             effect=Effect.CRASH if context.stage == 3 or is_bf16_optimizer(context) else None,
             fixes=[fix],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Object
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Example, Finding, Severity
 from dsmigrate.rules.registry import rule
@@ -64,8 +65,11 @@ def check(context: Context) -> Iterator[Finding]:
         if entry is not None and context.stage != 3 and context.raw("optimizer.type") in (MISSING, None):
             yield context.finding(
                 entry,
-                f"ZenFlow at stage {context.stage} needs an `optimizer` in this file, of type Adam or AdamW and with "
-                "`params`: one that the script makes does not do",
+                say(
+                    "ZenFlow at stage {stage} needs an `optimizer` in this file, of type Adam or AdamW and with "
+                    "`params`: one that the script makes does not do",
+                    stage=context.stage,
+                ),
                 part="key",
                 effect=Effect.CRASH if is_bf16_optimizer(context) else None,
             )
@@ -73,7 +77,11 @@ def check(context: Context) -> Iterator[Finding]:
     if kind.name.lower() not in {"adam", "adamw"}:
         yield context.finding(
             "optimizer.type",
-            f"ZenFlow works with Adam and AdamW only; {kind.name} fails when it first updates the weights on the CPU",
+            say(
+                "ZenFlow works with Adam and AdamW only; {kind_name} fails when it first updates the weights on "
+                "the CPU",
+                kind_name=kind.name,
+            ),
             effect=Effect.CRASH,
         )
         return
@@ -85,9 +93,9 @@ def check(context: Context) -> Iterator[Finding]:
             return
         yield context.finding(
             "optimizer.type",
-            "ZenFlow needs `optimizer.params`, be they empty",
+            say("ZenFlow needs `optimizer.params`, be they empty"),
             part="member",
-            fixes=[context.insert(("optimizer", "params"), {}, "Add empty `params`", safe=True)],
+            fixes=[context.insert(("optimizer", "params"), {}, say("Add empty `params`"), safe=True)],
         )
         return
     for name in _EXTRA:
@@ -95,7 +103,7 @@ def check(context: Context) -> Iterator[Finding]:
         if context.document.node_at(where) is not None:
             yield context.finding(
                 where,
-                f"ZenFlow hands `{name}` to torch's AdamW, which does not take it",
+                say("ZenFlow hands `{name}` to torch's AdamW, which does not take it", name=name),
                 part="key",
-                fixes=[context.remove(where, f"Remove `{name}`", safe=False)],
+                fixes=[context.remove(where, say("Remove `{name}`", name=name), safe=False)],
             )

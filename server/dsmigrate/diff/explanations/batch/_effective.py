@@ -8,6 +8,7 @@ from fractions import Fraction
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.batch import WORLD, replaced_steps
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import MICRO, SEQUENCE, STEPS, data_ranks, degree, text
 from dsmigrate.rules.context import UNKNOWN
 
@@ -74,7 +75,12 @@ def other_ranks(pair: Pair) -> str:
     before, after = (side.triad.needed if side.triad is not None else None for side in (pair.old, pair.new))
     if before is None or after is None or before == after:
         return ""
-    return f", on {after} {'rank' if after == 1 else 'ranks'} in place of {before}"
+    return say(
+        ", on {after} {en_word} in place of {before}",
+        after=after,
+        en_word="rank" if after == 1 else "ranks",
+        before=before,
+    )
 
 
 def _part(side: Side, path: str, value: object) -> str:
@@ -82,4 +88,8 @@ def _part(side: Side, path: str, value: object) -> str:
         return text(value)
     assert side.triad is not None  # noqa: S101 - asked by effective alone
     formula = side.triad.formulas.get(path) if side.context.value(path) is not UNKNOWN else None
-    return formula if formula is not None else f"{_NAMES[path]} of {side.context.consumer.title}"
+    return (
+        formula
+        if formula is not None
+        else say("{names} of {consumer}", names=_NAMES[path], consumer=side.context.consumer.title)
+    )

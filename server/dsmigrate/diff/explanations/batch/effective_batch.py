@@ -11,6 +11,7 @@ from dsmigrate.diff.phrases import as_many, factor, listed, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.batch import KEYS, WORLD
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 
 @explanation(
@@ -98,15 +99,17 @@ def explain(pair: Pair) -> Iterator[Explained]:
     elif (old is None) is not (new is None):
         stated = new or old
         assert stated is not None  # noqa: S101 - one of them is
-        samples = f"{stated.text} samples per optimizer step"
+        samples = say("{text} samples per optimizer step", text=stated.text)
         yield pair.says(
             *paths,
             effects=(Effect.NUMERICS, Effect.MEMORY, Effect.SPEED),
             severity=Severity.WARNING,
-            message=f"The file states the batch now, {samples}; before it stated none"
+            message=say("The file states the batch now, {samples}; before it stated none", samples=samples)
             if new is not None
-            else f"The file states no batch any more; before it was {samples}",
-            brief=f"effective batch {new.text}" if new is not None else "no effective batch in the file",
+            else say("The file states no batch any more; before it was {samples}", samples=samples),
+            brief=say("effective batch {text}", text=new.text)
+            if new is not None
+            else say("no effective batch in the file"),
         )
 
 
@@ -125,28 +128,34 @@ def _is_open(pair: Pair, old: Effective, new: Effective) -> bool:
 
 def _another(pair: Pair, paths: tuple[str, ...], old: Effective, new: Effective) -> Explained:
     many = ratio(old, new)
-    message = f"An optimizer step takes {new.text} samples in place of {old.text}"
-    brief = f"effective batch {old.text} → {new.text}"
+    message = say("An optimizer step takes {text} samples in place of {text_2}", text=new.text, text_2=old.text)
+    brief = say("effective batch {text} → {text_2}", text=old.text, text_2=new.text)
     advice = ""
     if many is not None:
-        message += f", {as_many(many)}{other_ranks(pair)}"
-        advice = (
-            f"An epoch has {as_many(1 / many)} optimizer steps: look at the learning rate, and at every count of steps"
-            f" of"
-            " the schedule"
+        message += say(", {times}", times=as_many(many)) + other_ranks(pair)
+        advice = say(
+            "An epoch has {as_many} optimizer steps: look at the learning rate, and at every count of steps "
+            "of the schedule",
+            as_many=as_many(1 / many),
         )
         if old.open:
-            brief = f"effective batch × {factor(many)}"
+            brief = say("effective batch × {factor}", factor=factor(many))
     else:
         ranks = same_on(old, new)
-        message += f": the same on {ranks} {'rank' if ranks == 1 else 'ranks'} alone" if ranks else ""
-        advice = "Give the number of GPUs to have both as numbers"
-    advice = "; ".join(filter(None, (advice, _match(pair, paths))))
+        message += (
+            say(": the same on {ranks} rank{en_s} alone", ranks=ranks, en_s="" if ranks == 1 else "s") if ranks else ""
+        )
+        advice = say("Give the number of GPUs to have both as numbers")
+    advice = say("; ").join(filter(None, (advice, _match(pair, paths))))
     effects = [Effect.NUMERICS, Effect.SPEED]
     if old.micro != new.micro:
         effects.insert(1, Effect.MEMORY)
         if None not in (old.sizes[0], new.sizes[0]):
-            message += f"; a pass holds the activations of {new.micro} samples per GPU, before of {old.micro}"
+            message += say(
+                "; a pass holds the activations of {micro} samples per GPU, before of {micro_2}",
+                micro=new.micro,
+                micro_2=old.micro,
+            )
     return pair.says(
         *paths, effects=tuple(effects), severity=Severity.WARNING, message=message, advice=advice, brief=brief
     )
@@ -164,4 +173,8 @@ def _match(pair: Pair, paths: tuple[str, ...]) -> str:
         and (value := side.number(path)) is not None
         and path in side.given
     ]
-    return f"{side.context.consumer.title} stops unless it has {listed(words)}" if words else ""
+    return (
+        say("{consumer} stops unless it has {words}", consumer=side.context.consumer.title, words=listed(words))
+        if words
+        else ""
+    )

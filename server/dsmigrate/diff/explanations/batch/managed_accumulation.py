@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import STEPS, text
 
 _KEY = "managed_gradient_accumulation"
@@ -54,28 +55,36 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if pair.change(_KEY) is None or before is after:
         return
     steps = (pair.new if after else pair.old).number(STEPS)
-    every = f"each {_ordinal(steps)}" if steps is None or steps > 1 else "each"
-    only = "only " if every != "each" else ""
+    every = say("each {ordinal}", ordinal=_ordinal(steps)) if steps is None or steps > 1 else say("each")
+    only = say("only ") if steps is None or steps > 1 else ""
     if after:
-        message = f"The engine counts the micro-steps now: {only}{every} `engine.step()` updates the weights"
-        message += "" if only else ", and several backward passes before it go wrong at ZeRO 1 and 2"
-    elif only:
-        message = f"Every `engine.step()` updates the weights now; before {only}{every} did"
-    else:
-        message = (
-            "Every `engine.step()` updates the weights, however many backward passes went before; with accumulation 1"
-            " that is new only for loops that step after several"
+        message = say(
+            "The engine counts the micro-steps now: {only}{every} `engine.step()` updates the weights",
+            only=only,
+            every=every,
         )
-    still = "`backward()` goes on dividing by `gradient_accumulation_steps`: leave it at 1 and divide in the script"
+        message += "" if only else say(", and several backward passes before it go wrong at ZeRO 1 and 2")
+    elif only:
+        message = say("Every `engine.step()` updates the weights now; before {only}{every} did", only=only, every=every)
+    else:
+        message = say(
+            "Every `engine.step()` updates the weights, however many backward passes went before; with "
+            "accumulation 1 that is new only for loops that step after several"
+        )
+    still = say(
+        "`backward()` goes on dividing by `gradient_accumulation_steps`: leave it at 1 and divide in the script"
+    )
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS, Effect.COMMUNICATION),
         severity=Severity.WARNING,
         message=message,
         advice=still if not after and only else "",
-        brief=f"micro-steps counted by the {'engine' if after else 'loop'}",
+        brief=say("micro-steps counted by the engine") if after else say("micro-steps counted by the loop"),
     )
 
 
 def _ordinal(steps: float | None) -> str:
-    return "n-th" if steps is None else {2: "2nd", 3: "3rd"}.get(int(steps), f"{text(steps)}th")
+    if steps is None:
+        return say("n-th")
+    return say("{count}{en_th}", count=text(steps), en_th={2: "nd", 3: "rd"}.get(int(steps), "th"))

@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.batch import WORLD
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import DATA, MICRO, SEQUENCE, STEPS, data_ranks, degree, text
 
 
@@ -65,22 +66,33 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     before, after = (degree(side.context, SEQUENCE) or 1 for side in (pair.old, pair.new))
     if before == after:
-        message = f"The mesh has {_ranks(pair.new)} data-parallel groups of ranks in place of {_ranks(pair.old)}"
+        message = say(
+            "The mesh has {ranks} data-parallel groups of ranks in place of {ranks_2}",
+            ranks=_ranks(pair.new),
+            ranks_2=_ranks(pair.old),
+        )
     else:
-        begin = f"A sequence belongs to {after} ranks now" if after > 1 else "A sequence belongs to one rank again"
-        message = (
-            f"{begin}: DeepSpeed counts {_ranks(pair.new)} data-parallel ranks in place of {_ranks(pair.old)}"
-            f"{_computed(pair)}"
+        begin = (
+            say("A sequence belongs to {after} ranks now", after=after)
+            if after > 1
+            else say("A sequence belongs to one rank again")
+        )
+        message = say(
+            "{begin}: DeepSpeed counts {ranks} data-parallel ranks in place of {ranks_2}{computed}",
+            begin=begin,
+            ranks=_ranks(pair.new),
+            ranks_2=_ranks(pair.old),
+            computed=_computed(pair),
         )
     yield pair.says(
         *paths,
         effects=effects_of(pair, SEQUENCE),
         severity=Severity.WARNING,
         message=message,
-        advice="The key alone splits no sequence: the script, a mesh or the AutoSP pass has to"
+        advice=say("The key alone splits no sequence: the script, a mesh or the AutoSP pass has to")
         if after > before
         else "",
-        brief=f"{after} ranks to a sequence" if before != after else "another device mesh",
+        brief=say("{after} ranks to a sequence", after=after) if before != after else say("another device mesh"),
     )
 
 
@@ -88,13 +100,13 @@ def _ranks(side: Side) -> str:
     ranks, shared = data_ranks(side.context), degree(side.context, SEQUENCE) or 1
     if ranks is not None:
         return text(ranks)
-    return f"{WORLD} / {shared}" if shared > 1 else WORLD
+    return f"{say(WORLD)} / {shared}" if shared > 1 else say(WORLD)
 
 
 def _computed(pair: Pair) -> str:
     """Return what becomes of a batch key that the file leaves out, where both sides compute it."""
-    for path, name in ((MICRO, "micro-batch"), (STEPS, "accumulation")):
+    for path, name in ((MICRO, say("micro-batch")), (STEPS, say("accumulation"))):
         old, new = pair.numbers(path)
         if path not in pair.new.given and old is not None and new is not None and old != new:
-            return f"; the {name} it computes is {text(new)} in place of {text(old)}"
+            return say("; the {name} it computes is {new} in place of {old}", name=name, new=text(new), old=text(old))
     return ""

@@ -11,6 +11,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import as_many
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 
 @explanation(
@@ -66,9 +67,14 @@ def explain(pair: Pair) -> Iterator[Explained]:
         *paths,
         effects=tuple(effects),
         severity=Severity.INFO,
-        message=f"The same {new.text} samples per optimizer step{_how(old, new)}{other_ranks(pair)}"
-        + (f"; ZeRO {reduces} reduces gradients in every pass" if reduces else ""),
-        brief=f"same batch in {_brief(new)}, before {_brief(old)}",
+        message=say(
+            "The same {text} samples per optimizer step{how}{other_ranks}",
+            text=new.text,
+            how=_how(old, new),
+            other_ranks=other_ranks(pair),
+        )
+        + (say("; ZeRO {reduces} reduces gradients in every pass", reduces=reduces) if reduces else ""),
+        brief=say("same batch in {brief}, before {brief_2}", brief=_brief(new), brief_2=_brief(old)),
     )
 
 
@@ -76,8 +82,13 @@ def _how(old: Effective, new: Effective) -> str:
     """Return in which pieces; where the passes of a step depend on the world size, how many more or fewer there are."""
     ratio_ = _passes(old, new)
     if ratio_ is None:
-        return f" in {_pieces(new)} per GPU, before in {_pieces(old)}"
-    return f", {new.micro} in each pass of a GPU in place of {old.micro}: {as_many(ratio_)} passes"
+        return say(" in {pieces} per GPU, before in {pieces_2}", pieces=_pieces(new), pieces_2=_pieces(old))
+    return say(
+        ", {micro} in each pass of a GPU in place of {micro_2}: {as_many} passes",
+        micro=new.micro,
+        micro_2=old.micro,
+        as_many=as_many(ratio_),
+    )
 
 
 def _passes(old: Effective, new: Effective) -> Fraction | None:
@@ -89,8 +100,17 @@ def _passes(old: Effective, new: Effective) -> Fraction | None:
 
 
 def _brief(batch: Effective) -> str:
-    return _pieces(batch) if batch.steps.isdigit() or batch.sizes[0] is None else f"passes of {batch.micro}"
+    return (
+        _pieces(batch)
+        if batch.steps.isdigit() or batch.sizes[0] is None
+        else say("passes of {micro}", micro=batch.micro)
+    )
 
 
 def _pieces(batch: Effective) -> str:
-    return f"{batch.steps} {'pass' if batch.steps == '1' else 'passes'} of {batch.micro}"
+    return say(
+        "{steps} {en_word} of {micro}",
+        steps=batch.steps,
+        en_word="pass" if batch.steps == "1" else "passes",
+        micro=batch.micro,
+    )

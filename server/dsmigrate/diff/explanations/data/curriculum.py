@@ -8,32 +8,33 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _SECTION = "data_efficiency.data_sampling.curriculum_learning"
 _CURRICULUM = Feature(
     section=_SECTION,
     switch=f"{_SECTION}.enabled",
-    begins=(
-        "The loader that DeepSpeed builds draws samples by difficulty now, from easy to hard; before they came in the"
-        " shuffled order of the data set"
+    begins=mark(
+        "The loader that DeepSpeed builds draws samples by difficulty now, from easy to hard; before "
+        "they came in the shuffled order of the data set"
     ),
-    ends=(
-        "Samples come in the shuffled order of the data set again; before the loader of DeepSpeed drew them by"
-        " difficulty"
+    ends=mark(
+        "Samples come in the shuffled order of the data set again; before the loader of DeepSpeed drew "
+        "them by difficulty"
     ),
-    runs="The curriculum offers other samples",
-    brief="curriculum learning",
-    advice="It reaches only loaders that come from `training_data` or `engine.deepspeed_io`",
+    runs=mark("The curriculum offers other samples"),
+    brief=mark("curriculum learning"),
+    advice=mark("It reaches only loaders that come from `training_data` or `engine.deepspeed_io`"),
 )
 _LEGACY = Feature(
     section="curriculum_learning",
     switch="curriculum_learning.enabled",
-    begins="The engine passes `curriculum_seqlen` to the model now, a sequence length that rises with the steps",
-    ends=(
+    begins=mark("The engine passes `curriculum_seqlen` to the model now, a sequence length that rises with the steps"),
+    ends=mark(
         "The engine no longer passes `curriculum_seqlen` to the model: sequences have their full length from the start"
     ),
-    runs="The sequence length of the curriculum rises otherwise",
-    brief="sequence-length curriculum",
+    runs=mark("The sequence length of the curriculum rises otherwise"),
+    brief=mark("sequence-length curriculum"),
 )
 
 

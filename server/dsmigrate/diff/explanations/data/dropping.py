@@ -8,27 +8,30 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _LTD = "data_efficiency.data_routing.random_ltd"
 _TOKENS = Feature(
     section=_LTD,
     switch=f"{_LTD}.enabled",
-    begins=(
-        "Converted layers skip a random part of the tokens now, fewer with every step: the loss curve is another one"
-        " and the first steps take less memory and time"
+    begins=mark(
+        "Converted layers skip a random part of the tokens now, fewer with every step: the loss curve is "
+        "another one and the first steps take less memory and time"
     ),
-    ends="Layers process all tokens again; before converted ones skipped a random part",
-    runs="Layers skip other numbers of tokens",
-    brief="random token dropping",
-    advice="It acts only on layers that the script converts with `convert_to_random_ltd`",
+    ends=mark("Layers process all tokens again; before converted ones skipped a random part"),
+    runs=mark("Layers skip other numbers of tokens"),
+    brief=mark("random token dropping"),
+    advice=mark("It acts only on layers that the script converts with `convert_to_random_ltd`"),
 )
 _LAYERS = Feature(
     section="progressive_layer_drop",
     switch="progressive_layer_drop.enabled",
-    begins="The engine passes `pld_theta` to the model now, by which layers are skipped more often with every step",
-    ends="The engine no longer passes `pld_theta` to the model: every layer runs in every step",
-    runs="Layers are skipped with other probabilities",
-    brief="progressive layer drop",
+    begins=mark(
+        "The engine passes `pld_theta` to the model now, by which layers are skipped more often with every step"
+    ),
+    ends=mark("The engine no longer passes `pld_theta` to the model: every layer runs in every step"),
+    runs=mark("Layers are skipped with other probabilities"),
+    brief=mark("progressive layer drop"),
 )
 
 

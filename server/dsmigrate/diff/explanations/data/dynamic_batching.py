@@ -8,19 +8,20 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _SECTION = "data_efficiency.data_sampling.dynamic_batching"
 _PACKING = Feature(
     section=_SECTION,
     switch=f"{_SECTION}.enabled",
-    begins=(
-        "The helper for batches of variable size may pack samples by tokens now, and scale the learning rate of every"
-        " step with the size of its batch"
+    begins=mark(
+        "The helper for batches of variable size may pack samples by tokens now, and scale the learning "
+        "rate of every step with the size of its batch"
     ),
-    ends="The helper for batches of variable size is no longer allowed: a script that calls it stops",
-    runs="Batches are packed otherwise",
-    brief="dynamic batching",
-    advice=(
+    ends=mark("The helper for batches of variable size is no longer allowed: a script that calls it stops"),
+    runs=mark("Batches are packed otherwise"),
+    brief=mark("dynamic batching"),
+    advice=mark(
         "It does nothing unless the script calls `get_dataloader_and_lr_scheduler_for_variable_batch_size_deepspeed`"
     ),
 )

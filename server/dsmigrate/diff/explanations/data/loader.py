@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _LAST = "dataloader_drop_last"
 _SEED = "data_efficiency.seed"
@@ -61,11 +62,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _LAST,
             effects=(Effect.NUMERICS,),
             severity=Severity.INFO,
-            message=(
-                f"A last batch that is not full is {'dropped' if after else 'used'} now, in loaders that DeepSpeed"
-                f" builds"
+            message=say(
+                "A last batch that is not full is {word} now, in loaders that DeepSpeed builds",
+                word=say("dropped") if after else say("used"),
             ),
-            brief=f"last batch {'dropped' if after else 'kept'}",
+            brief=say("last batch dropped") if after else say("last batch kept"),
         )
     change = pair.change(_SEED)
     if change is not None and all(pair.lives(_SEED)):
@@ -73,9 +74,13 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _SEED,
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING,
-            message=f"The curriculum shuffles by the seed {shown(change.new_meant)} in place of"
-            f" {shown(change.old_meant)}: samples come in another order",
-            brief="another seed for the data",
+            message=say(
+                "The curriculum shuffles by the seed {new_meant} in place of {old_meant}: samples come in "
+                "another order",
+                new_meant=shown(change.new_meant),
+                old_meant=shown(change.old_meant),
+            ),
+            brief=say("another seed for the data"),
         )
     change = pair.change(_EPOCHS)
     if change is not None and all(pair.lives(_EPOCHS)):
@@ -83,6 +88,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _EPOCHS,
             effects=(Effect.NUMERICS,),
             severity=Severity.INFO,
-            message=f"The curriculum ends after {shown(change.new_meant)} lengths of the data set, before after"
-            f" {shown(change.old_meant)}; so much is `len()` of its loader",
+            message=say(
+                "The curriculum ends after {new_meant} lengths of the data set, before after {old_meant}; so "
+                "much is `len()` of its loader",
+                new_meant=shown(change.new_meant),
+                old_meant=shown(change.old_meant),
+            ),
         )

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.sizes import bytes_text, whole
+from dsmigrate.languages import mark, say
 
 _NVME = '"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/local"}}'
 _AIO = f'{{"train_batch_size": 8, {_NVME}, "aio": '
@@ -16,12 +17,12 @@ _SWAPPED_FROM = 2**20
 """Bytes of a shard below which it is never swapped (deepspeed/runtime/swap_tensor/constants.py:MIN_AIO_BYTES)."""
 _SWITCHES = {
     "single_submit": (
-        "Each disk request is handed to the kernel by a call of its own",
-        "Disk requests are handed to the kernel in batches",
+        mark("Each disk request is handed to the kernel by a call of its own"),
+        mark("Disk requests are handed to the kernel in batches"),
     ),
     "overlap_events": (
-        "A disk request is followed by the next one as soon as any has finished",
-        "Disk requests are handed over in batches, each of which is waited for as a whole",
+        mark("A disk request is followed by the next one as soon as any has finished"),
+        mark("Disk requests are handed over in batches, each of which is waited for as a whole"),
     ),
 }
 
@@ -68,17 +69,24 @@ def explain(pair: Pair) -> Iterator[Explained]:
     yield from _requests(pair)
     move = moved(pair, "intra_op_parallelism", "aio")
     if move is not None and whole(move.after) is not None and whole(move.before) is not None:
-        threads = f"{move.after} thread{'' if move.after == 1 else 's'}"
-        message = f"Each transfer to and from the disk is shared by {threads}{tail(move, str(move.before))}"
+        threads = say("{after} thread{en_s}", after=move.after, en_s="" if move.after == 1 else "s")
+        message = say(
+            "Each transfer to and from the disk is shared by {threads}{tail}",
+            threads=threads,
+            tail=tail(move, str(move.before)),
+        )
         yield told(pair, move, message)
     for name, (begins, ends) in _SWITCHES.items():
         for switch, on in switched(pair, name, "aio"):
             yield told(pair, switch, begins if on else ends)
     for switch, on in switched(pair, "use_gds", "aio"):
         message = (
-            "Weights and checkpoints go between NVMe and the GPU directly, with the buffers for weights in GPU memory"
+            say(
+                "Weights and checkpoints go between NVMe and the GPU directly, with the buffers for weights in "
+                "GPU memory"
+            )
             if on
-            else "Weights and checkpoints go between NVMe and the GPU through host memory"
+            else say("Weights and checkpoints go between NVMe and the GPU through host memory")
         )
         yield told(pair, switch, message, severity=Severity.WARNING if on else Severity.INFO)
 
@@ -96,10 +104,17 @@ def _requests(pair: Pair) -> Iterator[Explained]:
     if None in before or None in after:
         return
     (old_block, old_depth), (block, depth) = [[one or 0 for one in pieces] for pieces in (before, after)]
-    end = tail(first, f"{old_depth} of {bytes_text(old_block)}")
-    message = f"Each thread has up to {depth} disk requests of {bytes_text(block)} under way{end}"
+    end = tail(first, say("{old_depth} of {old_block}", old_depth=old_depth, old_block=bytes_text(old_block)))
+    message = say(
+        "Each thread has up to {depth} disk requests of {block} under way{end}",
+        depth=depth,
+        block=bytes_text(block),
+        end=end,
+    )
     if max(block, _SWAPPED_FROM) != max(old_block, _SWAPPED_FROM):
         stays, stayed = (bytes_text(max(one, _SWAPPED_FROM)) for one in (block, old_block))
-        message += f"; shards below {stays} stay in host memory, before those below {stayed}"
+        message += say(
+            "; shards below {stays} stay in host memory, before those below {stayed}", stays=stays, stayed=stayed
+        )
     more = tuple(one.path for one in moves if one is not None and one is not first)
     yield told(pair, first, message, more=more, effects=(Effect.SPEED,))

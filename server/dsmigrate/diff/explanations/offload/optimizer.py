@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.optimizer import built_class
+from dsmigrate.languages import say
 
 _SECTION = f"{ZERO}.offload_optimizer"
 _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
@@ -75,22 +76,27 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = _place(move, pair.old.context.stage, new=False), _place(move, pair.new.context.stage, new=True)
     if before is None or after is None:
         return
-    states = "Master weights and optimizer states of each shard"
+    states = say("Master weights and optimizer states of each shard")
     if before == after:
-        message = "Does the same: below stage 3 `nvme` keeps optimizer states in host memory as well"
+        message = say("Does the same: below stage 3 `nvme` keeps optimizer states in host memory as well")
         yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
     elif after == "none":
-        message = f"{states} move back to the GPU, and the update runs there{_by(pair)}"
-        yield told(pair, move, message, brief="optimizer on the GPU")
+        message = say("{states} move back to the GPU, and the update runs there{by}", states=states, by=_by(pair))
+        yield told(pair, move, message, brief=say("optimizer on the GPU"))
     elif after == "nvme":
-        away = " from host memory" if before == "cpu" else ""
-        message = f"{states} move{away} to NVMe, and are read and written in every step"
-        yield told(pair, move, message, brief="optimizer states on NVMe")
+        away = say(" from host memory") if before == "cpu" else ""
+        message = say("{states} move{away} to NVMe, and are read and written in every step", states=states, away=away)
+        yield told(pair, move, message, brief=say("optimizer states on NVMe"))
     elif before == "nvme":
-        yield told(pair, move, f"{states} stay in host memory, no longer on NVMe", brief="optimizer states off NVMe")
+        yield told(
+            pair,
+            move,
+            say("{states} stay in host memory, no longer on NVMe", states=states),
+            brief=say("optimizer states off NVMe"),
+        )
     else:
-        message = f"{states} move to host memory, and the update runs on the CPU{_by(pair)}"
-        yield told(pair, move, message, brief="optimizer on the CPU")
+        message = say("{states} move to host memory, and the update runs on the CPU{by}", states=states, by=_by(pair))
+        yield told(pair, move, message, brief=say("optimizer on the CPU"))
 
 
 def _place(move: Move, stage: int | None, *, new: bool) -> str | None:
@@ -107,4 +113,4 @@ def _by(pair: Pair) -> str:
     """Return the class that updates now, where the config names an optimizer and it is another one."""
     facts = pair.new.context.type_of("optimizer")
     name = built_class(pair.new.context, facts) if facts is not None else ""
-    return f", in `{name}`" if name else ""
+    return say(", in `{name}`", name=name) if name else ""

@@ -9,18 +9,19 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.sizes import bytes_text
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Place, What, usage
 
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
 _HOST = _THREE + ', "offload_param": {"device": "cpu"}}}'
 _PLACES = {
-    "none": "Shards of the weights stay on the GPU between uses",
-    "cpu": "Shards of the weights lie in host memory and come to the GPU for each use",
-    "nvme": (
+    "none": mark("Shards of the weights stay on the GPU between uses"),
+    "cpu": mark("Shards of the weights lie in host memory and come to the GPU for each use"),
+    "nvme": mark(
         "Shards of the weights lie on NVMe, but for those that `max_in_cpu` keeps in host memory, and are read for use"
     ),
 }
-_BRIEFS = {"none": "weights on the GPU", "cpu": "weights in host memory", "nvme": "weights on NVMe"}
+_BRIEFS = {"none": mark("weights on the GPU"), "cpu": mark("weights in host memory"), "nvme": mark("weights on NVMe")}
 
 
 @explanation(
@@ -72,17 +73,23 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if move is None or not {str(move.after), str(move.before)} <= _PLACES.keys():
         return
     after, before = str(move.after), "none" if move.begins else str(move.before)
-    was = {"none": "; before they stayed there", "cpu": "; before they lay in host memory"}.get(before, "")
+    was = {"none": say("; before they stayed there"), "cpu": say("; before they lay in host memory")}.get(before, "")
     was = "" if after == "none" or move.begins or (after == "nvme" and before == "none") else was
     through = _exit(pair) if after == "nvme" else ""
-    yield told(pair, move, f"{_PLACES[after]}{was}{through}", brief=_BRIEFS[after])
+    yield told(pair, move, f"{say(_PLACES[after])}{was}{through}", brief=_BRIEFS[after])
 
 
 def _exit(pair: Pair) -> str:
     """Return what updated weights leave through on their way to NVMe, where parameters and GPUs are known."""
     found = usage(pair.new.context)
     parts = found.select(Place.HOST, (What.STAGING,)) if found is not None else ()
-    sizes = [part.bytes for part in parts if part.bytes and "updated weights" in part.says]
+    sizes = [
+        part.bytes
+        for part in parts
+        if part.bytes and part.says == say("a buffer for updated weights on their way to NVMe")
+    ]
     if not sizes:
         return ""
-    return f"; updated weights leave through a page-locked buffer of about {bytes_text(sum(sizes))} on each rank"
+    return say(
+        "; updated weights leave through a page-locked buffer of about {sum} on each rank", sum=bytes_text(sum(sizes))
+    )

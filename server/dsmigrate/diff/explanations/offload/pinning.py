@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.sizes import bytes_text
+from dsmigrate.languages import say
 from dsmigrate.memory import Over, Place, text, usage
 
 _TWO = '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "bf16": {"enabled": true}'
@@ -65,21 +66,24 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "offload_optimizer.pin_memory"):
         takes = _locked(pair, on=on)
         if on:
-            message = f"Host buffers of the optimizer are page-locked{takes}: the memlock limit must allow it"
+            message = say(
+                "Host buffers of the optimizer are page-locked{takes}: the memlock limit must allow it", takes=takes
+            )
         else:
-            message = (
-                f"Host buffers of the optimizer are pageable{takes}: copies are slower, and the memlock limit is of no"
-                " matter"
+            message = say(
+                "Host buffers of the optimizer are pageable{takes}: copies are slower, and the memlock limit is "
+                "of no matter",
+                takes=takes,
             )
         severity = Severity.WARNING if on else Severity.INFO
-        advice = "`ulimit -l` tells the limit" if on else ""
-        brief = f"host buffers {'page-locked' if on else 'pageable'}"
+        advice = say("`ulimit -l` tells the limit") if on else ""
+        brief = say("host buffers {word}", word=say("page-locked") if on else say("pageable"))
         yield told(pair, move, message, severity=severity, advice=advice, brief=brief)
     for move, on in switched(pair, "offload_param.pin_memory"):
-        message = (
-            f"Host shards of frozen parameters, and second ones of groups, are {'page-locked' if on else 'pageable'};"
-            f" those"
-            " of trainable ones are page-locked in any case"
+        message = say(
+            "Host shards of frozen parameters, and second ones of groups, are {word}; those of trainable "
+            "ones are page-locked in any case",
+            word=say("page-locked") if on else say("pageable"),
         )
         yield told(pair, move, message)
 
@@ -95,5 +99,5 @@ def _locked(pair: Pair, *, on: bool) -> str:
     if not own:
         return ""
     sizes = [part.bytes for part in own]
-    known = f", which is {bytes_text(sum(one for one in sizes if one))}" if None not in sizes else ""
-    return f", {text(own)} bytes on each rank{known}"
+    known = say(", which is {sum}", sum=bytes_text(sum(one for one in sizes if one))) if None not in sizes else ""
+    return say(", {own} bytes on each rank{known}", own=text(own), known=known)

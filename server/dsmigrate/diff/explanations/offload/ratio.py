@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import moved, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 from dsmigrate.memory import sub_groups
 
 _HOST = (
@@ -68,23 +69,25 @@ def explain(pair: Pair) -> Iterator[Explained]:
     groups = sub_groups(pair.new.context)
     before, after = (_stay(one, groups) for one in (move.before, move.after))
     if groups is not None and before == after:
-        counted = "1 sub-group" if groups == 1 else f"{groups} sub-groups"
-        what = "everything is offloaded" if not after else f"{int(after)} stay on the GPU"
-        message = f"Does nothing here: with {counted} on each GPU {what} either way"
+        counted = say("1 sub-group") if groups == 1 else say("{groups} sub-groups", groups=groups)
+        what = say("everything is offloaded") if not after else say("{after} stay on the GPU", after=int(after))
+        message = say("Does nothing here: with {counted} on each GPU {what} either way", counted=counted, what=what)
         yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
         return
     if not after:
-        message = "All sub-groups are updated on the CPU, none on the GPU any more"
+        message = say("All sub-groups are updated on the CPU, none on the GPU any more")
     else:
-        of = "the sub-groups about" if groups is None else f"{groups} sub-groups"
+        of = say("the sub-groups about") if groups is None else say("{groups} sub-groups", groups=groups)
         now, was = (_said(one, groups) for one in (move.after, move.before))
-        message = (
-            f"Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first parameter"
-            f" group"
-            " has at the start, whatever a scheduler does"
+        message = say(
+            "Of {of} {now} are updated on the GPU in place of {was}, with the learning rate that the first "
+            "parameter group has at the start, whatever a scheduler does",
+            of=of,
+            now=now,
+            was=was,
         )
     effects = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED)
-    brief = "optimizer partly on the GPU" if after else "optimizer wholly on the CPU"
+    brief = say("optimizer partly on the GPU") if after else say("optimizer wholly on the CPU")
     yield told(pair, move, message, effects=effects, severity=Severity.WARNING, brief=brief)
 
 
@@ -99,7 +102,7 @@ def _number(value: object) -> float:
 def _said(ratio: object, groups: int | None) -> str:
     """Return how many sub-groups stay on the GPU: "4", "50 %", "none"."""
     stay = _stay(ratio, groups)
-    return "none" if not stay else f"{round(100 * stay)} %" if groups is None else str(int(stay))
+    return say("none") if not stay else f"{round(100 * stay)} %" if groups is None else str(int(stay))
 
 
 def _stay(ratio: object, groups: int | None) -> float:

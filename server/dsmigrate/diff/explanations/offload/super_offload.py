@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import moved, switched, tail, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"'
 
@@ -54,22 +55,30 @@ def explain(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "offload_optimizer.super_offload"):
         clips = pair.new.number("gradient_clipping")
         when = (
-            "after backward because gradients are clipped" if clips is None or clips > 0 else "while backward goes on"
+            say("after backward because gradients are clipped")
+            if clips is None or clips > 0
+            else say("while backward goes on")
         )
         message = (
-            f"CPU Adam runs in a process of its own, {when}; its moments are not in checkpoints, and a resumed run"
-            f" starts"
-            " with empty ones"
+            say(
+                "CPU Adam runs in a process of its own, {when}; its moments are not in checkpoints, and a "
+                "resumed run starts with empty ones",
+                when=when,
+            )
             if on
-            else "CPU Adam runs in the training process, and its moments are in checkpoints again"
+            else say("CPU Adam runs in the training process, and its moments are in checkpoints again")
         )
         effects = (Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT)
-        brief = f"Adam {'in a process of its own' if on else 'in the training process'}"
+        brief = say("Adam {word}", word=say("in a process of its own") if on else say("in the training process"))
         yield told(pair, move, message, effects=effects, severity=Severity.WARNING, brief=brief)
     cores = moved(pair, "offload_optimizer.cpuadam_cores_perc")
     if cores is None:
         return
     after, before = cores.after, cores.before
     if isinstance(after, (int, float)) and isinstance(before, (int, float)):
-        share = f"{100 * float(after):g} % of the cores of a rank{tail(cores, f'{100 * float(before):g} %')}"
-        yield told(pair, cores, f"SuperOffload's Adam gets {share}")
+        share = say(
+            "{number} % of the cores of a rank{tail}",
+            number=f"{100 * float(after):g}",
+            tail=tail(cores, f"{100 * float(before):g} %"),
+        )
+        yield told(pair, cores, say("SuperOffload's Adam gets {share}", share=share))

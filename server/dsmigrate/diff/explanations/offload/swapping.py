@@ -11,6 +11,7 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.sizes import bytes_text, whole
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Place, What, usage
 
 _NVME = '"device": "nvme", "nvme_path": "/local"'
@@ -69,28 +70,36 @@ def explain_buffers(pair: Pair) -> Iterator[Explained]:
     move = _number(pair, "offload_optimizer.buffer_count")
     if move is not None:
         was, now = (_staging(side, "sub-groups") for side in (pair.old, pair.new))
-        most = "at most " if pair.new.context.facts.parameters is None else "about "
-        end = tail(move, str(move.before), f"{most}{now}" if now else "", was, " page-locked on each rank")
-        message = (
-            f"Optimizer states pass through {move.after} host buffers, each as large as the largest sub-group"
-            f"{end if end.startswith(',') else f',{end}'}"
+        most = say("at most ") if pair.new.context.facts.parameters is None else say("about ")
+        end = tail(move, str(move.before), f"{most}{now}" if now else "", was, say(" page-locked on each rank"))
+        message = say(
+            "Optimizer states pass through {after} host buffers, each as large as the largest sub-group{what}",
+            after=move.after,
+            what=end if end.startswith(",") else f",{end}",
         )
-        yield told(pair, move, message, severity=_more(move), brief=f"{move.after} swap buffers")
+        yield told(pair, move, message, severity=_more(move), brief=say("{after} swap buffers", after=move.after))
     moves = [_number(pair, f"offload_param.{name}") for name in ("buffer_count", "buffer_size")]
     first = next((one for one in moves if one is not None), None)
     if first is not None:
         more = tuple(one.path for one in moves if one is not None and one is not first)
         severity = Severity.WARNING if any(one and _more(one) is Severity.WARNING for one in moves) else Severity.INFO
-        yield told(pair, first, _pool(pair, first), severity=severity, more=more, brief="another pool of swap buffers")
+        yield told(
+            pair, first, _pool(pair, first), severity=severity, more=more, brief=say("another pool of swap buffers")
+        )
     move = _number(pair, "offload_param.max_in_cpu")
     if move is not None:
         now, was = (of_weights(pair.new, whole(one) or 0) for one in (move.after, move.before))
         end = tail(move, elements(move.before), now, was)
-        message = f"Up to {elements(move.after)} elements of the weights of a rank stay in host memory{end}"
+        message = say(
+            "Up to {after} elements of the weights of a rank stay in host memory{end}",
+            after=elements(move.after),
+            end=end,
+        )
         if not move.after:
-            message = (
-                "None of the weights of a rank stay in host memory in place of up to"
-                f" {elements(move.before)} elements, {was}"
+            message = say(
+                "None of the weights of a rank stay in host memory in place of up to {before} elements, {was}",
+                before=elements(move.before),
+                was=was,
             )
         yield told(pair, move, message, severity=_more(move))
 
@@ -122,10 +131,12 @@ def _pool(pair: Pair, first: Move) -> str:
 
     (before, size), (after, wide) = pool(pair.old), pool(pair.new)
     now, was = of_weights(pair.new, after * wide).partition(" in ")[0], of_weights(pair.new, before * size)
-    message = f"Weights pass through {after} host buffers of {elements(wide)} elements"
-    old = f" in place of {before} of {elements(size)}" if not first.begins else ""
-    memory = f": {now} page-locked on each rank"
-    return f"{message}{old}{memory}" + (f" in place of {was.partition(' in ')[0]}" if old else "")
+    message = say("Weights pass through {after} host buffers of {wide} elements", after=after, wide=elements(wide))
+    old = say(" in place of {before} of {size}", before=before, size=elements(size)) if not first.begins else ""
+    memory = say(": {now} page-locked on each rank", now=now)
+    return f"{message}{old}{memory}" + (
+        say(" in place of {partition}", partition=was.partition(" in ")[0]) if old else ""
+    )
 
 
 @explanation(
@@ -159,16 +170,32 @@ def _pool(pair: Pair, first: Move) -> str:
 )
 def explain_path(pair: Pair) -> Iterator[Explained]:
     """Yield where files go."""
-    for name, what in (("offload_optimizer.nvme_path", "Optimizer states"), ("offload_param.nvme_path", "Weights")):
+    for name, what in (
+        ("offload_optimizer.nvme_path", say("Optimizer states")),
+        ("offload_param.nvme_path", say("Weights")),
+    ):
         move = moved(pair, name)
         if move is None:
             continue
         if not isinstance(move.after, str):
-            message = f"{what} have no path on NVMe any more, and the engine does not start"
+            message = say("{what} have no path on NVMe any more, and the engine does not start", what=what)
             yield told(pair, move, message, effects=(Effect.VALIDITY,), severity=Severity.WARNING)
             continue
-        was = f" in place of `{move.before}`" if isinstance(move.before, str) and not move.begins else ""
-        yield told(pair, move, f"{what} are swapped to `{move.after}`{was}; no other job may use that path")
+        was = (
+            say(" in place of `{before}`", before=move.before)
+            if isinstance(move.before, str) and not move.begins
+            else ""
+        )
+        yield told(
+            pair,
+            move,
+            say(
+                "{what} are swapped to `{after}`{was}; no other job may use that path",
+                what=what,
+                after=move.after,
+                was=was,
+            ),
+        )
 
 
 @explanation(
@@ -201,16 +228,19 @@ def explain_pipeline(pair: Pair) -> Iterator[Explained]:
 
 _PIPELINE = {
     "pipeline_read": (
-        "The states of the next sub-group are read while the CPU updates one",
-        "A sub-group is read before the CPU updates it, no longer beside the update of another",
+        mark("The states of the next sub-group are read while the CPU updates one"),
+        mark("A sub-group is read before the CPU updates it, no longer beside the update of another"),
     ),
     "pipeline_write": (
-        "The states of a sub-group are written while the CPU updates the next one",
-        "A sub-group is written before the CPU goes on, no longer beside the update of another",
+        mark("The states of a sub-group are written while the CPU updates the next one"),
+        mark("A sub-group is written before the CPU goes on, no longer beside the update of another"),
     ),
     "fast_init": (
-        "Master weights are written to NVMe at the start in bulk, which takes weight buffers as large as a sub-group",
-        "Master weights are written to NVMe at the start one sub-group after the other",
+        mark(
+            "Master weights are written to NVMe at the start in bulk, which takes weight buffers as large as "
+            "a sub-group"
+        ),
+        mark("Master weights are written to NVMe at the start one sub-group after the other"),
     ),
 }
 
@@ -237,12 +267,12 @@ def explain_momentum(pair: Pair) -> Iterator[Explained]:
     for move, on in switched(pair, "save_muon_momentum_buffer_in_memory"):
         facts = pair.new.context.type_of("optimizer")
         if facts is not None and facts.name != "Muon" and pair.new.value("optimizer.type") is not MISSING:
-            message = "Does nothing: the optimizer is not Muon"
+            message = say("Does nothing: the optimizer is not Muon")
             yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
             continue
         message = (
-            "Muon's momentum stays in memory, one element per parameter of the shard, and is not swapped to NVMe"
+            say("Muon's momentum stays in memory, one element per parameter of the shard, and is not swapped to NVMe")
             if on
-            else "Muon's momentum is swapped to NVMe with the other states"
+            else say("Muon's momentum is swapped to NVMe with the other states")
         )
         yield told(pair, move, message)

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.batch import replaced_steps
+from dsmigrate.languages import mark, say
 
 _SECTION = f"{ZERO}.zenflow"
 _HOST = '{"train_batch_size": 8, "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}'
@@ -53,15 +54,16 @@ def explain_presence(pair: Pair) -> Iterator[Explained]:
     if bool(before) is bool(after) or not about or not pair.new.context.stage or not pair.old.context.stage:
         return
     if after:
-        interval = f"every {after}" if after.isdigit() else "when it decides"
-        message = (
-            "ZenFlow updates the most important columns on the GPU in every micro-batch and the others on the CPU"
-            f" {interval}, which takes the place of `gradient_accumulation_steps`"
+        interval = say("every {after}", after=after) if after.isdigit() else say("when it decides")
+        message = say(
+            "ZenFlow updates the most important columns on the GPU in every micro-batch and the others on "
+            "the CPU {interval}, which takes the place of `gradient_accumulation_steps`",
+            interval=interval,
         )
     else:
-        message = "All weights are updated together again, once per `gradient_accumulation_steps`; ZenFlow is off"
+        message = say("All weights are updated together again, once per `gradient_accumulation_steps`; ZenFlow is off")
     effects = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED)
-    brief = "ZenFlow" if after else "no ZenFlow"
+    brief = "ZenFlow" if after else say("no ZenFlow")
     yield pair.says(*about, effects=effects, severity=Severity.WARNING, message=message, brief=brief)
 
 
@@ -110,21 +112,25 @@ def explain_settings(pair: Pair) -> Iterator[Explained]:
         message = _message(name, move.before, move.after)
         numbers = name not in {"offload", "pt_reserved_cores_perc"}
         severity = Severity.WARNING if numbers else Severity.INFO
-        yield told(pair, move, message, severity=severity, brief=f"ZenFlow's `{name}`" if numbers else "")
+        yield told(
+            pair, move, message, severity=severity, brief=say("ZenFlow's `{name}`", name=name) if numbers else ""
+        )
 
 
 _TEXTS = {
-    "topk_ratio": "On the GPU {new} of the columns of each matrix are updated in place of {old}",
-    "update_interval": (
-        "Columns that are not selected are updated every {new} micro-batches in place of {old}, which is also what the"
-        " engine accumulates over"
+    "topk_ratio": mark("On the GPU {new} of the columns of each matrix are updated in place of {old}"),
+    "update_interval": mark(
+        "Columns that are not selected are updated every {new} micro-batches in place of {old}, which is "
+        "also what the engine accumulates over"
     ),
-    "select_interval": "Columns are selected anew every {new} in place of {old}, in units of `select_strategy`",
-    "select_strategy": "The interval of the selection counts by {new} in place of {old}",
-    "steps_per_epoch": "An epoch counts as {new} micro-batches for the selection in place of {old}",
-    "full_warm_up_rounds": "The first {new} micro-batches each end in a full update on the CPU in place of {old}",
-    "auto_ratio": "In automatic mode the CPU updates when {new} of the weights have crossed the line in place of {old}",
-    "pt_reserved_cores_perc": "The training process keeps {new} of the cores in place of {old}",
+    "select_interval": mark("Columns are selected anew every {new} in place of {old}, in units of `select_strategy`"),
+    "select_strategy": mark("The interval of the selection counts by {new} in place of {old}"),
+    "steps_per_epoch": mark("An epoch counts as {new} micro-batches for the selection in place of {old}"),
+    "full_warm_up_rounds": mark("The first {new} micro-batches each end in a full update on the CPU in place of {old}"),
+    "auto_ratio": mark(
+        "In automatic mode the CPU updates when {new} of the weights have crossed the line in place of {old}"
+    ),
+    "pt_reserved_cores_perc": mark("The training process keeps {new} of the cores in place of {old}"),
     "overlap_step": "",
     "offload": "",
 }
@@ -134,17 +140,17 @@ _SHARES = frozenset({"topk_ratio", "auto_ratio", "pt_reserved_cores_perc"})
 def _message(name: str, before: object, after: object) -> str:
     if name == "overlap_step":
         return (
-            "The CPU update runs in a process of its own, and its result arrives one interval late"
+            say("The CPU update runs in a process of its own, and its result arrives one interval late")
             if after
-            else "The CPU update runs in the training process, and its result counts at once"
+            else say("The CPU update runs in the training process, and its result counts at once")
         )
     if name == "offload":
         return (
-            "The moments of the selected columns lie in host memory and come to the GPU for each update"
+            say("The moments of the selected columns lie in host memory and come to the GPU for each update")
             if after
-            else "The moments of the selected columns stay on the GPU"
+            else say("The moments of the selected columns stay on the GPU")
         )
-    return _TEXTS[name].format(new=_shown(name, after), old=_shown(name, before))
+    return say(_TEXTS[name], new=_shown(name, after), old=_shown(name, before))
 
 
 def _shown(name: str, value: object) -> str:

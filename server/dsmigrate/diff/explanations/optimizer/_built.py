@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.optimizer import built_class, type_facts
 from dsmigrate.knowledge import MISSING, Consumer, TypeFacts
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.optimizer._shared import decays_like_l2
 
@@ -18,8 +19,8 @@ TYPE = "optimizer.type"
 class Decay(enum.Enum):
     """How a weight decay acts."""
 
-    DECOUPLED = "decoupled from the gradient"
-    GRADIENT = "added to the gradient (L2)"
+    DECOUPLED = mark("decoupled from the gradient")
+    GRADIENT = mark("added to the gradient (L2)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,10 @@ def maker(side: Side) -> str:
     """Return who makes the optimizer where DeepSpeed builds none: "without it the script has to make it"."""
     name = side.written(TYPE)
     if isinstance(name, str):
-        return f"`{name}` is none that {side.known.version} can build"
+        return say("`{name}` is none that {known_version} can build", name=name, known_version=side.known.version)
     if side.context.consumer is Consumer.TRANSFORMERS:
-        return "without it the Trainer makes it from TrainingArguments"
-    return "without it the script has to make it"
+        return say("without it the Trainer makes it from TrainingArguments")
+    return say("without it the script has to make it")
 
 
 def decays(side: Side) -> bool:
@@ -69,4 +70,4 @@ def _decay(side: Side, facts: TypeFacts) -> Decay | None:
         return Decay.DECOUPLED if apart not in (MISSING, UNKNOWN, None) and apart else Decay.GRADIENT
     if facts.name == "Adam":
         return Decay.GRADIENT if decays_like_l2(side.context, facts) else Decay.DECOUPLED
-    return Decay.DECOUPLED if "ecoupled" in parameter.summary or facts.name == "Muon" else Decay.GRADIENT
+    return Decay.DECOUPLED if "ecoupled" in parameter.english or facts.name == "Muon" else Decay.GRADIENT

@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 
 _KEY = f"{PARAMS}.weight_decay"
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4'
@@ -66,23 +67,30 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     if not isinstance(before, (int, float)) or not isinstance(after, (int, float)) or before == after:
         return
-    unit = "learning rate" if new.decay is Decay.DECOUPLED else "weight"
+    unit = say("learning rate") if new.decay is Decay.DECOUPLED else say("weight")
     was, now = f"{number(before)} × {unit}", f"{number(after)} × {unit}"
     shrinks = new.decay is Decay.DECOUPLED
     if not before:
-        message = f"Weights decay now: {'a step shrinks every one by' if shrinks else 'each gradient gets'} {now}"
-        message += "" if shrinks else " added"
+        message = (
+            say("Weights decay now: a step shrinks every one by {now}", now=now)
+            if shrinks
+            else say("Weights decay now: each gradient gets {now} added", now=now)
+        )
     elif not after:
-        message = f"Weights no longer decay, before by {was}" + ("" if shrinks else " added to each gradient")
+        message = (
+            say("Weights no longer decay, before by {was}", was=was)
+            if shrinks
+            else say("Weights no longer decay, before by {was} added to each gradient", was=was)
+        )
     elif shrinks:
-        message = f"A step shrinks every weight by {now} in place of {was}"
+        message = say("A step shrinks every weight by {now} in place of {was}", now=now, was=was)
     else:
-        message = f"Each gradient gets {now} added in place of {was}"
+        message = say("Each gradient gets {now} added in place of {was}", now=now, was=was)
     default = pair.changes[_KEY].new is MISSING and bool(after)
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"{message}, the default" if default else message,
-        brief=f"weight decay {number(before)} → {number(after)}",
+        message=say("{message}, the default", message=message) if default else message,
+        brief=say("weight decay {before} → {after}", before=number(before), after=number(after)),
     )

@@ -9,6 +9,7 @@ from dsmigrate.diff.explanations.optimizer.kind import is_same
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _KEY = f"{PARAMS}.adam_w_mode"
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"lr": 1e-4, "weight_decay": 0.1'
@@ -60,17 +61,22 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     if before.decay is after.decay:
         if {before.facts.name, after.facts.name} == {"AdamW"}:
-            message = "Does nothing: under the name AdamW the decay is decoupled whatever it says"
+            message = say("Does nothing: under the name AdamW the decay is decoupled whatever it says")
             yield pair.says(_KEY, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
     if pair.change(TYPE) is not None or before.decay is None or after.decay is None:
         return
     acts = decays(pair.old) or decays(pair.new)
-    idle = "; nothing decays here, so it concerns only groups of the script that decay"
+    idle = say("; nothing decays here, so it concerns only groups of the script that decay")
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING if acts else Severity.INFO,
-        message=f"Weight decay is {after.decay.value}, before {before.decay.value}{'' if acts else idle}",
-        brief=f"weight decay {after.decay.value}",
+        message=say(
+            "Weight decay is {decay}, before {decay_2}{what}",
+            decay=say(after.decay.value),
+            decay_2=say(before.decay.value),
+            what="" if acts else idle,
+        ),
+        brief=say("weight decay {decay}", decay=say(after.decay.value)),
     )

@@ -10,6 +10,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _KEY = f"{PARAMS}.torch_adam"
 _DECAY = f"{PARAMS}.weight_decay"
@@ -63,21 +64,30 @@ def explain(pair: Pair) -> Iterator[Explained]:
     torch = pair.new.is_on(_KEY)
     if torch is None or after.facts.takes_anything:
         return
-    message = f"Adam's step runs in `{after.class_name}` in place of `{before.class_name}`"
+    message = say(
+        "Adam's step runs in `{class_name}` in place of `{class_name_2}`",
+        class_name=after.class_name,
+        class_name_2=before.class_name,
+    )
     old, new = pair.values(_DECAY)
     moved = isinstance(old, (int, float)) and isinstance(new, (int, float)) and old != new
     if moved and _DECAY not in pair.changes:
-        mine = ", which is torch's default," if torch else ""
-        message += f", and weights decay by {number(new)} × learning rate{mine} in place of {number(old)}"
+        mine = say(", which is torch's default,") if torch else ""
+        message += say(
+            ", and weights decay by {new} × learning rate{mine} in place of {old}",
+            new=number(new),
+            mine=mine,
+            old=number(old),
+        )
     else:
-        message += f": the same up to rounding, and {'slower' if torch else 'faster'}"
+        message += say(": the same up to rounding, and {word}", word=say("slower") if torch else say("faster"))
     yield pair.says(
         _KEY,
         *(path for path in (_DECAY,) if path in pair.changes and not moved),
         effects=(Effect.NUMERICS, Effect.SPEED),
         severity=Severity.WARNING if moved else Severity.INFO,
         message=message,
-        brief=f"weight decay {number(old)} → {number(new)} with `torch_adam`"
+        brief=say("weight decay {old} → {new} with `torch_adam`", old=number(old), new=number(new))
         if moved
-        else f"Adam of {'torch' if torch else 'DeepSpeed'}",
+        else say("Adam of {word}", word=say("torch") if torch else say("DeepSpeed")),
     )

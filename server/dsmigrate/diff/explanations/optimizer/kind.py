@@ -11,6 +11,7 @@ from dsmigrate.diff.phrases import listed, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.SPEED, Effect.CHECKPOINT)
@@ -93,17 +94,23 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     named, side = (after, pair.new) if after is not None else (before, pair.old)
     assert named is not None  # noqa: S101 - one of the two is
-    begin = "DeepSpeed builds the optimizer now: " if after else "DeepSpeed no longer builds the optimizer, which was "
+    begin = (
+        say("DeepSpeed builds the optimizer now: {what}", what=f"{named.name}{_with(side)}")
+        if after
+        else say("DeepSpeed no longer builds the optimizer, which was {what}", what=f"{named.name}{_with(side)}")
+    )
     yield pair.says(
         TYPE,
         *(inner.path for inner in pair.live(PARAMS)),
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"{begin}{named.name}{_with(side)}; {maker(pair.old if after else pair.new)}",
-        advice="An optimizer object that the script passes to `initialize` wins over the file"
+        message=say("{begin}; {rest}", begin=begin, rest=maker(pair.old if after else pair.new)),
+        advice=say("An optimizer object that the script passes to `initialize` wins over the file")
         if pair.new.context.consumer is Consumer.DEEPSPEED and after
         else "",
-        brief=f"optimizer {named.facts.name} from the file" if after else "no optimizer in the file",
+        brief=say("optimizer {facts_name} from the file", facts_name=named.facts.name)
+        if after
+        else say("no optimizer in the file"),
     )
 
 
@@ -121,8 +128,12 @@ def _is_same(before: Built, after: Built) -> bool:
 
 def _same(pair: Pair, before: Built, after: Built) -> Explained:
     apart = before.decay is not after.decay
-    decay = f" with {'decoupled decay' if apart is False else 'another form of decay'}"
-    message = f"The same optimizer: `{before.facts.name}` builds what `{after.facts.name}` builds"
+    decay = say(" with decoupled decay") if apart is False else say(" with another form of decay")
+    message = say(
+        "The same optimizer: `{facts_name}` builds what `{facts_name_2}` builds",
+        facts_name=before.facts.name,
+        facts_name_2=after.facts.name,
+    )
     if apart and after.decay is not None and before.decay is not None:
         acts = decays(pair.old) or decays(pair.new)
         return pair.says(
@@ -130,11 +141,17 @@ def _same(pair: Pair, before: Built, after: Built) -> Explained:
             *(path for path in (f"{PARAMS}.adam_w_mode",) if pair.change(path) is not None),
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if acts else Severity.INFO,
-            message=f"Weight decay is {after.decay.value}, before {before.decay.value}; `{after.facts.name}` and"
-            f" `{before.facts.name}` are the same otherwise" + ("" if acts else ", and nothing decays here"),
-            brief=f"weight decay {after.decay.value}",
+            message=say(
+                "Weight decay is {decay}, before {decay_2}; `{facts_name}` and `{facts_name_2}` are the same otherwise",
+                decay=say(after.decay.value),
+                decay_2=say(before.decay.value),
+                facts_name=after.facts.name,
+                facts_name_2=before.facts.name,
+            )
+            + ("" if acts else say(", and nothing decays here")),
+            brief=say("weight decay {decay}", decay=say(after.decay.value)),
         )
-    named = f", {after.class_name}{decay}" if after.class_name else ""
+    named = say(", {what}", what=f"{after.class_name}{decay}") if after.class_name else ""
     return pair.says(TYPE, effects=(Effect.NONE,), severity=Severity.NONE, message=f"{message}{named}")
 
 
@@ -145,18 +162,28 @@ def _another(pair: Pair, before: Built, after: Built) -> Explained:
         if (_parameter_of(change.path) in before.facts.parameters)
         is not (_parameter_of(change.path) in after.facts.parameters)
     ]
-    summary = after.facts.summary.rstrip(".")
-    rule = summary.partition(": ")[2] or summary
+    summary = after.facts.summary.rstrip(".。")
+    rule = summary.partition(": ")[2] or summary.partition("：")[2] or summary
     moved = _moved(pair, before, after)
     return pair.says(
         TYPE,
         *mine,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"{after.name} updates the weights in place of {before.name}: {rule[:1].lower()}{rule[1:]}"
-        + (f"; what is not written moves with it: {moved}" if moved else ""),
-        advice=f"A checkpoint holds the states of {before.facts.name}: begin with fresh ones",
-        brief=f"optimizer {before.facts.name} → {after.facts.name}",
+        message=say(
+            "{after_name} updates the weights in place of {before_name}: {lower}{rule}",
+            after_name=after.name,
+            before_name=before.name,
+            lower=rule[:1].lower(),
+            rule=rule[1:],
+        )
+        + (say("; what is not written moves with it: {moved}", moved=moved) if moved else ""),
+        advice=say(
+            "A checkpoint holds the states of {facts_name}: begin with fresh ones", facts_name=before.facts.name
+        ),
+        brief=say(
+            "optimizer {facts_name} → {facts_name_2}", facts_name=before.facts.name, facts_name_2=after.facts.name
+        ),
     )
 
 
@@ -170,7 +197,7 @@ def _moved(pair: Pair, before: Built, after: Built) -> str:
         old, new = before.facts.parameters[name].default, parameter.default
         if old != new and MISSING not in (old, new):
             words.append(f"`{name}` {number(old)} → {number(new)}")
-    return ", ".join(words[:_MOST])
+    return say(", ").join(words[:_MOST])
 
 
 def _parameter_of(path: str) -> str:
@@ -183,10 +210,14 @@ def _with(side: Side) -> str:
     stated = [path for path in paths if side.value(path) is not UNKNOWN]
     words = [f"`{_parameter_of(path)}` {_plain(side.value(path))}" for path in stated[:_MOST]]
     more = len(stated) - _MOST
-    words += [f"{more} more"] if more > 0 else []
+    words += [say("{more} more", more=more)] if more > 0 else []
     if len(stated) < len(paths):
-        words.append(f"{'the rest' if words else 'the parameters'} from {side.context.consumer.title}")
-    return f" with {listed(words)}" if words else " with its defaults"
+        words.append(
+            say("the rest from {consumer}", consumer=side.context.consumer.title)
+            if words
+            else say("the parameters from {consumer}", consumer=side.context.consumer.title)
+        )
+    return say(" with {words}", words=listed(words)) if words else say(" with its defaults")
 
 
 def _plain(value: object) -> str:

@@ -12,6 +12,7 @@ from dsmigrate.diff.phrases import listed, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import TypeFacts
+from dsmigrate.languages import mark, say
 
 _BETAS = f"{PARAMS}.betas"
 _MOMENTUM = f"{PARAMS}.momentum"
@@ -77,7 +78,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if pair.change(path) is None:
             continue
         if path == _BETAS and all(_cycles(side) for side in (pair.old, pair.new)):
-            message = "Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99"
+            message = say("Does nothing: OneCycle moves beta1 by itself and sets beta2 to 0.99")
             yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
             continue
         message, brief = write(pair)
@@ -93,43 +94,68 @@ def _betas(pair: Pair) -> tuple[str, str]:
     assert isinstance(after, list)  # noqa: S101 - a pair
     words: list[str] = []
     names: list[str] = []
-    for index, what in enumerate(("gradients", "squared gradients")):
+    for index, what in enumerate((say("gradients"), say("squared gradients"))):
         old, new = before[index], after[index]
         if old != new:
             names.append(f"beta{index + 1} {number(old)} → {number(new)}")
-            verb = "are averaged over about" if not words else "over about"
-            unit = " steps" if not words else ""
-            words.append(f"{what} {verb} {_steps(new)}{unit} in place of {_steps(old)} ({names[-1]})")
+            text = _SECOND if words else _FIRST
+            words.append(say(text, what=what, steps=_steps(new), before=_steps(old), name=names[-1]))
     if any(facts is not None and facts.name == "Lion" for facts in (_facts(pair.old), _facts(pair.new))):
-        return f"Lion mixes its momentum otherwise: {', '.join(names)}", f"betas {', '.join(names)}"
+        return say(
+            "Lion mixes its momentum otherwise: {names}", names=say(", ").join(names)
+        ), f"betas {', '.join(names)}"
     sentence = listed(words)
-    return sentence[:1].upper() + sentence[1:], ", ".join(names)
+    return sentence[:1].upper() + sentence[1:], say(", ").join(names)
+
+
+_FIRST = mark("{what} are averaged over about {steps} steps in place of {before} ({name})")
+_SECOND = mark("{what} over about {steps} in place of {before} ({name})")
 
 
 def _eps(pair: Pair) -> tuple[str, str]:
     before, after = pair.numbers(_EPS)
     if before is None or after is None:
         return "", ""
-    less = "smaller" if after > before else "larger"
-    bound = "it" if after > before else f"{number(before)}"
-    message = f"`eps` is {number(after)} in place of {number(before)}: {less} steps for weights"
-    return f"{message} whose gradients are not far above {bound}", f"eps {number(before)} → {number(after)}"
+    new, old = number(after), number(before)
+    message = (
+        say(
+            "`eps` is {after} in place of {before}: smaller steps for weights whose gradients are not far above it",
+            after=new,
+            before=old,
+        )
+        if after > before
+        else say(
+            "`eps` is {after} in place of {before}: larger steps for weights whose gradients are not far above "
+            "{before}",
+            after=new,
+            before=old,
+        )
+    )
+    return message, f"eps {old} → {new}"
 
 
 def _momentum(pair: Pair) -> tuple[str, str]:
     before, after = pair.numbers(_MOMENTUM)
     if before is None or after is None:
         return "", ""
-    was = number(before) if before else "none"
+    was = number(before) if before else say("none")
     if not 0 < after < 1:
-        return f"There is no momentum any more, before {was}: a gradient acts in its own step alone", "no momentum"
+        return say("There is no momentum any more, before {was}: a gradient acts in its own step alone", was=was), say(
+            "no momentum"
+        )
     steps = _steps(after)
     facts = _facts(pair.new)
     plain = facts is not None and facts.name == "SGD" and not pair.new.number(f"{PARAMS}.dampening")
-    size = f", which adds up to {steps} times its size" if plain else ""
+    size = say(", which adds up to {steps} times its size", steps=steps) if plain else ""
     return (
-        f"Momentum is {number(after)}, before {was}: a gradient goes on acting for about {steps} steps{size}",
-        f"momentum {number(before)} → {number(after)}",
+        say(
+            "Momentum is {after}, before {was}: a gradient goes on acting for about {steps} steps{size}",
+            after=number(after),
+            was=was,
+            steps=steps,
+            size=size,
+        ),
+        say("momentum {before} → {after}", before=number(before), after=number(after)),
     )
 
 

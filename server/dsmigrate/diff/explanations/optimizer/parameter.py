@@ -10,7 +10,8 @@ from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING, Parameter, TypeFacts
-from dsmigrate.knowledge.wording import value_name
+from dsmigrate.knowledge.wording import only_short, value_name
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.optimizer._shared import refusal
 
@@ -100,28 +101,32 @@ def _told(pair: Pair, change: Change, parameter: Parameter) -> Explained:
         change.path,
         effects=(Effect.NUMERICS, Effect.SPEED) if alike else (Effect.NUMERICS,),
         severity=Severity.INFO if alike else Severity.WARNING,
-        message=f"{parameter.summary.rstrip('.')}: {_value(change.new, change.new_meant, parameter)} now, before"
-        f" {_value(change.old, change.old_meant, parameter)}",
-        brief=f"`{parameter.name}` of the optimizer",
+        message=say(
+            "{rstrip}: {value} now, before {value_2}",
+            rstrip=parameter.summary.rstrip("."),
+            value=_value(change.new, change.new_meant, parameter),
+            value_2=_value(change.old, change.old_meant, parameter),
+        ),
+        brief=say("`{parameter_name}` of the optimizer", parameter_name=parameter.name),
     )
 
 
 def _value(written: object, meant: object, parameter: Parameter) -> str:
     means = parameter.values.get(value_name(meant), "") if meant not in (MISSING, UNKNOWN) else ""
-    text = f"{shown(meant)} ({means.rstrip('.')})" if means else shown(meant)
-    return f"{text}, the default" if written is MISSING and meant is not MISSING else text
+    text = say("{text} ({remarks})", text=shown(meant), remarks=means.rstrip(".。")) if means else shown(meant)
+    return say("{text}, the default", text=text) if written is MISSING and meant is not MISSING else text
 
 
 def _idle(pair: Pair, change: Change, name: str, *kinds: tuple[TypeFacts, Parameter]) -> str:
     """Return why a parameter does nothing on either side; "" where it does, or where a side refuses it."""
     if name in _IDLE:
-        return "Does nothing: the engine clears gradients itself"
+        return say("Does nothing: the engine clears gradients itself")
     sides: tuple[Side, Side] = (pair.old, pair.new)
     ends = [
         refusal(side.context, facts, parameter, value)
         for side, (facts, parameter), value in zip(sides, kinds, (change.old, change.new), strict=True)
     ]
     if ends == ["ignored", "ignored"]:
-        needs = kinds[1][1].only_with.partition(";")[0]
-        return f"Does nothing: it needs {needs}"
+        needs = only_short(kinds[1][1].only_said)
+        return say("Does nothing: it needs {needs}", needs=needs)
     return ""

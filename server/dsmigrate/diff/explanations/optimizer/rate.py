@@ -13,9 +13,10 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import factor, number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import mark, say
 
 _KEY = f"{PARAMS}.lr"
-_HALVES = {"muon_lr": "of the matrices that Muon updates", "adam_lr": "of what Adam updates beside Muon"}
+_HALVES = {"muon_lr": mark("of the matrices that Muon updates"), "adam_lr": mark("of what Adam updates beside Muon")}
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": '
 
 
@@ -89,18 +90,25 @@ def _rate(pair: Pair, change: Change, name: str) -> Iterator[Explained]:
     if is_another(pair):
         return  # told with the schedule
     facts = schedule(pair.new)
-    what = f"The learning rate {_HALVES[name]}" if name in _HALVES else "The learning rate"
+    what = say("The learning rate {halves}", halves=say(_HALVES[name])) if name in _HALVES else say("The learning rate")
     if facts is not None and not facts.torch and name == "lr":
-        what = f"The peak of {facts.name}"
-    was = f"{number(before)}{', the default' if change.old is MISSING else ''}"
-    now = f"{number(after)}{', the default,' if change.new is MISSING else ''}"
-    rest = ", and every other step with it" if facts is not None and facts.name == "WarmupCosineLR" else ""
+        what = say("The peak of {facts_name}", facts_name=facts.name)
+    was = f"{number(before)}{say(', the default') if change.old is MISSING else ''}"
+    now = f"{number(after)}{say(', the default,') if change.new is MISSING else ''}"
+    rest = say(", and every other step with it") if facts is not None and facts.name == "WarmupCosineLR" else ""
     yield pair.says(
         change.path,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"{what} is {now} in place of {was}{as_high(before, after)}{rest}",
-        brief=f"{name if name in _HALVES else 'learning rate'} {number(before)} → {number(after)}",
+        message=say(
+            "{what} is {now} in place of {was}{as_high}{rest}",
+            what=what,
+            now=now,
+            was=was,
+            as_high=as_high(before, after),
+            rest=rest,
+        ),
+        brief=f"{name if name in _HALVES else say('learning rate')} {number(before)} → {number(after)}",
     )
 
 
@@ -109,12 +117,22 @@ def as_high(before: float, after: float) -> str:
     if before <= 0 or after <= 0:
         return ""
     ratio = Fraction(str(after)) / Fraction(str(before))
-    words = {Fraction(2): "twice", Fraction(1, 2): "half"}
-    return f", {words.get(ratio) or factor(ratio) + ('' if ratio.numerator == 1 else ' times')} as high"
+    if ratio in _HIGH:
+        return say(_HIGH[ratio])
+    en_times = "" if ratio.numerator == 1 else " times"
+    return say(", {factor}{en_times} as high", factor=factor(ratio), en_times=en_times)
+
+
+_HIGH = {Fraction(2): mark(", twice as high"), Fraction(1, 2): mark(", half as high")}
 
 
 def _replaced(pair: Pair) -> str:
     facts, name = schedule(pair.new), replaces(pair.new)
     assert facts is not None  # noqa: S101 - it replaces the rate
     value = pair.new.number(f"scheduler.params.{name}")
-    return f"Does nothing: {facts.name} puts `{name}`{f', {number(value)},' if value is not None else ''} in its place"
+    return say(
+        "Does nothing: {facts_name} puts `{name}`{more} in its place",
+        facts_name=facts.name,
+        name=name,
+        more=say(", {value},", value=number(value)) if value is not None else "",
+    )

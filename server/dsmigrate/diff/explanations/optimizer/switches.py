@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 
 _UNTESTED = "zero_allow_untested_optimizer"
 _FORCED = "zero_force_ds_cpu_optimizer"
@@ -65,21 +66,23 @@ def explain_untested(pair: Pair) -> Iterator[Explained]:
         yield _says(
             pair,
             _UNTESTED,
-            "ZeRO now accepts optimizer classes that are not on its list, such as SGD"
+            say("ZeRO now accepts optimizer classes that are not on its list, such as SGD")
             if pair.new.is_on(_UNTESTED)
-            else "ZeRO refuses optimizer classes that are not on its list: SGD, 8-bit ones, any of the script",
+            else say("ZeRO refuses optimizer classes that are not on its list: SGD, 8-bit ones, any of the script"),
             idle=[_known(side) for side in (pair.old, pair.new)],
-            brief="untested optimizers",
+            brief=say("untested optimizers"),
         )
     if _turned(pair, _FORCED):
         yield _says(
             pair,
             _FORCED,
-            "An optimizer of the script without a kernel for the host is refused while the optimizer is offloaded"
+            say("An optimizer of the script without a kernel for the host is refused while the optimizer is offloaded")
             if pair.new.is_on(_FORCED)
-            else "An optimizer of the script without a kernel for the host is accepted now, and steps at its own speed",
+            else say(
+                "An optimizer of the script without a kernel for the host is accepted now, and steps at its own speed"
+            ),
             idle=[_named(side) for side in (pair.old, pair.new)],
-            brief="optimizers without a kernel for the host",
+            brief=say("optimizers without a kernel for the host"),
         )
 
 
@@ -116,7 +119,7 @@ def explain_norm(pair: Pair) -> Iterator[Explained]:
     change = pair.change(_NORM)
     if change is None or MISSING in (change.old, change.new) or built(pair.old) is None or built(pair.new) is None:
         return
-    message = "The engine refuses `max_grad_norm` in the optimizer with any value"
+    message = say("The engine refuses `max_grad_norm` in the optimizer with any value")
     yield pair.says(_NORM, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
 
 
@@ -127,16 +130,23 @@ def _turned(pair: Pair, path: str) -> bool:
 
 def _known(side: Side) -> str:
     found = built(side)
-    return "" if found is None or found.facts.untested else f"ZeRO knows the class of `{found.facts.name}`"
+    return (
+        ""
+        if found is None or found.facts.untested
+        else say("ZeRO knows the class of `{facts_name}`", facts_name=found.facts.name)
+    )
 
 
 def _named(side: Side) -> str:
     found = built(side)
-    return "" if found is None else "it concerns optimizers that the script makes, and the file names one"
+    return "" if found is None else say("it concerns optimizers that the script makes, and the file names one")
 
 
 def _says(pair: Pair, path: str, message: str, *, idle: list[str], brief: str) -> Explained:
     if all(idle):
-        return pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"Does nothing: {idle[1]}")
-    turned = f"{'accepts' if pair.new.is_on(path) is (path == _UNTESTED) else 'refuses'} {brief}"
+        return pair.says(
+            path, effects=(Effect.NONE,), severity=Severity.NONE, message=say("Does nothing: {idle}", idle=idle[1])
+        )
+    accepts = pair.new.is_on(path) is (path == _UNTESTED)
+    turned = say("accepts {brief}", brief=brief) if accepts else say("refuses {brief}", brief=brief)
     return pair.says(path, effects=(Effect.VALIDITY,), severity=Severity.INFO, message=message, brief=turned)

@@ -9,6 +9,7 @@ from dsmigrate.diff.features import settings
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _SECTION = "activation_checkpointing"
 
@@ -51,7 +52,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
         *(change.path for change in found),
         effects=tuple(effect for effect in Effect if effect in touched),
         severity=Severity.INFO,
-        message=f"Scripts that call `deepspeed.checkpointing.configure` get other settings: {settings(pair, found)}",
-        advice="With any other script, or with `torch.utils.checkpoint`, nothing changes",
-        brief="activation checkpointing, if the script configures it",
+        message=say(
+            "Scripts that call `deepspeed.checkpointing.configure` get other settings: {settings}",
+            settings=settings(pair, found),
+        ),
+        advice=say("With any other script, or with `torch.utils.checkpoint`, nothing changes"),
+        brief=say("activation checkpointing, if the script configures it"),
     )

@@ -8,18 +8,19 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _DEEP = Feature(
     section="compile",
     switch="compile.deepcompile",
-    begins=(
-        "`engine.compile()` builds ZeRO's communication into the compiled graph now: another order of gathers and"
-        " reductions, another memory peak, the same training"
+    begins=mark(
+        "`engine.compile()` builds ZeRO's communication into the compiled graph now: another order of "
+        "gathers and reductions, another memory peak, the same training"
     ),
-    ends="`engine.compile()` is plain `torch.compile` again: ZeRO communicates from its hooks",
-    runs="DeepCompile works otherwise",
+    ends=mark("`engine.compile()` is plain `torch.compile` again: ZeRO communicates from its hooks"),
+    runs=mark("DeepCompile works otherwise"),
     brief="DeepCompile",
-    advice="Nothing happens unless the script calls `engine.compile()`",
+    advice=mark("Nothing happens unless the script calls `engine.compile()`"),
 )
 
 

@@ -8,19 +8,20 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _ELASTIC = Feature(
     section="elasticity",
     switch="elasticity.enabled",
-    begins=(
+    begins=mark(
         "DeepSpeed computes batch, micro-batch and accumulation from the number of GPUs now, in place of the batch keys"
     ),
-    ends=(
-        "The batch keys count again; before DeepSpeed computed batch, micro-batch and accumulation from the number of"
-        " GPUs"
+    ends=mark(
+        "The batch keys count again; before DeepSpeed computed batch, micro-batch and accumulation from "
+        "the number of GPUs"
     ),
-    runs="DeepSpeed computes the batch from other limits",
-    brief="elastic batch",
+    runs=mark("DeepSpeed computes the batch from other limits"),
+    brief=mark("elastic batch"),
 )
 
 

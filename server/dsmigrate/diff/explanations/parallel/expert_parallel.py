@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark, say
 
 _SECTION = "expert_parallel"
 _SIZE = f"{_SECTION}.autoep_size"
@@ -16,14 +17,16 @@ _ORDER = "use_data_before_expert_parallelism"
 _EXPERTS = Feature(
     section=_SECTION,
     switch=f"{_SECTION}.enabled",
-    begins=(
-        "AutoEP finds the mixture-of-experts blocks of the model now and replaces them by blocks that exchange tokens"
-        " with the ranks that hold the experts"
+    begins=mark(
+        "AutoEP finds the mixture-of-experts blocks of the model now and replaces them by blocks that "
+        "exchange tokens with the ranks that hold the experts"
     ),
-    ends="AutoEP no longer replaces the mixture-of-experts blocks of the model: every rank computes all experts itself",
-    runs="AutoEP works otherwise",
-    brief="expert parallelism",
-    advice="With `autoep_size` 1, the default, every rank keeps all experts and no memory is saved",
+    ends=mark(
+        "AutoEP no longer replaces the mixture-of-experts blocks of the model: every rank computes all experts itself"
+    ),
+    runs=mark("AutoEP works otherwise"),
+    brief=mark("expert parallelism"),
+    advice=mark("With `autoep_size` 1, the default, every rank keeps all experts and no memory is saved"),
 )
 _ALL = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT)
 
@@ -80,14 +83,25 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.numbers(_SIZE)
     on = [side.is_on(_EXPERTS.switch) for side in (pair.old, pair.new)]
     if all(on) and pair.change(_SIZE) is not None and before and after:
-        share = "half as many" if after == 2 * before else "twice as many" if before == 2 * after else "another share"
+        share = (
+            say("half as many")
+            if after == 2 * before
+            else say("twice as many")
+            if before == 2 * after
+            else say("another share")
+        )
         yield pair.says(
             _SIZE,
             effects=_ALL[1:],
             severity=Severity.WARNING,
-            message=f"Experts are spread over {number(after)} ranks in place of {number(before)}: a rank holds {share}",
-            advice="A checkpoint of the other size has to become a universal one first",
-            brief=f"expert parallel {number(before)} → {number(after)}",
+            message=say(
+                "Experts are spread over {after} ranks in place of {before}: a rank holds {share}",
+                after=number(after),
+                before=number(before),
+                share=share,
+            ),
+            advice=say("A checkpoint of the other size has to become a universal one first"),
+            brief=say("expert parallel {before} → {after}", before=number(before), after=number(after)),
         )
         if len(list(pair.live(_SECTION))) == 1:
             yield from _order(pair)
@@ -104,11 +118,13 @@ def _order(pair: Pair) -> Iterator[Explained]:
         _ORDER,
         effects=(Effect.COMMUNICATION, Effect.CHECKPOINT),
         severity=Severity.WARNING,
-        message=(
+        message=say(
             "Consecutive ranks hold the same experts now, and tokens travel across; before neighbours exchanged tokens"
         )
         if after
-        else "Neighbouring ranks exchange tokens now; before consecutive ranks held the same experts",
-        advice="It concerns models with mixture-of-experts layers alone; all files of a checkpoint must agree on it",
-        brief="another order of expert ranks",
+        else say("Neighbouring ranks exchange tokens now; before consecutive ranks held the same experts"),
+        advice=say(
+            "It concerns models with mixture-of-experts layers alone; all files of a checkpoint must agree on it"
+        ),
+        brief=say("another order of expert ranks"),
     )

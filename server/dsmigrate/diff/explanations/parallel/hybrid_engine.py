@@ -8,17 +8,18 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _HYBRID = Feature(
     section="hybrid_engine",
     switch="hybrid_engine.enabled",
-    begins=(
-        "`initialize` returns a hybrid engine now: in evaluation mode known layers generate with inference kernels,"
-        " which need a key-value cache of their own"
+    begins=mark(
+        "`initialize` returns a hybrid engine now: in evaluation mode known layers generate with "
+        "inference kernels, which need a key-value cache of their own"
     ),
-    ends="`initialize` returns the ordinary engine again: generation runs through the layers that train",
-    runs="Generation in the hybrid engine works otherwise",
-    brief="hybrid engine",
+    ends=mark("`initialize` returns the ordinary engine again: generation runs through the layers that train"),
+    runs=mark("Generation in the hybrid engine works otherwise"),
+    brief=mark("hybrid engine"),
 )
 
 

@@ -8,10 +8,13 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark, say
 
 _INTERVAL = "pipeline.activation_checkpoint_interval"
 _REENTRANT = "pipeline.use_reentrant"
-_SLICES = {"pipeline.pipe_partitioned": "Activations", "pipeline.grad_partitioned": "Gradients"}
+_SLICES = {"pipeline.pipe_partitioned": mark("Activations"), "pipeline.grad_partitioned": mark("Gradients")}
+_WITHIN = (mark("activations"), mark("gradients"))
+"""The same within a sentence, as ``say`` gets them from those."""
 
 
 @explanation(
@@ -56,26 +59,33 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _INTERVAL,
             effects=(Effect.MEMORY, Effect.SPEED),
             severity=Severity.INFO,
-            message=f"A pipeline stage keeps activations every {number(after)} layers and computes the others again in"
-            " the backward pass"
+            message=say(
+                "A pipeline stage keeps activations every {after} layers and computes the others again in the "
+                "backward pass",
+                after=number(after),
+            )
             if after > 0
-            else "A pipeline stage recomputes activations only as its `PipelineModule` says",
-            brief="other activations recomputed in the pipeline",
+            else say("A pipeline stage recomputes activations only as its `PipelineModule` says"),
+            brief=say("other activations recomputed in the pipeline"),
         )
     if pair.change(_REENTRANT) is not None:
         yield _reentrant(pair)
     for path, what in _SLICES.items():
         sliced = pair.new.is_on(path)
         if pair.change(path) is not None and sliced is not None and sliced is not pair.old.is_on(path):
-            whole, pieces = "whole", "as one slice for each tensor-parallel rank"
+            whole, pieces = say("whole"), say("as one slice for each tensor-parallel rank")
             now, then = (pieces, whole) if sliced else (whole, pieces)
             effects = (Effect.MEMORY, Effect.COMMUNICATION) if what == "Activations" else (Effect.COMMUNICATION,)
             yield pair.says(
                 path,
                 effects=effects,
                 severity=Severity.INFO,
-                message=f"{what} travel {now} between pipeline stages, before {then}",
-                brief=f"{what.lower()} of the pipeline sent {'in slices' if sliced else 'whole'}",
+                message=say(
+                    "{what} travel {now} between pipeline stages, before {then}", what=say(what), now=now, then=then
+                ),
+                brief=say("{what} of the pipeline sent in slices", what=say(what.lower()))
+                if sliced
+                else say("{what} of the pipeline sent whole", what=say(what.lower())),
             )
 
 
@@ -86,13 +96,17 @@ def _reentrant(pair: Pair) -> Explained:
             _REENTRANT,
             effects=(Effect.NONE,),
             severity=Severity.NONE,
-            message="Checkpointing in a pipeline stays reentrant: only `false` changes it",
+            message=say("Checkpointing in a pipeline stays reentrant: only `false` changes it"),
         )
     return pair.says(
         _REENTRANT,
         effects=(Effect.MEMORY, Effect.SPEED),
         severity=Severity.INFO,
-        message=f"Checkpointing in a pipeline is {'' if after else 'no longer '}reentrant: other layers may be"
-        f" recomputed, and inputs without a gradient are {'marked as having one' if after else 'left as they are'}",
-        brief="another form of activation checkpointing",
+        message=say(
+            "Checkpointing in a pipeline is {word}reentrant: other layers may be recomputed, and inputs "
+            "without a gradient are {word_2}",
+            word="" if after else say("no longer "),
+            word_2=say("marked as having one") if after else say("left as they are"),
+        ),
+        brief=say("another form of activation checkpointing"),
     )

@@ -10,6 +10,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
+from dsmigrate.languages import say
 from dsmigrate.rules.context import UNKNOWN
 
 _SIZE = "tensor_parallel.autotp_size"
@@ -71,7 +72,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     every = [change.path for change in found]
     if before == after == 1:
-        message = f"Does nothing: AutoTP is off while `{_SIZE}` is below 2"
+        message = say("Does nothing: AutoTP is off while `{size}` is below 2", size=_SIZE)
         yield pair.says(*every, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
     elif before != after:
         yield pair.says(
@@ -79,8 +80,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=_ALL,
             severity=Severity.WARNING,
             message=_message(before, after),
-            advice="A checkpoint of the other size has to become a universal one first",
-            brief=f"tensor parallel {before} → {after}",
+            advice=say("A checkpoint of the other size has to become a universal one first"),
+            brief=say("tensor parallel {before} → {after}", before=before, after=after),
         )
     else:
         touched = {effect for path in every for effect in effects_of(pair, path)} - {Effect.NONE}
@@ -88,18 +89,23 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *every,
             effects=tuple(effect for effect in Effect if effect in touched) or (Effect.NONE,),
             severity=Severity.INFO if touched else Severity.NONE,
-            message=f"AutoTP splits by other rules: {settings(pair, found)}",
-            brief="other rules of AutoTP" if touched else "",
+            message=say("AutoTP splits by other rules: {settings}", settings=settings(pair, found)),
+            brief=say("other rules of AutoTP") if touched else "",
         )
 
 
 def _message(before: int, after: int) -> str:
     if after == 1:
-        return f"AutoTP no longer splits the layers: every rank holds them whole, before 1/{before} of them"
-    was = f" in place of {before}" if before > 1 else ""
-    return (
-        f"AutoTP splits the linear layers over {after} ranks{was}: each holds about 1/{after} of them, and activations"
-        f" are summed over the group in every pass; without an `mpu` only 1/{after} of the stated batch is real"
+        return say(
+            "AutoTP no longer splits the layers: every rank holds them whole, before 1/{before} of them", before=before
+        )
+    was = say(" in place of {before}", before=before) if before > 1 else ""
+    return say(
+        "AutoTP splits the linear layers over {after} ranks{was}: each holds about 1/{after} of them, "
+        "and activations are summed over the group in every pass; without an `mpu` only 1/{after} of the "
+        "stated batch is real",
+        after=after,
+        was=was,
     )
 
 

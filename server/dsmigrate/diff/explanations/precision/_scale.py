@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import DYNAMIC
 
 POWER = "fp16.initial_scale_power"
@@ -21,6 +22,14 @@ def first_scale(side: Side) -> str:
     """Return how the loss scale starts: "that starts at 65536", "fixed at 128"; "" words for what is open."""
     scale = side.number(DYNAMIC)
     if scale:
-        return f"fixed at {number(scale)}"
+        return say("fixed at {scale}", scale=number(scale))
+    begins = start(side)
+    return say("that starts at {number}", number=begins) if begins else say("that adapts")
+
+
+def start(side: Side) -> str:
+    """Return where a loss scale that adapts starts; "" for a fixed one, and where that is open."""
     power = whole(side.value(POWER))
-    return "that adapts" if scale is None or power is None or power > _LARGEST else f"that starts at {2**power}"
+    if side.number(DYNAMIC) != 0 or power is None or power > _LARGEST:
+        return ""
+    return str(2**power)

@@ -8,6 +8,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import STEPS, text
 from dsmigrate.rules.precision._shared import ACCUMULATION, uses_bf16_optimizer
 
@@ -68,24 +69,24 @@ def explain(pair: Pair) -> Iterator[Explained]:
             ACCUMULATION,
             effects=(Effect.NONE,),
             severity=Severity.NONE,
-            message=f"Gradients are summed in {after} either way, the format of the weights",
+            message=say("Gradients are summed in {after} either way, the format of the weights", after=after),
         )
         return
     steps = pair.new.number(STEPS)
-    of = f" of {text(steps)} micro-batches" if steps is not None and steps > 1 else ""
-    message = f"Gradients{of} are summed in {after} in place of {before}"
+    of = say(" of {steps} micro-batches", steps=text(steps)) if steps is not None and steps > 1 else ""
+    message = say("Gradients{of} are summed in {after} in place of {before}", of=of, after=after, before=before)
     old, new = (uses_bf16_optimizer(side.context) for side in (pair.old, pair.new))
     if new and not old:
-        message += ", on every rank in full, and the optimizer of ZeRO 1 becomes `BF16_Optimizer`"
+        message += say(", on every rank in full, and the optimizer of ZeRO 1 becomes `BF16_Optimizer`")
     elif old and not new:
-        message += ", and `BF16_Optimizer` becomes the optimizer of ZeRO 1"
+        message += say(", and `BF16_Optimizer` becomes the optimizer of ZeRO 1")
     else:
         bytes_ = WIDTHS[after] / WIDTHS[before]
-        message += {2: ": twice the bytes for the sums", 0.5: ": half the bytes for the sums"}.get(bytes_, "")
+        message += {2: say(": twice the bytes for the sums"), 0.5: say(": half the bytes for the sums")}.get(bytes_, "")
     yield pair.says(
         ACCUMULATION,
         effects=(Effect.NUMERICS, Effect.MEMORY),
         severity=Severity.WARNING,
         message=message,
-        brief=f"gradients summed in {after}",
+        brief=say("gradients summed in {after}", after=after),
     )

@@ -10,6 +10,7 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import precision
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import AUTOCAST
 
 _DTYPE = "torch_autocast.dtype"
@@ -79,13 +80,18 @@ def explain(pair: Pair) -> Iterator[Explained]:
             *changed,
             effects=_ALL,
             severity=Severity.WARNING,
-            message=(
-                f"The forward pass runs under `torch.autocast` in {kind} now, with the weights as they are{_sent(pair)}"
+            message=say(
+                "The forward pass runs under `torch.autocast` in {kind} now, with the weights as they are{sent}",
+                kind=kind,
+                sent=_sent(pair),
             )
             if after
-            else f"The forward pass runs without autocast, before in {kind}; on a GPU a region of the script around"
-            " `engine(...)` is switched off as well",
-            brief=f"autocast in {kind}" if after else "no autocast",
+            else say(
+                "The forward pass runs without autocast, before in {kind}; on a GPU a region of the script "
+                "around `engine(...)` is switched off as well",
+                kind=kind,
+            ),
+            brief=say("autocast in {kind}", kind=kind) if after else say("no autocast"),
         )
     elif after:
         yield from _otherwise(pair)
@@ -94,44 +100,50 @@ def explain(pair: Pair) -> Iterator[Explained]:
 def _otherwise(pair: Pair) -> Iterator[Explained]:
     if pair.change(_DTYPE) is not None:
         old, new = _format(pair.old), _format(pair.new)
-        scaler = ", with a gradient scaler that no checkpoint keeps" if new == "fp16" else ""
+        scaler = say(", with a gradient scaler that no checkpoint keeps") if new == "fp16" else ""
         yield pair.says(
             _DTYPE,
             effects=_ALL,
             severity=Severity.WARNING,
-            message=f"Autocast computes in {new} in place of {old}{scaler}",
-            brief=f"autocast in {new}",
+            message=say("Autocast computes in {new} in place of {old}{scaler}", new=new, old=old, scaler=scaler),
+            brief=say("autocast in {new}", new=new),
         )
     change = pair.change(_MODULES)
     if change is not None:
         if change.new_meant == []:
-            message = "No module is sent in the format of autocast: gradients travel in their own format"
+            message = say("No module is sent in the format of autocast: gradients travel in their own format")
         else:
-            message = (
-                f"Gradients of {_classes(change.new_meant)} travel in the format of autocast, before of"
-                f" {_classes(change.old_meant)}; all others travel in their own"
+            message = say(
+                "Gradients of {classes} travel in the format of autocast, before of {classes_2}; all others "
+                "travel in their own",
+                classes=_classes(change.new_meant),
+                classes_2=_classes(change.old_meant),
             )
         yield pair.says(
             _MODULES,
             effects=(Effect.NUMERICS, Effect.COMMUNICATION),
             severity=Severity.WARNING,
             message=message,
-            brief="other modules sent in 16 bit",
+            brief=say("other modules sent in 16 bit"),
         )
 
 
 def _format(side: Side) -> str:
-    return precision(side.context).autocast or "the default format of torch"
+    return precision(side.context).autocast or say("the default format of torch")
 
 
 def _classes(value: object) -> str:
     if value is None or value is MISSING:
-        return "linear and convolution layers"
-    return "no module" if value == [] else shown(value)
+        return say("linear and convolution layers")
+    return say("no module") if value == [] else shown(value)
 
 
 def _sent(pair: Pair) -> str:
     if pair.new.context.stage in {1, 2, 3} and pair.new.value(_MODULES) != []:
         modules = _classes(pair.new.value(_MODULES))
-        return f"; ZeRO {pair.new.context.stage} reduces the gradients of {modules} in that format"
+        return say(
+            "; ZeRO {stage} reduces the gradients of {modules} in that format",
+            stage=pair.new.context.stage,
+            modules=modules,
+        )
     return ""

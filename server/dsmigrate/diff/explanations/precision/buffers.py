@@ -8,6 +8,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import say
 
 _BUFFERS = "data_types.buffer_dtype"
 _KEPT = "data_types.keep_in_fp32_modules"
@@ -75,8 +76,8 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _BUFFERS,
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
-            message=f"Buffers of the model {_are(new)}; before they {_were(old)}",
-            brief=f"buffers in {new}" if new else "buffers as they are loaded",
+            message=say("Buffers of the model {are}; before they {were}", are=_are(new), were=_were(old)),
+            brief=say("buffers in {new}", new=new) if new else say("buffers as they are loaded"),
         )
     change = pair.change(_KEPT)
     if change is not None:
@@ -84,17 +85,23 @@ def explain(pair: Pair) -> Iterator[Explained]:
             _KEPT,
             effects=(Effect.NUMERICS, Effect.MEMORY),
             severity=Severity.WARNING,
-            message=f"{_kept(change.new_meant)} kept in fp32 for {'its' if change.new_meant == [] else 'their'} name;"
-            f" before {_those(change.old_meant)}",
-            brief="other buffers kept in fp32",
+            message=say(
+                "{kept} kept in fp32 for {en_their} name; before {those}",
+                kept=_kept(change.new_meant),
+                en_their="its" if change.new_meant == [] else "their",
+                those=_those(change.old_meant),
+            ),
+            brief=say("other buffers kept in fp32"),
         )
     if pair.change(_PARAMETERS) is not None:
         yield pair.says(
             _PARAMETERS,
             effects=(Effect.NONE,),
             severity=Severity.NONE,
-            message="It casts nothing: DeepSpeed compares it with the training mode when the engine starts, and stops"
-            " if they differ",
+            message=say(
+                "It casts nothing: DeepSpeed compares it with the training mode when the engine starts, and "
+                "stops if they differ"
+            ),
         )
 
 
@@ -103,20 +110,20 @@ def _cast(value: object) -> str:
 
 
 def _are(kind: str) -> str:
-    return f"are cast to {kind}" if kind else "keep the format they are loaded in"
+    return say("are cast to {kind}", kind=kind) if kind else say("keep the format they are loaded in")
 
 
 def _were(kind: str) -> str:
-    return f"were cast to {kind}" if kind else "kept the format they are loaded in"
+    return say("were cast to {kind}", kind=kind) if kind else say("kept the format they are loaded in")
 
 
 def _kept(value: object) -> str:
     if value in (MISSING, "auto"):
-        return "Buffers on the lists of the model class are"
-    return "No buffer is" if value == [] else f"Buffers that fit {shown(value)} are"
+        return say("Buffers on the lists of the model class are")
+    return say("No buffer is") if value == [] else say("Buffers that fit {value} are", value=shown(value))
 
 
 def _those(value: object) -> str:
     if value in (MISSING, "auto"):
-        return "those on the lists of the model class were"
-    return "none was" if value == [] else f"those that fit {shown(value)} were"
+        return say("those on the lists of the model class were")
+    return say("none was") if value == [] else say("those that fit {value} were", value=shown(value))

@@ -10,6 +10,7 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, buckets_by_parameter, precision
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE, degree, scatters
 from dsmigrate.rules.precision._shared import AUTOCAST, dtype, mode
 
@@ -106,18 +107,28 @@ def _of_ranks(pair: Pair) -> Iterator[Explained]:
         yield from _of_open_mode(pair, before, after)
         return
     if before == after:
-        message = f"Gradients travel in {after} either way, as the training mode has it"
+        message = say("Gradients travel in {after} either way, as the training mode has it", after=after)
         yield pair.says(_KEY, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
     share = WIDTHS[after] / WIDTHS[before]
-    cost = {2: ": twice the bytes", 0.5: ": half the bytes, and sums that are rounded to"}.get(share, ", with sums of")
-    bits = f" {_BITS[after]} significant bits" if share <= 1 else ""
+    bits = _BITS[after]
+    if share == 2:
+        cost = say(": twice the bytes")
+    elif share == 0.5:
+        cost = say(": half the bytes, and sums that are rounded to {bits} significant bits", bits=bits)
+    else:
+        cost = say(", with sums of {bits} significant bits", bits=bits) if share <= 1 else say(", with sums of")
     yield pair.says(
         _KEY,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"Gradients travel in {after} in place of {before}{cost}{bits}",
-        brief=f"gradients sent in {after}",
+        message=say(
+            "Gradients travel in {after} in place of {before}{cost}",
+            after=after,
+            before=before,
+            cost=cost,
+        ),
+        brief=say("gradients sent in {after}", after=after),
     )
 
 
@@ -125,17 +136,19 @@ def _of_open_mode(pair: Pair, before: str | None, after: str | None) -> Iterator
     """Yield what a stated format does beside a training mode that the consumer decides."""
     if (before is None) is (after is None) or not all(mode(side.context) is None for side in (pair.old, pair.new)):
         return
-    stated = f"Gradients travel in {after or before}, whatever the training mode"
-    rest = "in the format of the training mode"
+    stated = say("Gradients travel in {what}, whatever the training mode", what=after or before)
+    rest = say("in the format of the training mode")
     yield pair.says(
         _KEY,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"{stated}; before {rest}"
+        message=say("{stated}; before {rest}", stated=stated, rest=rest)
         if after
-        else f"Gradients travel {rest}; before in {before}, whatever the mode",
-        advice="" if (after or before) != "fp32" else "fp32 is twice the bytes of fp16 and bf16",
-        brief=f"gradients sent in {after}" if after else "gradients sent in the format of the mode",
+        else say("Gradients travel {rest}; before in {before}, whatever the mode", rest=rest, before=before),
+        advice="" if (after or before) != "fp32" else say("fp32 is twice the bytes of fp16 and bf16"),
+        brief=say("gradients sent in {after}", after=after)
+        if after
+        else say("gradients sent in the format of the mode"),
     )
 
 
@@ -144,15 +157,19 @@ def _of_sequences(pair: Pair) -> Iterator[Explained]:
     if before is None or after is None or before == after:
         return
     meshed = all(_has_mesh(side) for side in (pair.old, pair.new))
-    travel = f"ravel in {after} in place of {before}"
     yield pair.says(
         _SEQUENCE,
         effects=_ALL,
         severity=Severity.WARNING,
-        message=f"Gradients t{travel}"
+        message=say("Gradients travel in {after} in place of {before}", after=after, before=before)
         if meshed
-        else f"With the sequence parallelism of an `mpu` gradients t{travel}; without it nothing changes",
-        brief=f"gradients of sequences sent in {after}",
+        else say(
+            "With the sequence parallelism of an `mpu` gradients travel in {after} in place of {before}; without it "
+            "nothing changes",
+            after=after,
+            before=before,
+        ),
+        brief=say("gradients of sequences sent in {after}", after=after),
     )
 
 
@@ -160,14 +177,18 @@ def _idle(pair: Pair, path: str) -> str:
     """Return why a key does nothing on either side; "" where it does."""
     sides = (pair.old, pair.new)
     if path == _KEY and all(_has_mesh(side) for side in sides):
-        return f"Does nothing: with the mesh for sequence parallelism `{_SEQUENCE}` takes its place"
+        return say(
+            "Does nothing: with the mesh for sequence parallelism `{sequence}` takes its place", sequence=_SEQUENCE
+        )
     if all(buckets_by_parameter(side.context) is not False and side.context.stage in _ZERO for side in sides) and all(
         side.is_on(AUTOCAST) for side in sides
     ):
-        return "Does nothing: with `torch_autocast` ZeRO sends each gradient in a format of its own"
+        return say("Does nothing: with `torch_autocast` ZeRO sends each gradient in a format of its own")
     stage = pair.new.context.stage
     if path == _SEQUENCE and all(side.context.stage in {1, 2} and scatters(side.context) for side in sides):
-        return f"Does nothing: under sequence parallelism the reduce-scatter of ZeRO {stage} sends fp32"
+        return say(
+            "Does nothing: under sequence parallelism the reduce-scatter of ZeRO {stage} sends fp32", stage=stage
+        )
     return ""
 
 

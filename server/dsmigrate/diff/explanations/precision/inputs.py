@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 _CAST = "fp16.auto_cast"
@@ -43,15 +44,16 @@ def explain_cast(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_CAST), pair.new.is_on(_CAST)
     if pair.change(_CAST) is None or before is after or None in (before, after):
         return
-    inputs = "Floating-point inputs that `engine(...)` gets by position"
     yield pair.says(
         _CAST,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"{inputs} are cast to fp16 now"
+        message=say("Floating-point inputs that `engine(...)` gets by position are cast to fp16 now")
         if after
-        else f"{inputs} are no longer cast to fp16: the script has to",
-        brief="inputs cast to fp16" if after else "inputs no longer cast",
+        else say(
+            "Floating-point inputs that `engine(...)` gets by position are no longer cast to fp16: the script has to"
+        ),
+        brief=say("inputs cast to fp16") if after else say("inputs no longer cast"),
     )
 
 
@@ -100,15 +102,19 @@ def explain_at_once(pair: Pair) -> Iterator[Explained]:
             _AT_ONCE,
             effects=(Effect.NONE,),
             severity=Severity.NONE,
-            message="Does nothing: only `BF16_Optimizer` reads it, which needs fp32 gradient sums",
+            message=say("Does nothing: only `BF16_Optimizer` reads it, which needs fp32 gradient sums"),
         )
         return
     yield pair.says(
         _AT_ONCE,
         effects=(Effect.MEMORY, Effect.SPEED),
         severity=Severity.INFO,
-        message="Each bf16 gradient joins its fp32 sum as soon as it exists: less memory at the peak, the same sums"
+        message=say(
+            "Each bf16 gradient joins its fp32 sum as soon as it exists: less memory at the peak, the same sums"
+        )
         if after
-        else "Each bf16 gradient joins its fp32 sum after the backward pass: more memory at the peak, the same sums",
-        brief="gradients summed at once" if after else "gradients summed after the backward pass",
+        else say(
+            "Each bf16 gradient joins its fp32 sum after the backward pass: more memory at the peak, the same sums"
+        ),
+        brief=say("gradients summed at once") if after else say("gradients summed after the backward pass"),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.precision._scale import POWER, first_scale, is_dynamic
+from dsmigrate.diff.explanations.precision._scale import POWER, is_dynamic, start
 from dsmigrate.diff.model import Change, Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair, shown
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.precision._shared import DYNAMIC, FP16, mode
 
 _WINDOW = "fp16.loss_scale_window"
@@ -106,11 +107,21 @@ def _kind(pair: Pair) -> Iterator[Explained]:
     if before is None or after is None:
         return
     if after and before:
-        message = f"The loss scale stays at {number(after)} in place of {number(before)}"
+        message = say(
+            "The loss scale stays at {after} in place of {before}", after=number(after), before=number(before)
+        )
     elif after:
-        message = f"The loss scale stays at {_fixed(after)}; before it adapted{_from(pair, new=False)}"
+        message = say(
+            "The loss scale stays at {fixed}; before it adapted{from_}",
+            fixed=_fixed(after),
+            from_=_from(pair, new=False),
+        )
     else:
-        message = f"The loss scale adapts now{_from(pair, new=True)}; before it stayed at {_fixed(before)}"
+        message = say(
+            "The loss scale adapts now{from_}; before it stayed at {fixed}",
+            from_=_from(pair, new=True),
+            fixed=_fixed(before),
+        )
     others = [path for path in (POWER, _WINDOW, _HYSTERESIS, _CONSECUTIVE, _LEAST) if pair.change(path) is not None]
     yield pair.says(
         DYNAMIC,
@@ -118,66 +129,86 @@ def _kind(pair: Pair) -> Iterator[Explained]:
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
         message=f"{message}{_condition(pair)}",
-        advice="Steps that overflow are skipped, and nothing lowers a fixed scale" if after else "",
-        brief=f"loss scale {number(after)}" if after else "dynamic loss scale",
+        advice=say("Steps that overflow are skipped, and nothing lowers a fixed scale") if after else "",
+        brief=say("loss scale {after}", after=number(after)) if after else say("dynamic loss scale"),
     )
 
 
 def _condition(pair: Pair) -> str:
     """Return on what all of it depends, where the consumer decides about fp16; "" where it is on."""
     open_ = any(side.is_on(FP16) is None for side in (pair.old, pair.new))
-    return f", if {pair.new.context.consumer.title} turns fp16 on" if open_ else ""
+    return say(", if {consumer} turns fp16 on", consumer=pair.new.context.consumer.title) if open_ else ""
 
 
 def _fixed(scale: float) -> str:
-    return "1, which is none" if scale == 1 else number(scale)
+    return say("1, which is none") if scale == 1 else number(scale)
 
 
 def _from(pair: Pair, *, new: bool) -> str:
-    words = first_scale(pair.new if new else pair.old).removeprefix("that starts at ")
-    return f", from {words}" if words.isdigit() else ""
+    words = start(pair.new if new else pair.old)
+    return say(", from {words}", words=words) if words.isdigit() else ""
 
 
 def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(POWER)
-    old, new = (first_scale(side).removeprefix("that starts at ") for side in (pair.old, pair.new))
-    fewer = "fewer" if (after or 0) < (before or 0) else "more"
+    old, new = start(pair.old), start(pair.new)
+    fewer = say("fewer") if (after or 0) < (before or 0) else say("more")
     if not (old.isdigit() and new.isdigit()):
-        return f"The loss scale starts at 2 to the power of {shown(after)}, before of {shown(before)}"
-    return f"The loss scale starts at {new} in place of {old}: {fewer} steps are skipped at the start"
+        return say(
+            "The loss scale starts at 2 to the power of {after}, before of {before}",
+            after=shown(after),
+            before=shown(before),
+        )
+    return say(
+        "The loss scale starts at {new} in place of {old}: {fewer} steps are skipped at the start",
+        new=new,
+        old=old,
+        fewer=fewer,
+    )
 
 
 def _window(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_WINDOW)
-    often = "more" if (after or 0) < (before or 0) else "less"
-    return (
-        f"The loss scale doubles after {number(after)} steps without overflow in place of {number(before)}: it meets"
-        f" the limit {often} often, and skips a step each time"
+    often = say("more") if (after or 0) < (before or 0) else say("less")
+    return say(
+        "The loss scale doubles after {after} steps without overflow in place of {before}: it meets the "
+        "limit {often} often, and skips a step each time",
+        after=number(after),
+        before=number(before),
+        often=often,
     )
 
 
 def _hysteresis(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_HYSTERESIS)
     if (after or 0) < 1:
-        return "The loss scale never falls any more: an overflow that repeats stops training without an error"
-    return f"The loss scale halves at the {_nth(after)} overflow in place of the {_nth(before)}"
+        return say("The loss scale never falls any more: an overflow that repeats stops training without an error")
+    return say(
+        "The loss scale halves at the {nth} overflow in place of the {nth_2}", nth=_nth(after), nth_2=_nth(before)
+    )
 
 
 def _consecutive(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     if pair.new.is_on(_CONSECUTIVE):
-        return "Only overflows in a row lower the loss scale now; before single ones added up"
-    return "Single overflows add up until they lower the loss scale; before only those in a row did"
+        return say("Only overflows in a row lower the loss scale now; before single ones added up")
+    return say("Single overflows add up until they lower the loss scale; before only those in a row did")
 
 
 def _least(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(_LEAST)
     if pair.new.context.stage in {1, 2, 3}:
-        return f"An overflow at the loss scale {number(after)} ends the run, before at {number(before)}"
-    return f"The loss scale falls no further than {number(after)}, before {number(before)}"
+        return say(
+            "An overflow at the loss scale {after} ends the run, before at {before}",
+            after=number(after),
+            before=number(before),
+        )
+    return say(
+        "The loss scale falls no further than {after}, before {before}", after=number(after), before=number(before)
+    )
 
 
 def _nth(count: float | None) -> str:
-    return {1: "1st", 2: "2nd", 3: "3rd"}.get(int(count or 0), f"{number(count)}th")
+    return say("{count}{en_th}", count=number(count), en_th={1: "st", 2: "nd", 3: "rd"}.get(int(count or 0), "th"))
 
 
 _MOVES = (
@@ -188,9 +219,9 @@ _MOVES = (
     (_LEAST, _least),
 )
 _BRIEFS = {
-    POWER: "first loss scale",
-    _WINDOW: "growth of the loss scale",
-    _HYSTERESIS: "fall of the loss scale",
-    _CONSECUTIVE: "fall of the loss scale",
-    _LEAST: "least loss scale",
+    POWER: mark("first loss scale"),
+    _WINDOW: mark("growth of the loss scale"),
+    _HYSTERESIS: mark("fall of the loss scale"),
+    _CONSECUTIVE: mark("fall of the loss scale"),
+    _LEAST: mark("least loss scale"),
 }

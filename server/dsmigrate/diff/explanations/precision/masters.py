@@ -8,9 +8,10 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import precision
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.precision._shared import BF16_MASTERS, BF16_STATES, MASTERS, low_masters, uses_bf16_optimizer
 
-_LOST = {"fp16": "about one 2000th", "bf16": "about one 256th"}
+_LOST = {"fp16": mark("about one 2000th"), "bf16": mark("about one 256th")}
 _ZERO = '{"train_batch_size": 8, "bf16": {"enabled": true'
 _OFFLOAD = ', "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}'
 
@@ -65,15 +66,22 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     before, after = (precision(side.context).masters for side in (pair.old, pair.new))
     old, new = (BF16_STATES in low_masters(side.context) for side in (pair.old, pair.new))
-    states = f"the moments of the optimizer are {'bf16' if new else 'fp32'}" if old is not new else ""
+    moments = ("bf16" if old else "fp32"), ("bf16" if new else "fp32")
+    states = moments[0] != moments[1]
     if before != after and after is not None:
-        message = f"Master weights are {after} in place of {before}: {_bytes(after, before)}"
-        message += f"; {states} as well" if states else ""
-        brief = f"{after} master weights"
+        message = say(
+            "Master weights are {after} in place of {before}: {bytes}",
+            after=after,
+            before=before,
+            bytes=_bytes(after, before),
+        )
+        message += say("; the moments of the optimizer are {format} as well", format=moments[1]) if states else ""
+        brief = say("{after} master weights", after=after)
     elif states:
-        less = "less" if new else "more"
-        message = f"The{states[3:]} in place of {'bf16' if old else 'fp32'}: 4 bytes per parameter {less} with Adam"
-        brief = f"{'bf16' if new else 'fp32'} optimizer states"
+        message = say("The moments of the optimizer are {new} in place of {old}: ", new=moments[1], old=moments[0]) + (
+            say("4 bytes per parameter less with Adam") if new else say("4 bytes per parameter more with Adam")
+        )
+        brief = say("{format} optimizer states", format=moments[1])
     else:
         return
     yield pair.says(
@@ -87,6 +95,6 @@ def explain(pair: Pair) -> Iterator[Explained]:
 
 def _bytes(after: str, before: str | None) -> str:
     if after == "fp32":
-        return "2 bytes per parameter more, and small updates add up again"
-    less = "2 bytes per parameter less, and " if before == "fp32" else ""
-    return f"{less}updates below {_LOST[after]} of a weight are lost"
+        return say("2 bytes per parameter more, and small updates add up again")
+    less = say("2 bytes per parameter less, and ") if before == "fp32" else ""
+    return say("{less}updates below {lost} of a weight are lost", less=less, lost=say(_LOST[after]))

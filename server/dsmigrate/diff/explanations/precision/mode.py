@@ -11,6 +11,7 @@ from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.precision._shared import BF16, FP16, mode
 
 _SCALING = (
@@ -106,15 +107,20 @@ def explain(pair: Pair) -> Iterator[Explained]:
         *(path for path in scaling if pair.change(path) is not None),
         effects=(Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT),
         severity=Severity.BREAKING if lost else Severity.WARNING,
-        message=f"Weights, activations and gradients are {after} in place of {before}{_what(pair, before, after)}"
-        + (_LOST if lost else ""),
+        message=say(
+            "Weights, activations and gradients are {after} in place of {before}{what}",
+            after=after,
+            before=before,
+            what=_what(pair, before, after),
+        )
+        + (say(_LOST) if lost else ""),
         advice=_advice(pair, before, after),
         brief=f"{before} → {after}",
     )
 
 
 _BITS = {"fp16": 11, "bf16": 8, "fp32": 24}
-_RANGE = "the range of fp32, so no loss scale and no steps skipped for it"
+_RANGE = mark("the range of fp32, so no loss scale and no steps skipped for it")
 
 
 def _mode(side: Side) -> str | None:
@@ -123,25 +129,37 @@ def _mode(side: Side) -> str | None:
 
 
 def _what(pair: Pair, before: str, after: str) -> str:
-    bits = f"{_BITS[after]} significant bits in place of {_BITS[before]}"
+    bits = say("{bits} significant bits in place of {bits_2}", bits=_BITS[after], bits_2=_BITS[before])
     sent = [precision(side.context).communication for side in (pair.old, pair.new)]
-    hold = "hold and to send" if sent == [before, after] else "hold"
+    hold = say("hold and to send") if sent == [before, after] else say("hold")
     if after == "fp32":
-        return f": twice the bytes to {hold}, {bits}" + (", and no loss scale" if before == "fp16" else "")
-    scale = f"a loss scale {first_scale(pair.new)}" if after == "fp16" else ""
+        return say(": twice the bytes to {hold}, {bits}", hold=hold, bits=bits) + (
+            say(", and no loss scale") if before == "fp16" else ""
+        )
+    scale = say("a loss scale {first_scale}", first_scale=first_scale(pair.new)) if after == "fp16" else ""
     if WIDTHS[before] == WIDTHS[after]:
-        return f": {scale}, {bits}" if scale else f": {_RANGE}, but {bits}"
-    kept = f", with {precision(pair.new.context).masters} master weights in the optimizer: half the bytes to {hold}, "
-    return f"{kept}{bits}" + (f", and {scale}" if scale else "")
+        return (
+            say(": {scale}, {bits}", scale=scale, bits=bits)
+            if scale
+            else say(": {range}, but {bits}", range=say(_RANGE), bits=bits)
+        )
+    kept = say(
+        ", with {masters} master weights in the optimizer: half the bytes to {hold}, ",
+        masters=precision(pair.new.context).masters,
+        hold=hold,
+    )
+    return f"{kept}{bits}" + (say(", and {scale}", scale=scale) if scale else "")
 
 
 def _advice(pair: Pair, before: str, after: str) -> str:
     if _loads_nothing(pair, before, after):
-        return "Resume from the weights of an old checkpoint alone, with `load_optimizer_states=False`"
+        return say("Resume from the weights of an old checkpoint alone, with `load_optimizer_states=False`")
     if after == "fp16" and pair.new.context.stage in _ZERO:
-        return "A checkpoint of fp32 brings its scaler along, a fixed scale of 1: load it without the optimizer states"
+        return say(
+            "A checkpoint of fp32 brings its scaler along, a fixed scale of 1: load it without the optimizer states"
+        )
     if before == "fp32":
-        return f"Inputs are not converted: pass {after} tensors, or let the model cast"
+        return say("Inputs are not converted: pass {after} tensors, or let the model cast", after=after)
     return ""
 
 
@@ -152,4 +170,4 @@ def _loads_nothing(pair: Pair, before: str, after: str) -> bool:
 
 
 _ZERO = frozenset({1, 2, 3})
-_LOST = "; checkpoints of the one do not load in the other, since ZeRO names the files of bf16 otherwise"
+_LOST = mark("; checkpoints of the one do not load in the other, since ZeRO names the files of bf16 otherwise")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _KEY = "bf16.check_grad_overflow"
 _BF16 = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true'
@@ -48,13 +49,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
     before, after = pair.old.is_on(_KEY), pair.new.is_on(_KEY)
     if pair.change(_KEY) is None or before is after or not all(pair.lives(_KEY)):
         return
-    bad = "A step with inf or NaN in its gradients is"
     yield pair.says(
         _KEY,
         effects=(Effect.NUMERICS, Effect.SPEED),
         severity=Severity.WARNING,
-        message=f"{bad} skipped now; before NaN reached the weights"
+        message=say("A step with inf or NaN in its gradients is skipped now; before NaN reached the weights")
         if after
-        else f"{bad} no longer skipped: NaN reaches the weights",
-        brief="steps with NaN skipped" if after else "steps with NaN no longer skipped",
+        else say("A step with inf or NaN in its gradients is no longer skipped: NaN reaches the weights"),
+        brief=say("steps with NaN skipped") if after else say("steps with NaN no longer skipped"),
     )

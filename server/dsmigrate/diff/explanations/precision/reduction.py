@@ -9,6 +9,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.batch._shared import predivides, scatters
 
 _OP = "gradient_allreduce_op"
@@ -57,10 +58,13 @@ def explain_operation(pair: Pair) -> Iterator[Explained]:
         _OP,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"Gradients of the ranks are {'summed, no longer averaged: larger' if sums else 'averaged, no longer'}"
-        f"{'' if sums else ' summed: smaller'} by the number of data-parallel ranks",
-        advice="It fits only a loss that the script divides by the samples of all ranks" if sums else "",
-        brief=f"gradients {'summed' if sums else 'averaged'} over ranks",
+        message=say(
+            "Gradients of the ranks are summed, no longer averaged: larger by the number of data-parallel ranks"
+        )
+        if sums
+        else say("Gradients of the ranks are averaged, no longer summed: smaller by the number of data-parallel ranks"),
+        advice=say("It fits only a loss that the script divides by the samples of all ranks") if sums else "",
+        brief=say("gradients summed over ranks") if sums else say("gradients averaged over ranks"),
     )
 
 
@@ -118,26 +122,35 @@ def explain_division(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.INFO,
             message=_prescaled(pair) if path == _PRESCALE else _divided(pair),
-            brief="gradients divided at another moment",
+            brief=say("gradients divided at another moment"),
         )
 
 
-_NOTHING = "Does nothing: the reduce-scatter of ZeRO 1 divides before it sums anyway"
+_NOTHING = mark("Does nothing: the reduce-scatter of ZeRO 1 divides before it sums anyway")
 
 
 def _prescaled(pair: Pair) -> str:
     first = pair.new.is_on(_PRESCALE)
     return (
-        f"Gradients are divided by the number of ranks {'before' if first else 'after'} they are summed and no longer"
-        f" {'after' if first else 'before'}: the same mean up to rounding"
+        say(
+            "Gradients are divided by the number of ranks before they are summed and no longer after: the same mean up "
+            "to rounding"
+        )
+        if first
+        else say(
+            "Gradients are divided by the number of ranks after they are summed and no longer before: the same mean up "
+            "to rounding"
+        )
     )
 
 
 def _divided(pair: Pair) -> str:
     before, after = pair.numbers(_FACTOR)
-    return (
-        f"Gradients are divided by {number(after)} before they are summed, so far by {number(before)}, and by the rest"
-        " afterwards: the same mean up to rounding"
+    return say(
+        "Gradients are divided by {after} before they are summed, so far by {before}, and by the rest "
+        "afterwards: the same mean up to rounding",
+        after=number(after),
+        before=number(before),
     )
 
 

@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.force import STAGE
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import DYNAMIC, mode
 from dsmigrate.rules.typed import before
 
@@ -70,17 +71,21 @@ def explain(pair: Pair) -> Iterator[Explained]:
     bare = pair.new if stages[1] == 0 else pair.old
     if before(bare.context, _UNSCALED_SINCE) or bare.number(DYNAMIC) == 1:
         return
-    divided = "pdates are divided by a loss scale that the loss is not multiplied by"
-    end = "which Adam normalizes away for the most part" if _normalizes(bare) else "they come out too small"
-    joint = ", " if _normalizes(bare) else ": "
+    end = (
+        say(", which Adam normalizes away for the most part") if _normalizes(bare) else say(": they come out too small")
+    )
     yield pair.says(
         STAGE,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"U{divided} without ZeRO{joint}{end}"
+        message=say("Updates are divided by a loss scale that the loss is not multiplied by without ZeRO{end}", end=end)
         if bare is pair.new
-        else f"Loss and updates are scaled alike with ZeRO; without it u{divided}{joint}{end}",
-        brief="fp16 without a working loss scale" if bare is pair.new else "fp16 with a working loss scale",
+        else say(
+            "Loss and updates are scaled alike with ZeRO; without it updates are divided by a loss scale that the "
+            "loss is not multiplied by{end}",
+            end=end,
+        ),
+        brief=say("fp16 without a working loss scale") if bare is pair.new else say("fp16 with a working loss scale"),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _UNIVERSAL = "checkpoint.load_universal"
 _ZERO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}'
@@ -51,9 +52,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
         _UNIVERSAL,
         effects=(Effect.CHECKPOINT,),
         severity=Severity.WARNING,
-        message="`load_checkpoint` reads universal checkpoints alone, and no ordinary one any more"
+        message=say("`load_checkpoint` reads universal checkpoints alone, and no ordinary one any more")
         if after
-        else "`load_checkpoint` reads ordinary checkpoints again, and no universal one any more",
-        advice="Switch it off again once the run has saved a checkpoint of its own" if after else "",
-        brief=f"loads {'universal' if after else 'ordinary'} checkpoints",
+        else say("`load_checkpoint` reads ordinary checkpoints again, and no universal one any more"),
+        advice=say("Switch it off again once the run has saved a checkpoint of its own") if after else "",
+        brief=say("loads {word} checkpoints", word=say("universal") if after else say("ordinary")),
     )

@@ -8,6 +8,7 @@ from dsmigrate.diff.features import Feature, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark, say
 
 _TAGS = "checkpoint.tag_validation"
 _ZIP = "checkpoint.checkpoint_serialization"
@@ -16,22 +17,22 @@ _SHARED = "checkpoint.parallel_write.pipeline_stage"
 _WRITER = Feature(
     section="checkpoint.writer",
     switch="",
-    begins=(
-        "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`; below ZeRO 3 its default, FAST,"
-        " gives files names that `load_checkpoint` does not find"
+    begins=mark(
+        "Checkpoints are written by DeepSpeed's own writer in place of `torch.save`; below ZeRO 3 its "
+        "default, FAST, gives files names that `load_checkpoint` does not find"
     ),
-    ends="Checkpoints are written by `torch.save` again, in place of DeepSpeed's own writer",
-    runs="The writer of checkpoints works otherwise",
-    brief="DeepSpeed's checkpoint writer",
-    advice="Try to load one of its checkpoints before the run depends on them",
+    ends=mark("Checkpoints are written by `torch.save` again, in place of DeepSpeed's own writer"),
+    runs=mark("The writer of checkpoints works otherwise"),
+    brief=mark("DeepSpeed's checkpoint writer"),
+    advice=mark("Try to load one of its checkpoints before the run depends on them"),
 )
 _STATES = Feature(
     section="datastates_ckpt",
     switch="",
-    begins="Checkpoints are written in the background by the package DataStates-LLM, through pinned host memory",
-    ends="Checkpoints are written by `torch.save` again, in place of the package DataStates-LLM",
-    runs="DataStates-LLM writes checkpoints otherwise",
-    brief="DataStates-LLM checkpoints",
+    begins=mark("Checkpoints are written in the background by the package DataStates-LLM, through pinned host memory"),
+    ends=mark("Checkpoints are written by `torch.save` again, in place of the package DataStates-LLM"),
+    runs=mark("DataStates-LLM writes checkpoints otherwise"),
+    brief=mark("DataStates-LLM checkpoints"),
 )
 
 
@@ -93,7 +94,9 @@ def explain(pair: Pair) -> Iterator[Explained]:
                 _TAGS,
                 effects=(Effect.CHECKPOINT,),
                 severity=Severity.INFO,
-                message=f"Ranks that save under different tags {new[0]} now, before {old[1]}",
+                message=say(
+                    "Ranks that save under different tags {new} now, before {old}", new=say(new[0]), old=say(old[1])
+                ),
             )
     for path, on, off, severity in _SWITCHES:
         before, after = pair.old.is_on(path), pair.new.is_on(path)
@@ -104,27 +107,32 @@ def explain(pair: Pair) -> Iterator[Explained]:
 
 
 _ENDS = {
-    "FAIL": ("stop the run", "they stopped the run"),
-    "WARN": ("get a warning in the log", "a warning was logged"),
-    "IGNORE": ("go unnoticed", "nobody noticed"),
+    "FAIL": (mark("stop the run"), mark("they stopped the run")),
+    "WARN": (mark("get a warning in the log"), mark("a warning was logged")),
+    "IGNORE": (mark("go unnoticed"), mark("nobody noticed")),
 }
 _SWITCHES = (
     (
         _ZIP,
-        "Checkpoint files get the zip format of torch, before its older pickle format: both load",
-        "Checkpoint files get the older pickle format of torch, before zip: both load, but only zip can be mapped",
+        mark("Checkpoint files get the zip format of torch, before its older pickle format: both load"),
+        mark(
+            "Checkpoint files get the older pickle format of torch, before zip: both load, but only zip can be mapped"
+        ),
         Severity.INFO,
     ),
     (
         _LOCAL,
-        "Every node writes the weights and the files of its own ranks now, for storage that nodes do not share",
-        "One rank writes the weights for all nodes now, which have to share storage; before every node wrote its own",
+        mark("Every node writes the weights and the files of its own ranks now, for storage that nodes do not share"),
+        mark(
+            "One rank writes the weights for all nodes now, which have to share storage; before every node "
+            "wrote its own"
+        ),
         Severity.WARNING,
     ),
     (
         _SHARED,
-        "The data-parallel ranks of a pipeline stage share the writing of its layers now: the same files, sooner",
-        "Data-parallel rank 0 of a pipeline stage writes all its layers again: the same files, later",
+        mark("The data-parallel ranks of a pipeline stage share the writing of its layers now: the same files, sooner"),
+        mark("Data-parallel rank 0 of a pipeline stage writes all its layers again: the same files, later"),
         Severity.INFO,
     ),
 )

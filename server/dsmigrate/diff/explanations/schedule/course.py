@@ -13,16 +13,17 @@ from dsmigrate.diff.phrases import as_much
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import MISSING
+from dsmigrate.languages import mark, say
 from dsmigrate.rules.scheduler._shared import WHOLE, unmet
 
 _SEEN = ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps")
 """The parameters that a course tells in its one line."""
 _BRIEFS = {
-    "warmup_min_lr": "lowest rate",
-    "warmup_max_lr": "peak rate",
-    "warmup_num_steps": "warm-up steps",
-    "warmup_type": "warm-up",
-    "total_num_steps": "total steps",
+    "warmup_min_lr": mark("lowest rate"),
+    "warmup_max_lr": mark("peak rate"),
+    "warmup_num_steps": mark("warm-up steps"),
+    "warmup_type": mark("warm-up"),
+    "total_num_steps": mark("total steps"),
 }
 _MOST = 2
 _LEAST = 1e-300
@@ -126,15 +127,20 @@ def _is_refused(side: Side) -> bool:
 def _course(pair: Pair, seen: list[Change], before: str, after: str) -> Explained:
     paths = [change.path for change in seen]
     if before == after:
-        message = "The same course: a warm-up of 1 step is taken as 2"
+        message = say("The same course: a warm-up of 1 step is taken as 2")
         return pair.says(*paths, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
     return pair.says(
         *paths,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"The learning rate goes {after}"
-        + (f", in place of {before}" if before else "; before, the engine could not build the schedule"),
-        brief=", ".join(_brief(change) for change in seen[:_MOST]) + (" and more" if len(seen) > _MOST else ""),
+        message=say("The learning rate goes {after}", after=after)
+        + (
+            say(", in place of {before}", before=before)
+            if before
+            else say("; before, the engine could not build the schedule")
+        ),
+        brief=say(", ").join(_brief(change) for change in seen[:_MOST])
+        + (say(" and more") if len(seen) > _MOST else ""),
     )
 
 
@@ -144,12 +150,14 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
     if facts is None or parameter is None:
         return
     if all(unmet(side.context, parameter) for side in (pair.old, pair.new)):
-        message = f"Does nothing: {facts.name} does not come to use it"
+        message = say("Does nothing: {facts_name} does not come to use it", facts_name=facts.name)
         yield pair.says(change.path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
     if all(_is_broken(change.path, value) for value in (change.old_meant, change.new_meant)):
-        message = (
-            f"The schedule refuses {shown(change.new_meant)} as it did {shown(change.old_meant)}: it wants whole steps"
+        message = say(
+            "The schedule refuses {new_meant} as it did {old_meant}: it wants whole steps",
+            new_meant=shown(change.new_meant),
+            old_meant=shown(change.old_meant),
         )
         yield pair.says(change.path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)
         return
@@ -157,8 +165,13 @@ def _parameter(pair: Pair, change: Change) -> Iterator[Explained]:
         change.path,
         effects=(Effect.NUMERICS,),
         severity=Severity.WARNING,
-        message=f"{parameter.summary.rstrip('.')}: {_value(change.new, change.new_meant)} in place of"
-        f" {_value(change.old, change.old_meant)}{_times(change)}",
+        message=say(
+            "{rstrip}: {value} in place of {value_2}{times}",
+            rstrip=parameter.summary.rstrip(".。"),
+            value=_value(change.new, change.new_meant),
+            value_2=_value(change.old, change.old_meant),
+            times=_times(change),
+        ),
         brief=f"`{parameter.name}` {shown(change.old_meant).strip('`')} → {shown(change.new_meant).strip('`')}",
     )
 
@@ -174,16 +187,18 @@ def _times(change: Change) -> str:
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) or value < _LEAST for value in (old, new)):
         return ""
     ratio = Fraction(str(new)) / Fraction(str(old))
-    return "" if ratio == 1 else f", {as_much(ratio)}"
+    return "" if ratio == 1 else say(", {times}", times=as_much(ratio))
 
 
 def _value(written: object, meant: object) -> str:
-    return f"{shown(meant)}, the default" if written is MISSING and meant is not MISSING else shown(meant)
+    return (
+        say("{meant}, the default", meant=shown(meant)) if written is MISSING and meant is not MISSING else shown(meant)
+    )
 
 
 def _brief(change: Change) -> str:
     old, new = (shown(value).strip('`"') for value in (change.old_meant, change.new_meant))
-    return f"{_BRIEFS[_name(change)]} {old} → {new}"
+    return f"{say(_BRIEFS[_name(change)])} {old} → {new}"
 
 
 def _name(change: Change) -> str:

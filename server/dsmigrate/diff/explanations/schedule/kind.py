@@ -11,6 +11,7 @@ from dsmigrate.diff.phrases import number
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 _LR = "optimizer.params.lr"
 _ADAM = '{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}'
@@ -75,15 +76,31 @@ def explain(pair: Pair) -> Iterator[Explained]:
     if not (replaces(pair.old) and replaces(pair.new)):
         paths += [path for name in RATES if pair.change(path := f"optimizer.params.{name}") is not None]
     if after is not None:
-        begin = f"The learning rate follows {_course(pair.new)[0]} now: {_course(pair.new)[1]}"
-        rest = f"before {': '.join(_course(pair.old))}" if before is not None else f"without it {_alone(pair.old)}"
-        brief = f"schedule {before.name} → {after.name}" if before is not None else f"schedule {after.name}"
+        begin = say(
+            "The learning rate follows {course} now: {course_2}",
+            course=_course(pair.new)[0],
+            course_2=_course(pair.new)[1],
+        )
+        rest = (
+            say("before {course}", course=say(": ").join(_course(pair.old)))
+            if before is not None
+            else say("without it {alone}", alone=_alone(pair.old))
+        )
+        brief = (
+            say("schedule {before_name} → {after_name}", before_name=before.name, after_name=after.name)
+            if before is not None
+            else say("schedule {after_name}", after_name=after.name)
+        )
     else:
-        begin = f"The file names no schedule any more, before {': '.join(_course(pair.old))}"
-        rest = f"without it {_alone(pair.new)}"
-        brief = "no schedule in the file"
+        begin = say("The file names no schedule any more, before {course}", course=say(": ").join(_course(pair.old)))
+        rest = say("without it {alone}", alone=_alone(pair.new))
+        brief = say("no schedule in the file")
     yield pair.says(
-        *paths, effects=(Effect.NUMERICS,), severity=Severity.WARNING, message=f"{begin}; {rest}", brief=brief
+        *paths,
+        effects=(Effect.NUMERICS,),
+        severity=Severity.WARNING,
+        message=say("{begin}; {rest}", begin=begin, rest=rest),
+        brief=brief,
     )
 
 
@@ -95,16 +112,17 @@ def _course(side: Side) -> tuple[str, str]:
     if course and course.count("auto") <= 1:
         return facts.name, course
     key = side.known.key(TYPE)
-    summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".")
-    who = f", with numbers from {side.context.consumer.title}" if course else ""
+    summary = (key.values.get(facts.name, "") if key is not None else "") or facts.summary.rstrip(".。")
+    who = say(", with numbers from {consumer}", consumer=side.context.consumer.title) if course else ""
     return facts.name, f"{summary[:1].lower()}{summary[1:]}{who}"
 
 
 def _alone(side: Side) -> str:
     """Return who moves the rate where the file does not."""
     if side.context.consumer is Consumer.TRANSFORMERS:
-        return "the Trainer makes one by `lr_scheduler_type`"
+        return say("the Trainer makes one by `lr_scheduler_type`")
     rate = side.number(_LR)
-    return (
-        f"the rate stays at {number(rate) if rate is not None else 'that of the optimizer'} unless the script moves it"
+    return say(
+        "the rate stays at {what} unless the script moves it",
+        what=number(rate) if rate is not None else say("that of the optimizer"),
     )

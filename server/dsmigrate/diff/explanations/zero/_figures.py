@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dsmigrate.diff.pair import Pair
 from dsmigrate.editing.derived.sizes import bytes_text, count_text
+from dsmigrate.languages import say
 from dsmigrate.memory import STATES, Model, Over, Part, Place, Usage, text, usage
 
 _AS_IF = 8
@@ -26,7 +27,7 @@ class Figures:
     @property
     def formula(self) -> str:
         """Return "2Ψ + 14Ψ/N → 16Ψ/N bytes"."""
-        return f"{self.before} → {self.after} bytes"
+        return say("{before} → {after} bytes", before=self.before, after=self.after)
 
     @property
     def bytes(self) -> str:
@@ -76,11 +77,15 @@ def taken_for_granted(pair: Pair) -> str:
     assumes = list(dict.fromkeys(what for one in found or () for what in one.assumes))
     known = facts.parameters and facts.world_size
     given = (
-        f"{count_text(facts.parameters)} parameters, {facts.world_size} GPUs"
+        say(
+            "{parameters} parameters, {world_size} GPUs",
+            parameters=count_text(facts.parameters),
+            world_size=facts.world_size,
+        )
         if facts.parameters and known
-        else "Ψ parameters, N GPUs"
+        else say("Ψ parameters, N GPUs")
     )
-    return f"{given}; assuming {' and '.join(assumes)}" if assumes else given
+    return say("{given}; assuming {assumes}", given=given, assumes=say(" and ").join(assumes)) if assumes else given
 
 
 def _shares(found: Usage, place: Place) -> tuple[Part, ...]:

@@ -13,6 +13,7 @@ from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.memory import size
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import bytes_text, count_text, whole
+from dsmigrate.languages import say
 from dsmigrate.memory import Traffic, model_of, ranks_of, traffic
 from dsmigrate.rules.context import UNKNOWN
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
@@ -111,11 +112,11 @@ def switched(pair: Pair, name: str, section: str = ZERO) -> Iterator[tuple[Move,
         yield move, bool(move.after)
 
 
-def elements(value: object) -> str:
-    """Return a number of elements in short; the number as it is where it makes no sense."""
+def elements(value: object, *, alone: bool = False) -> str:
+    """Return a number of elements in short, ``alone`` without a word after it; a number without sense as it is."""
     count = whole(value)
     if count is None and isinstance(value, (int, float)) and value > 0:
-        return "any number of"
+        return say("any number") if alone else say("any number of")
     return str(value) if count is None else count_text(count)
 
 
@@ -129,7 +130,9 @@ def in_bytes(side: Side, path: str, value: object) -> str:
 def of_weights(side: Side, count: int) -> str:
     """Return what some weights take on a side: "0.93 GiB in bf16"."""
     weights = precision(side.context).weights
-    return f"{bytes_text(count * WIDTHS[weights or 'bf16'])} in {weights or '16 bit'}"
+    return say(
+        "{number} in {what}", number=bytes_text(count * WIDTHS[weights or "bf16"]), what=weights or say("16 bit")
+    )
 
 
 def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "") -> str:
@@ -139,10 +142,19 @@ def tail(move: Move, was: str, takes: str = "", took: str = "", where: str = "")
     ", 381 MiB in bf16 on each GPU; the default is 500 M".
     """
     if move.begins:
-        return f"{f', {takes}{where}' if takes else ''}; the default is {was}"
+        return say(
+            "{more}; the default is {was}",
+            more=say(", {takes}{where}", takes=takes, where=where) if takes else "",
+            was=was,
+        )
     if not takes:
-        return f" in place of {was}"
-    return f" in place of {was}: {f'{shortened(takes, took)} in place of {took}' if took else takes}{where}"
+        return say(" in place of {was}", was=was)
+    return say(
+        " in place of {was}: {what}{where}",
+        was=was,
+        what=say("{shortened} in place of {took}", shortened=shortened(takes, took), took=took) if took else takes,
+        where=where,
+    )
 
 
 def both_sizes(pair: Pair, move: Move) -> tuple[str, str]:
@@ -176,11 +188,19 @@ def sends(pair: Pair) -> str:
     before, after = (dataclasses.replace(one, steps=steps).formula() for one in (old, new))
     if before == after:
         return ""
-    g = " (g micro-batches per step)" if "g" in before + after else ""
+    g = say(" (g micro-batches per step)") if "g" in before + after else ""
     now, was = (_bytes_sent(one, side) for one, side in ((new, pair.new), (old, pair.old)))
     if now and was:
-        return f"each GPU sends about {after} elements per step, {now}, in place of {before}, {was}"
-    return f"each GPU sends about {after} elements per step in place of {before}{g}"
+        return say(
+            "each GPU sends about {after} elements per step, {now}, in place of {before}, {was}",
+            after=after,
+            now=now,
+            before=before,
+            was=was,
+        )
+    return say(
+        "each GPU sends about {after} elements per step in place of {before}{g}", after=after, before=before, g=g
+    )
 
 
 def _bytes_sent(found: Traffic, side: Side) -> str:

@@ -19,6 +19,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.force import CONTIGUOUS, in_force
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 
 _SIZE = "reduce_bucket_size"
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization"'
@@ -74,11 +75,20 @@ def explain_size(pair: Pair) -> Iterator[Explained]:
     parameters = pair.new.context.facts.parameters
     messages = ""
     if parameters and before and after and not move.begins:
-        messages = f", {-(-parameters // after)} messages per backward in place of {-(-parameters // before)}"
-    end = tail(move, elements(before), takes, took, " on each GPU")
-    brief = f"of {takes}" if takes else f"of {elements(after)} elements"
-    message = f"Gradients are reduced in buckets of {elements(after)} elements{end}{messages}"
-    yield told(pair, move, message, brief=f"gradient buckets {brief}")
+        messages = say(
+            ", {what} messages per backward in place of {what_2}",
+            what=-(-parameters // after),
+            what_2=-(-parameters // before),
+        )
+    end = tail(move, elements(before), takes, took, say(" on each GPU"))
+    brief = say("of {takes}", takes=takes) if takes else say("of {after} elements", after=elements(after))
+    message = say(
+        "Gradients are reduced in buckets of {after} elements{end}{messages}",
+        after=elements(after),
+        end=end,
+        messages=messages,
+    )
+    yield told(pair, move, message, brief=say("gradient buckets {brief}", brief=brief))
 
 
 @explanation(
@@ -125,20 +135,29 @@ def explain_overlap(pair: Pair) -> Iterator[Explained]:
     if move is None or not isinstance(move.after, bool) or move.after is (move.before if not move.begins else None):
         return
     size = in_bytes(pair.new, f"{ZERO}.{_SIZE}", pair.new.value(f"{ZERO}.{_SIZE}"))
-    takes = f": {size} on each GPU" if size else ""
+    takes = say(": {size} on each GPU", size=size) if size else ""
     if stage == 3:
         message = (
-            "Gathers of weights and reductions of gradients run beside the computation"
+            say("Gathers of weights and reductions of gradients run beside the computation")
             if move.after
-            else "Gathers and reductions wait for computation and computation for them, so that prefetching hides"
-            " nothing"
+            else say(
+                "Gathers and reductions wait for computation and computation for them, so that prefetching hides "
+                "nothing"
+            )
         )
     elif move.after:
-        message = f"Buckets of gradients are reduced while backward goes on, with a second buffer{takes}"
+        message = say(
+            "Buckets of gradients are reduced while backward goes on, with a second buffer{takes}", takes=takes
+        )
     else:
-        when = "after the last backward of a step" if stage == 1 else "in line with backward"
-        message = f"Gradients are reduced {when}, with one buffer{takes}"
-    yield told(pair, move, message, brief=f"communication {'beside' if move.after else 'in line with'} computation")
+        when = say("after the last backward of a step") if stage == 1 else say("in line with backward")
+        message = say("Gradients are reduced {when}, with one buffer{takes}", when=when, takes=takes)
+    yield told(
+        pair,
+        move,
+        message,
+        brief=say("communication {word} computation", word=say("beside") if move.after else say("in line with")),
+    )
 
 
 @explanation(
@@ -183,18 +202,22 @@ def explain_contiguous(pair: Pair) -> Iterator[Explained]:
     """Yield whether there is a standing buffer, and what it takes."""
     for move, on in switched(pair, "contiguous_gradients"):
         if in_force(pair.new.context, CONTIGUOUS) is True and not on:
-            message = "Does nothing: with the optimizer offloaded stage 1 and 2 keep the buffer whatever it says"
+            message = say("Does nothing: with the optimizer offloaded stage 1 and 2 keep the buffer whatever it says")
             yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
             continue
         side = pair.new if on else pair.old
         takes = in_bytes(side, f"{ZERO}.{_SIZE}", side.value(f"{ZERO}.{_SIZE}"))
         if on:
-            message = (
-                f"Gradients are copied into a standing buffer as they come{f': {takes} on each GPU' if takes else ''}"
+            message = say(
+                "Gradients are copied into a standing buffer as they come{more}",
+                more=say(": {takes} on each GPU", takes=takes) if takes else "",
             )
         else:
-            message = (
-                f"There is no standing buffer for gradients any more{f', {takes} on each GPU' if takes else ''}; they"
-                " stay where they are until a bucket's worth has come"
+            message = say(
+                "There is no standing buffer for gradients any more{more}; they stay where they are until a "
+                "bucket's worth has come",
+                more=say(", {takes} on each GPU", takes=takes) if takes else "",
             )
-        yield told(pair, move, message, brief="a standing gradient buffer" if on else "no standing gradient buffer")
+        yield told(
+            pair, move, message, brief=say("a standing gradient buffer") if on else say("no standing gradient buffer")
+        )

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.inert import unmet
+from dsmigrate.languages import say
 
 _SECTIONS = (f"{ZERO}.", "aio.")
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1e8}}'
@@ -44,6 +45,10 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if pair.lives(path) != (True, False) or key is None:
             continue
         found = unmet(pair.new.context, key, pair.new.place(path))
-        cause = f", as `{found.path}` changes too" if found is not None and found.path in pair.changes else ""
-        message = f"It no longer does anything{cause}"
+        cause = (
+            say(", as `{found_path}` changes too", found_path=found.path)
+            if found is not None and found.path in pair.changes
+            else ""
+        )
+        message = say("It no longer does anything{cause}", cause=cause)
         yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=message)

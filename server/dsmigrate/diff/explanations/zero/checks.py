@@ -8,31 +8,35 @@ from dsmigrate.diff.explanations.zero._shared import switched, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark
 
 _OFF = '"offload_optimizer": {"device": "cpu"}'
 _TWO = '{"train_batch_size": 8, "gradient_clipping": 0.0, "zero_optimization": {"stage": 2'
 _TEXTS = {
     "ignore_unused_parameters": (
-        "Trainable parameters that took no part in the loss are accepted again",
-        "A trainable parameter that took no part in the loss stops the step with an AssertionError",
+        mark("Trainable parameters that took no part in the loss are accepted again"),
+        mark("A trainable parameter that took no part in the loss stops the step with an AssertionError"),
     ),
     "compute_grad_norm": (
-        "Each step computes the norm of the gradients again, with an all-reduce, and `get_global_grad_norm` returns it",
-        "No step computes the norm of the gradients any more, and `get_global_grad_norm` returns None",
+        mark(
+            "Each step computes the norm of the gradients again, with an all-reduce, and "
+            "`get_global_grad_norm` returns it"
+        ),
+        mark("No step computes the norm of the gradients any more, and `get_global_grad_norm` returns None"),
     ),
     "enable_sanity_checks": (
-        (
-            "Ranks compare what they reduce, with a collective for each bucket, and edits of gathered weights are"
-            " looked for"
+        mark(
+            "Ranks compare what they reduce, with a collective for each bucket, and edits of gathered "
+            "weights are looked for"
         ),
-        (
-            "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost without a"
-            " word"
+        mark(
+            "Ranks no longer compare what they reduce, and unsynchronised edits of gathered weights are lost "
+            "without a word"
         ),
     ),
     "log_trace_cache_warnings": (
-        "Rank 0 prints when the recorded order of modules is thrown away, and prefetching with it",
-        "Rank 0 no longer prints when the recorded order of modules is thrown away",
+        mark("Rank 0 prints when the recorded order of modules is thrown away, and prefetching with it"),
+        mark("Rank 0 no longer prints when the recorded order of modules is thrown away"),
     ),
 }
 _MAY_STOP = frozenset({"ignore_unused_parameters"})

@@ -19,6 +19,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.force import PREFETCH, in_force
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 from dsmigrate.memory import kept_gathered
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
@@ -75,15 +76,27 @@ def explain_prefetch(pair: Pair) -> Iterator[Explained]:
     """Yield how much is gathered ahead."""
     for move, count in _sized(pair, "stage3_prefetch_bucket_size"):
         if in_force(pair.new.context, PREFETCH) != count:
-            message = "Does nothing: `stage3_allgather_sequential` makes it one element"
+            message = say("Does nothing: `stage3_allgather_sequential` makes it one element")
             yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
         elif not count:
-            message = f"No weights are gathered ahead of their use any more (before: {elements(move.before)} elements)"
-            yield told(pair, move, message, brief="no prefetching")
+            message = say(
+                "No weights are gathered ahead of their use any more (before: {before} elements)",
+                before=elements(move.before),
+            )
+            yield told(pair, move, message, brief=say("no prefetching"))
         else:
-            end = tail(move, elements(move.before), of_weights(pair.new, count), where=" on each GPU")
-            message = f"About {elements(count)} elements of weights are gathered ahead of their use{end}"
-            yield told(pair, move, message, brief=f"prefetching {elements(move.before)} → {elements(count)} elements")
+            end = tail(move, elements(move.before), of_weights(pair.new, count), where=say(" on each GPU"))
+            message = say(
+                "About {count} elements of weights are gathered ahead of their use{end}", count=elements(count), end=end
+            )
+            yield told(
+                pair,
+                move,
+                message,
+                brief=say(
+                    "prefetching {before} → {count} elements", before=elements(move.before), count=elements(count)
+                ),
+            )
 
 
 @explanation(
@@ -113,7 +126,9 @@ def explain_live(pair: Pair) -> Iterator[Explained]:
     for move, count in _sized(pair, "stage3_max_live_parameters"):
         takes, took = of_weights(pair.new, count), of_weights(pair.new, whole(move.before) or 0)
         end = tail(move, elements(move.before), takes, took)
-        message = f"Prefetching, and nothing else, stops at {elements(count)} gathered elements{end}"
+        message = say(
+            "Prefetching, and nothing else, stops at {count} gathered elements{end}", count=elements(count), end=end
+        )
         yield told(pair, move, message)
 
 
@@ -162,28 +177,34 @@ def explain_reuse(pair: Pair) -> Iterator[Explained]:
         before = (whole(move.before) or 0) // 2 if move.begins else kept_gathered(pair.old.context) or 0
         after = kept_gathered(pair.new.context) or count // 2
         was, now = of_weights(pair.new, min(before, most)), of_weights(pair.new, min(after, most))
-        end = tail(move, "all" if before >= most else elements(before), now, was)
+        end = tail(move, say("all") if before >= most else elements(before), now, was)
         if min(before, most) == min(after, most):
-            message = f"{_stay(after, most)} from forward to backward either way"
+            message = say("{stay} from forward to backward either way", stay=_stay(after, most))
         elif after:
-            message = f"{_stay(after, most)} from forward to backward{end}"
+            message = say("{stay} from forward to backward{end}", stay=_stay(after, most), end=end)
         else:
-            stayed = _stay(before, most).replace(" stay", " stayed")
-            message = (
-                f"Weights are released after each use; before {stayed[:1].lower()}{stayed[1:]} from forward to"
-                f" backward, {was}"
+            message = say(
+                "Weights are released after each use; before {stayed} from forward to backward, {was}",
+                stayed=say("all weights stayed gathered")
+                if before >= most
+                else say("about {count} elements stayed gathered", count=elements(before)),
+                was=was,
             )
         volume = sends(pair) if parameters else ""
         yield told(
             pair,
             move,
-            f"{message}{f'; {volume}' if volume else ''}",
-            brief=f"{elements(before)} → {elements(after)} elements kept for backward",
+            say("{message}; {volume}", message=message, volume=volume) if volume else message,
+            brief=say("{before} → {after} elements kept for backward", before=elements(before), after=elements(after)),
         )
 
 
 def _stay(count: int, most: int) -> str:
-    return "All weights stay gathered" if count >= most else f"About {elements(count)} elements stay gathered"
+    return (
+        say("All weights stay gathered")
+        if count >= most
+        else say("About {count} elements stay gathered", count=elements(count))
+    )
 
 
 @explanation(
@@ -222,23 +243,36 @@ def explain_persistence(pair: Pair) -> Iterator[Explained]:
     """Yield which tensors stay, and how much they may be together."""
     for move, count in _sized(pair, "stage3_param_persistence_threshold"):
         if count:
-            end = tail(move, elements(move.before), f"{of_weights(pair.new, count)} each")
-            message = f"Tensors of up to {elements(count)} elements stay gathered on every GPU{end}"
+            end = tail(move, elements(move.before), say("{of_weights} each", of_weights=of_weights(pair.new, count)))
+            message = say(
+                "Tensors of up to {count} elements stay gathered on every GPU{end}", count=elements(count), end=end
+            )
         else:
             before = elements(move.before)
-            message = f"No tensor stays gathered on every GPU any more (before: those of up to {before} elements)"
-        yield told(pair, move, message, brief=f"tensors kept whole up to {elements(count)} elements")
+            message = say(
+                "No tensor stays gathered on every GPU any more (before: those of up to {before} elements)",
+                before=before,
+            )
+        yield told(pair, move, message, brief=say("tensors kept whole up to {count} elements", count=elements(count)))
     whole_move = moved(pair, "stage3_model_persistence_threshold")
     if whole_move is None or not isinstance(whole_move.after, (int, float)):
         return
     sum_of = whole(whole_move.after)
     takes = (
-        f"up to {elements(sum_of)} elements together, {of_weights(pair.new, sum_of)}"
+        say(
+            "up to {sum_of} elements together, {of_weights}",
+            sum_of=elements(sum_of),
+            of_weights=of_weights(pair.new, sum_of),
+        )
         if sum_of is not None
-        else "any sum"
+        else say("any sum")
     )
-    was = elements(whole_move.before).removesuffix(" of")
-    yield told(pair, whole_move, f"Tensors that stay gathered on every GPU may have {takes}; before {was}")
+    was = elements(whole_move.before, alone=True)
+    yield told(
+        pair,
+        whole_move,
+        say("Tensors that stay gathered on every GPU may have {takes}; before {was}", takes=takes, was=was),
+    )
 
 
 @explanation(
@@ -283,20 +317,29 @@ def explain_fetching(pair: Pair) -> Iterator[Explained]:
     """Yield how weights come to a GPU."""
     for move, on in switched(pair, "stage3_allgather_sequential"):
         side = pair.old if on else pair.new
-        ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else "fewer"
+        ahead = elements(in_force(side.context, PREFETCH)) if in_force(side.context, PREFETCH) != 1 else say("fewer")
         message = (
-            f"Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of {ahead}"
-            f" elements"
+            say(
+                "Each tensor is gathered by itself, without a flat buffer, and one ahead of its use in place of "
+                "{ahead} elements",
+                ahead=ahead,
+            )
             if on
-            else f"Tensors are gathered together through a flat buffer, {ahead} elements ahead of their use"
+            else say(
+                "Tensors are gathered together through a flat buffer, {ahead} elements ahead of their use", ahead=ahead
+            )
         )
         yield told(pair, move, message)
     for move, on in switched(pair, "stage3_use_all_reduce_for_fetch_params"):
         message = (
-            "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the bytes, no"
-            " copies"
+            say(
+                "Weights are fetched by an all-reduce of zero-filled buffers in place of a gather: twice the "
+                "bytes, no copies"
+            )
             if on
-            else "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the bytes, and"
-            " copies"
+            else say(
+                "Weights are fetched by gathers in place of an all-reduce of zero-filled buffers: half the "
+                "bytes, and copies"
+            )
         )
         yield told(pair, move, message)

@@ -10,6 +10,7 @@ from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 from dsmigrate.memory.formula import number
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
@@ -56,18 +57,31 @@ def explain_groups(pair: Pair) -> Iterator[Explained]:
     total = pair.new.context.facts.parameters
 
     def takes(group: int) -> str:
-        return f"{width}Ψ/{group} bytes{f', {of_weights(pair.new, total // group)}' if total else ''}"
+        return say(
+            "{width}Ψ/{group} bytes{more}",
+            width=width,
+            group=group,
+            more=f", {of_weights(pair.new, total // group)}" if total else "",
+        )
 
     if after > 1:
-        place = f" in place of {before} GPUs" if before > 1 and not move.begins else ""
-        message = (
-            f"After the first gather of a step weights are gathered within groups of {after} GPUs{place}, from a second"
-            f" shard of {takes(after)}"
+        place = say(" in place of {before} GPUs", before=before) if before > 1 and not move.begins else ""
+        message = say(
+            "After the first gather of a step weights are gathered within groups of {after} GPUs{place}, "
+            "from a second shard of {takes}",
+            after=after,
+            place=place,
+            takes=takes(after),
         )
     else:
-        message = f"Weights are always gathered over all GPUs, and the second shard of {takes(before)} is gone"
+        message = say(
+            "Weights are always gathered over all GPUs, and the second shard of {takes} is gone", takes=takes(before)
+        )
     yield told(
-        pair, move, message, brief=f"weights gathered within {after} GPUs" if after > 1 else "gathers over all GPUs"
+        pair,
+        move,
+        message,
+        brief=say("weights gathered within {after} GPUs", after=after) if after > 1 else say("gathers over all GPUs"),
     )
 
 
@@ -109,12 +123,14 @@ def explain_mics(pair: Pair) -> Iterator[Explained]:
     if not count and not whole(move.before):
         return
     message = (
-        f"Weights, gradients and optimizer states are sharded over groups of {count} GPUs and replicated between"
-        f" groups;"
-        " weights are gathered within a group"
+        say(
+            "Weights, gradients and optimizer states are sharded over groups of {count} GPUs and replicated "
+            "between groups; weights are gathered within a group",
+            count=count,
+        )
         if count
-        else "Weights, gradients and optimizer states are sharded over all GPUs, no longer over groups"
+        else say("Weights, gradients and optimizer states are sharded over all GPUs, no longer over groups")
     )
     effects = (Effect.MEMORY, Effect.COMMUNICATION, Effect.SPEED, Effect.CHECKPOINT)
-    brief = f"shards over {count} GPUs" if count else "shards over all GPUs"
+    brief = say("shards over {count} GPUs", count=count) if count else say("shards over all GPUs")
     yield told(pair, move, message, effects=effects, severity=Severity.WARNING, brief=brief)

@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import switched, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
 
@@ -53,19 +54,25 @@ _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
 def explain_owners(pair: Pair) -> Iterator[Explained]:
     """Yield who owns what, and what old checkpoints do."""
     for move, on in switched(pair, "round_robin_gradients"):
-        owners = f"Gradients of neighbouring layers have {'different owners' if on else 'the same owner'}"
+        owners = say(
+            "Gradients of neighbouring layers have {word}",
+            word=say("different owners") if on else say("the same owner"),
+        )
         if move.begins:
             yield told(pair, move, owners)
             continue
         yield told(
             pair,
             move,
-            f"{owners}; master weights and optimizer states of a checkpoint that was saved"
-            f" {'without' if on else 'with'} it"
-            " load without an error, into the wrong weights",
+            say(
+                "{owners}; master weights and optimizer states of a checkpoint that was saved {word} it load "
+                "without an error, into the wrong weights",
+                owners=owners,
+                word=say("without") if on else say("with"),
+            ),
             severity=Severity.BREAKING,
-            advice="Finish a run with the setting that it was started with, or resume from the weights alone",
-            brief="checkpoints load into the wrong weights",
+            advice=say("Finish a run with the setting that it was started with, or resume from the weights alone"),
+            brief=say("checkpoints load into the wrong weights"),
         )
 
 
@@ -97,15 +104,19 @@ def explain_owners(pair: Pair) -> Iterator[Explained]:
 def explain_alignment(pair: Pair) -> Iterator[Explained]:
     """Yield whether there is padding, and what old checkpoints do."""
     for move, on in switched(pair, "parameter_alignment"):
-        what = "Parameters are padded to 16 bytes" if on else "Parameters lie back to back, without padding to 16 bytes"
+        what = (
+            say("Parameters are padded to 16 bytes")
+            if on
+            else say("Parameters lie back to back, without padding to 16 bytes")
+        )
         if move.begins:
             yield told(pair, move, what)
             continue
-        end = "if that pads any of them" if on else "if any of them was padded"
+        end = say("if that pads any of them") if on else say("if any of them was padded")
         yield told(
             pair,
             move,
-            f"{what}; optimizer states of checkpoints from before end in a RuntimeError {end}",
+            say("{what}; optimizer states of checkpoints from before end in a RuntimeError {end}", what=what, end=end),
             severity=Severity.WARNING,
-            brief="another layout of checkpoints",
+            brief=say("another layout of checkpoints"),
         )

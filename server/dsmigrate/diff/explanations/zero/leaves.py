@@ -9,12 +9,13 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import mark, say
 
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
 _KINDS = {
-    "leaf_module.classes": "of the class",
-    "leaf_module.names": "of the name",
-    "leaf_module.name_suffixes": "with names that end in",
+    "leaf_module.classes": mark("of the class"),
+    "leaf_module.names": mark("of the name"),
+    "leaf_module.name_suffixes": mark("with names that end in"),
 }
 _MOST = 3
 
@@ -66,22 +67,24 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if before is None or after is None:
             continue
         come, gone = [one for one in after if one not in before], [one for one in before if one not in after]
-        clauses = [f"{_listed(kind, come)} are gathered and released as one unit now"] if come else []
-        clauses += [f"{_listed(kind, gone)} are no longer gathered as one unit"] if gone else []
+        clauses = (
+            [say("{listed} are gathered and released as one unit now", listed=_listed(kind, come))] if come else []
+        )
+        clauses += [say("{listed} are no longer gathered as one unit", listed=_listed(kind, gone))] if gone else []
         if clauses:
-            said = "; ".join(f"modules {clause}" for clause in clauses)
+            said = say("; ").join(say("modules {clause}", clause=clause) for clause in clauses)
             severity = Severity.WARNING if gone else Severity.INFO
-            yield told(pair, move, said[:1].upper() + said[1:], severity=severity, brief="other leaf modules")
+            yield told(pair, move, said[:1].upper() + said[1:], severity=severity, brief=say("other leaf modules"))
     move = moved(pair, "stage3_module_granularity_threshold")
     count = whole(move.after) if move is not None else None
     if move is None or count is None or whole(move.before) is None:
         return
     if count:
-        was = f" in place of {elements(move.before)}" if move.before and not move.begins else ""
-        which = f"Modules with up to {elements(count)} elements per submodule{was}"
-        message = f"{which} are gathered and released as one unit now"
+        was = say(" in place of {before}", before=elements(move.before)) if move.before and not move.begins else ""
+        which = say("Modules with up to {count} elements per submodule{was}", count=elements(count), was=was)
+        message = say("{which} are gathered and released as one unit now", which=which)
     else:
-        message = "Modules are no longer gathered as one unit for having few elements per submodule"
+        message = say("Modules are no longer gathered as one unit for having few elements per submodule")
     yield told(pair, move, message)
 
 
@@ -94,6 +97,6 @@ def _texts(value: object) -> list[str] | None:
 
 
 def _listed(kind: str, names: list[str]) -> str:
-    shown = ", ".join(f"`{name.rpartition('.')[2] if 'class' in kind else name}`" for name in names[:_MOST])
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"{kind} {shown}{more}"
+    shown = say(", ").join(f"`{name.rpartition('.')[2] if 'class' in kind else name}`" for name in names[:_MOST])
+    more = say(" and {number} more", number=len(names) - _MOST) if len(names) > _MOST else ""
+    return say("{kind} {names}{more}", kind=say(kind), names=shown, more=more)

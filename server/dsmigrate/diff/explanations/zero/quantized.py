@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import precision
+from dsmigrate.languages import say
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
 
@@ -55,35 +56,47 @@ def explain(pair: Pair) -> Iterator[Explained]:
     weights = precision(pair.new.context).weights
     for move, on in switched(pair, "zero_quantized_weights"):
         whole, share = (
-            weights or "16 bit",
-            {"fp32": ("a quarter of", "four times")}.get(weights or "", ("half", "twice")),
+            weights or say("16 bit"),
+            {"fp32": (say("a quarter of"), say("four times"))}.get(weights or "", (say("half"), say("twice"))),
         )
         message = (
-            f"Weights are gathered in int8 in place of {whole}, {share[0]} the bytes, and forward and backward compute"
-            f" with"
-            " what is left of them"
+            say(
+                "Weights are gathered in int8 in place of {whole}, {share} the bytes, and forward and backward "
+                "compute with what is left of them",
+                whole=whole,
+                share=share[0],
+            )
             if on
-            else f"Weights are gathered in {whole} in place of int8, {share[1]} the bytes, without rounding"
+            else say(
+                "Weights are gathered in {whole} in place of int8, {share} the bytes, without rounding",
+                whole=whole,
+                share=share[1],
+            )
         )
-        brief = f"weights gathered in {'int8' if on else whole}"
+        brief = say("weights gathered in {what}", what="int8" if on else whole)
         yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)
     for move, on in switched(pair, "zero_quantized_gradients"):
         message = (
-            "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded twice; on one"
-            " node nothing changes"
+            say(
+                "On several nodes gradients travel in 4 bits in place of a reduce-scatter, and are rounded "
+                "twice; on one node nothing changes"
+            )
             if on
-            else "Gradients are reduce-scattered in their own format on several nodes too, in place of 4 bits"
+            else say("Gradients are reduce-scattered in their own format on several nodes too, in place of 4 bits")
         )
-        brief = f"gradients {'in 4 bits' if on else 'no longer in 4 bits'} between nodes"
+        brief = say("gradients {word} between nodes", word=say("in 4 bits") if on else say("no longer in 4 bits"))
         yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=_ALL)
     for move, on in switched(pair, "zero_quantized_nontrainable_weights"):
         message = (
-            "Shards of frozen weights are kept and gathered in int8, half the memory and bytes of 16 bit, and rounded"
+            say(
+                "Shards of frozen weights are kept and gathered in int8, half the memory and bytes of 16 bit, "
+                "and rounded"
+            )
             if on
-            else "Shards of frozen weights are kept and gathered in their own format, no longer in int8"
+            else say("Shards of frozen weights are kept and gathered in their own format, no longer in int8")
         )
         effects = (Effect.NUMERICS, Effect.MEMORY, Effect.COMMUNICATION)
-        brief = f"frozen weights {'in int8' if on else 'no longer in int8'}"
+        brief = say("frozen weights {word}", word=say("in int8") if on else say("no longer in int8"))
         yield told(pair, move, message, severity=Severity.WARNING, brief=brief, effects=effects)
 
 

@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import ZERO, switched, told, volum
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Collective, Traffic
 
 _SCATTER = "reduce_scatter"
@@ -72,33 +73,38 @@ def explain(pair: Pair) -> Iterator[Explained]:
     move, on = moves[0]
     more = tuple(other.path for other, _ in moves[1:])
     if before is None or after is None:
-        message = "Changes nothing that is known without the number of GPUs"
+        message = say("Changes nothing that is known without the number of GPUs")
     elif before is not after:
-        many = ", in more messages" if after is Collective.REDUCE else ""
-        message = (
-            f"Gradients are reduced by {_NAMES[after]} in place of {_NAMES[before]}: {_VOLUME[after]} elements per"
-            f" backward in place of {_VOLUME[before]}{many}"
+        many = say(", in more messages") if after is Collective.REDUCE else ""
+        message = say(
+            "Gradients are reduced by {names} in place of {names_2}: {volume} elements per backward in place "
+            "of {volume_2}{many}",
+            names=say(_NAMES[after]),
+            names_2=say(_NAMES[before]),
+            volume=_VOLUME[after],
+            volume_2=_VOLUME[before],
+            many=many,
         )
-        yield told(pair, move, message, brief=f"gradients by {_NAMES[after]}", more=more)
+        yield told(pair, move, message, brief=say("gradients by {names}", names=say(_NAMES[after])), more=more)
         return
     elif move.path == f"{ZERO}.{_SCATTER}" and found[1].stage in {1, 2} and after is Collective.ALL_REDUCE:
-        message = (
-            "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs"
-            f" {'before the sum in place of after, and copied for it' if on else _AFTER}"
+        message = say(
+            "Gradients are all-reduced either way, the same bytes; they are divided by the number of GPUs {what}",
+            what=say("before the sum in place of after, and copied for it") if on else say(_AFTER),
         )
         yield told(pair, move, message, effects=(Effect.SPEED,), more=more)
         return
     else:
-        message = f"Does nothing here: gradients are reduced by {_NAMES[after]} either way"
+        message = say("Does nothing here: gradients are reduced by {names} either way", names=say(_NAMES[after]))
     yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE, more=more)
 
 
-_AFTER = "after the sum in place of before, and no longer copied for it"
+_AFTER = mark("after the sum in place of before, and no longer copied for it")
 _NAMES = {
     Collective.ALL_REDUCE: "all-reduce",
-    Collective.REDUCE: "one reduce for each owner",
+    Collective.REDUCE: mark("one reduce for each owner"),
     Collective.REDUCE_SCATTER: "reduce-scatter",
-    Collective.ALL_TO_ALL: "quantized all-to-all",
+    Collective.ALL_TO_ALL: mark("quantized all-to-all"),
 }
 _VOLUME = {
     Collective.ALL_REDUCE: "2Ψ",

@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import switched, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
@@ -64,42 +65,42 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield what is written or read otherwise."""
     for move, on in switched(pair, "elastic_checkpoint"):
         if on:
-            message = (
-                "Optimizer states are saved without padding and each rank reads the files of all ranks; such"
-                " checkpoints load with FusedAdam and FusedLion alone"
+            message = say(
+                "Optimizer states are saved without padding and each rank reads the files of all ranks; such "
+                "checkpoints load with FusedAdam and FusedLion alone"
             )
-            yield told(pair, move, message, severity=Severity.WARNING, brief="elastic checkpoints")
+            yield told(pair, move, message, severity=Severity.WARNING, brief=say("elastic checkpoints"))
         else:
-            message = (
-                "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved them;"
-                " others end in a KeyError"
+            message = say(
+                "Checkpoints that were saved with `elastic_checkpoint` load if FusedAdam or FusedLion saved "
+                "them; others end in a KeyError"
             )
-            yield told(pair, move, message, severity=Severity.WARNING, brief="ordinary checkpoints")
+            yield told(pair, move, message, severity=Severity.WARNING, brief=say("ordinary checkpoints"))
     for move, on in switched(pair, "load_from_fp32_weights"):
         yield from _master_weights(pair, move.path, on=on)
     for move, on in switched(pair, "pipeline_loading_checkpoint"):
         if pair.new.context.stage != 3 and on:
-            message = "Loading a checkpoint ends in an AssertionError below stage 3"
+            message = say("Loading a checkpoint ends in an AssertionError below stage 3")
             yield told(pair, move, message, effects=(Effect.CHECKPOINT,), severity=Severity.BREAKING)
             continue
         message = (
-            "The ranks of a node read their checkpoint files one after the other: host memory for one at a time"
+            say("The ranks of a node read their checkpoint files one after the other: host memory for one at a time")
             if on
-            else "The ranks of a node read their checkpoint files all at once: host memory for all of them"
+            else say("The ranks of a node read their checkpoint files all at once: host memory for all of them")
         )
         yield told(pair, move, message)
 
 
 def _master_weights(pair: Pair, path: str, *, on: bool) -> Iterator[Explained]:
     if pair.new.context.stage == 3:
-        message = (
+        message = say(
             "Does nothing at stage 3, which restores its master weights, but for a universal checkpoint without states"
         )
         yield pair.says(path, effects=(Effect.CHECKPOINT,), severity=Severity.INFO, message=message)
         return
     message = (
-        "Resuming takes the saved fp32 master weights and no longer casts the 16-bit weights up"
+        say("Resuming takes the saved fp32 master weights and no longer casts the 16-bit weights up")
         if on
-        else "Resuming casts the 16-bit weights up and no longer takes the saved fp32 master weights"
+        else say("Resuming casts the 16-bit weights up and no longer takes the saved fp32 master weights")
     )
     yield pair.says(path, effects=(Effect.CHECKPOINT,), severity=Severity.WARNING, message=message)

@@ -9,20 +9,21 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.zero import stage_text
+from dsmigrate.languages import mark, say
 
 _MORE = {
-    1: (
-        "master weights and optimizer states are sharded over the GPUs, and the updated weights gathered after each"
-        " step"
+    1: mark(
+        "master weights and optimizer states are sharded over the GPUs, and the updated weights gathered "
+        "after each step"
     ),
-    2: "each GPU keeps only its shard of the gradients, which are reduced in every micro-batch",
-    3: "each GPU keeps only its shard of the weights, which are gathered around their use in every micro-batch",
+    2: mark("each GPU keeps only its shard of the gradients, which are reduced in every micro-batch"),
+    3: mark("each GPU keeps only its shard of the weights, which are gathered around their use in every micro-batch"),
 }
 """What going up to a stage adds."""
 _LESS = {
-    0: "nothing is sharded, and gradients are all-reduced once per step",
-    1: "each GPU keeps all gradients until the step, and reduces them once",
-    2: "each GPU keeps all weights, and gathers them once per step",
+    0: mark("nothing is sharded, and gradients are all-reduced once per step"),
+    1: mark("each GPU keeps all gradients until the step, and reduces them once"),
+    2: mark("each GPU keeps all weights, and gathers them once per step"),
 }
 """What going down to a stage brings back."""
 
@@ -91,6 +92,12 @@ def explain(pair: Pair) -> Iterator[Explained]:
         STAGE,
         effects=(Effect.COMMUNICATION, Effect.SPEED),
         severity=Severity.INFO,
-        message=f"{new} in place of {old}: {what}{f'; {volume}' if volume else ''}",
+        message=say(
+            "{new} in place of {old}: {what}{more}",
+            new=new,
+            old=old,
+            what=say(what),
+            more=say("; {volume}", volume=volume) if volume else "",
+        ),
         brief=f"{old} → {new}",
     )

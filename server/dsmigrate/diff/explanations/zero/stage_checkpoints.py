@@ -8,10 +8,11 @@ from dsmigrate.diff.explanations.zero._shared import STAGE
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import mark, say
 
 _BY_TEST = '{"train_batch_size": 8, "zero_optimization": {"stage": %d}}'
 _SHARDED = 3
-_UNIVERSAL = "a universal checkpoint carries over between stages 1 and 2, not into or out of stage 3"
+_UNIVERSAL = mark("a universal checkpoint carries over between stages 1 and 2, not into or out of stage 3")
 
 
 @explanation(
@@ -53,9 +54,11 @@ def explain(pair: Pair) -> Iterator[Explained]:
         STAGE,
         effects=(Effect.CHECKPOINT,),
         severity=Severity.BREAKING,
-        message=f"Checkpoints that were saved at stage {before} do not load at stage {after}",
+        message=say(
+            "Checkpoints that were saved at stage {before} do not load at stage {after}", before=before, after=after
+        ),
         advice=_way(before, after),
-        brief=f"checkpoints of stage {before} no longer load",
+        brief=say("checkpoints of stage {before} no longer load", before=before),
     )
 
 
@@ -66,12 +69,13 @@ def _family(stage: int) -> int:
 def _way(before: int, after: int) -> str:
     """Return how weights are carried over; optimizer states are not."""
     if before == _SHARDED:
-        weights = "`zero_to_fp32.py` makes a file of weights to load before `initialize`"
-        return f"{weights}; optimizer states start anew: {_UNIVERSAL}"
+        weights = say("`zero_to_fp32.py` makes a file of weights to load before `initialize`")
+        return say("{weights}; optimizer states start anew: {universal}", weights=weights, universal=say(_UNIVERSAL))
     if after == _SHARDED:
-        end = f": {_UNIVERSAL}" if before else ""
-        return (
-            "Load the weights, `module` in `mp_rank_00_model_states.pt`, into the model before `initialize`; optimizer"
-            f" states start anew{end}"
+        end = say(": {universal}", universal=say(_UNIVERSAL)) if before else ""
+        return say(
+            "Load the weights, `module` in `mp_rank_00_model_states.pt`, into the model before `initialize`; "
+            "optimizer states start anew{end}",
+            end=end,
         )
-    return "`load_checkpoint(…, load_module_only=True)` loads the weights; optimizer states start anew"
+    return say("`load_checkpoint(…, load_module_only=True)` loads the weights; optimizer states start anew")

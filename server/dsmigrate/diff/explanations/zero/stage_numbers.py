@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.precision import precision
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import mode
 
 _ONE = '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "bf16": {"enabled": true}'
@@ -85,7 +86,7 @@ def explain(pair: Pair) -> Iterator[Explained]:
             effects=(Effect.NUMERICS,),
             severity=Severity.WARNING if first else Severity.INFO,
             message=said[:1].upper() + said[1:],
-            brief="first steps of the optimizer" if first else "rounding of gradient sums",
+            brief=say("first steps of the optimizer") if first else say("rounding of gradient sums"),
         )
 
 
@@ -97,15 +98,18 @@ def _start(pair: Pair, before: int, after: int) -> Iterator[str]:
     if bool(before) is bool(after) or not (counts or decays):
         return
     if after:
-        does = ["Adam's bias correction begins with the first real step"] if counts else []
-        does += ["weights decay once less"] if decays else []
-        yield f"without the step on zero gradients that 16-bit training starts with at stage 0, {' and '.join(does)}"
+        does = [say("Adam's bias correction begins with the first real step")] if counts else []
+        does += [say("weights decay once less")] if decays else []
+        yield say(
+            "without the step on zero gradients that 16-bit training starts with at stage 0, {does}",
+            does=say(" and ").join(does),
+        )
     else:
-        does = ["Adam's bias correction is one step ahead"] if counts else []
-        does += ["weights decay once more"] if decays else []
-        yield (
-            f"training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that"
-            f" {' and '.join(does)}"
+        does = [say("Adam's bias correction is one step ahead")] if counts else []
+        does += [say("weights decay once more")] if decays else []
+        yield say(
+            "training in 16 bit at stage 0 starts with an optimizer step on zero gradients, so that {does}",
+            does=say(" and ").join(does),
         )
 
 
@@ -115,10 +119,13 @@ def _sums(pair: Pair, before: int, after: int) -> Iterator[str]:
     if (before > 1) is often or None in batches or 1 in batches:
         return
     if often:
-        yield (
-            f"gradients are reduced in {formats.communication} micro-batch by micro-batch, not summed on each GPU"
-            f" before:"
-            " sums round otherwise"
+        yield say(
+            "gradients are reduced in {communication} micro-batch by micro-batch, not summed on each GPU "
+            "before: sums round otherwise",
+            communication=formats.communication,
         )
     else:
-        yield f"gradients are summed on each GPU in {formats.sums} and reduced once, so that sums round otherwise"
+        yield say(
+            "gradients are summed on each GPU in {sums} and reduced once, so that sums round otherwise",
+            sums=formats.sums,
+        )

@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import stands_in
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 from dsmigrate.rules.precision._shared import uses_bf16_optimizer
 
 _BF16 = (
@@ -52,6 +53,6 @@ def explain(pair: Pair) -> Iterator[Explained]:
         if pair.change(path) is None or not stands_in(pair, path):
             continue
         both = uses_bf16_optimizer(pair.old.context)
-        message = "`BF16_Optimizer` stands in for stage 1, with bf16 weights and fp32 sums, and does not read it"
-        begin = "Does nothing" if both else "It no longer does anything"
+        message = say("`BF16_Optimizer` stands in for stage 1, with bf16 weights and fp32 sums, and does not read it")
+        begin = say("Does nothing") if both else say("It no longer does anything")
         yield pair.says(path, effects=(Effect.NONE,), severity=Severity.NONE, message=f"{begin}: {message}")

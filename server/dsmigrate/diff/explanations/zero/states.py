@@ -8,9 +8,11 @@ from dsmigrate.diff.explanations.zero._figures import Figures, both, figures, gr
 from dsmigrate.diff.explanations.zero._shared import STAGE, ZERO
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
+from dsmigrate.diff.phrases import capital
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.diff.side import Side
 from dsmigrate.editing.derived.precision import WIDTHS, precision
+from dsmigrate.languages import mark, say
 from dsmigrate.memory import Place, Usage, What
 
 _DECIDE = (
@@ -112,13 +114,17 @@ def explain(pair: Pair) -> Iterator[Explained]:
     found = {place: figures(pair, place) for place in Place} if about else {}
     if not any(found.values()):
         return
-    clauses = [f"{_NAMES[place]}: {_written(one)}" for place, one in found.items() if one is not None]
+    clauses = [
+        say("{place}: {size}", place=say(_NAMES[place]), size=_written(one))
+        for place, one in found.items()
+        if one is not None
+    ]
     more = any(one is not None and grows(pair, place) for place, one in found.items())
     yield pair.says(
         *about,
         effects=(Effect.MEMORY,),
         severity=Severity.WARNING if more else Severity.INFO,
-        message=f"{_capital('; '.join(clauses))} ({taken_for_granted(pair)})",
+        message=say("{what} ({given})", what=capital(say("; ").join(clauses)), given=taken_for_granted(pair)),
         brief=_brief(found),
     )
 
@@ -154,28 +160,24 @@ def _in_groups(side: Side) -> bool:
 
 
 _NAMES = {
-    Place.GPU: "model states per GPU",
-    Place.HOST: "host memory of each rank",
-    Place.NVME: "space on NVMe of each rank",
+    Place.GPU: mark("model states per GPU"),
+    Place.HOST: mark("host memory of each rank"),
+    Place.NVME: mark("space on NVMe of each rank"),
 }
 
 
 def _written(one: Figures) -> str:
-    return f"{one.formula}, {one.bytes}" if one.bytes else one.formula
+    return say("{formula}, {bytes}", formula=one.formula, bytes=one.bytes) if one.bytes else one.formula
 
 
 def _brief(found: dict[Place, Figures | None]) -> str:
     on_gpu, on_host = found.get(Place.GPU), found.get(Place.HOST)
     if on_gpu is not None:
         return (
-            f"model states {on_gpu.percent} per GPU"
+            say("model states {percent} per GPU", percent=on_gpu.percent)
             if on_gpu.percent
-            else f"model states per GPU {on_gpu.before} → {on_gpu.after}"
+            else say("model states per GPU {before} → {after}", before=on_gpu.before, after=on_gpu.after)
         )
     if on_host is not None:
-        return f"host memory per rank {on_host.bytes or f'{on_host.before} → {on_host.after}'}"
+        return say("host memory per rank {what}", what=on_host.bytes or f"{on_host.before} → {on_host.after}")
     return ""
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -9,6 +9,7 @@ from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.sizes import whole
+from dsmigrate.languages import say
 from dsmigrate.memory import sub_groups
 
 _BF16 = '"train_batch_size": 8, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3'
@@ -72,24 +73,36 @@ def explain(pair: Pair) -> Iterator[Explained]:
         return
     old, new = sub_groups(pair.old.context), sub_groups(pair.new.context)
     if old == new == 1:
-        message = "Does nothing here: the shard of each GPU is one sub-group either way"
+        message = say("Does nothing here: the shard of each GPU is one sub-group either way")
         yield told(pair, move, message, effects=(Effect.NONE,), severity=Severity.NONE)
         return
     known = not move.begins and old is not None and new is not None and old != new
     severity, end = Severity.INFO, ""
     if known:
-        severity, end = Severity.BREAKING, "; optimizer states in checkpoints no longer load"
+        severity, end = Severity.BREAKING, say("; optimizer states in checkpoints no longer load")
     elif not move.begins:
         severity = Severity.WARNING
-        end = "; optimizer states in checkpoints load only where the number of sub-groups stays"
+        end = say("; optimizer states in checkpoints load only where the number of sub-groups stays")
     takes, took = both_sizes(pair, move) if after < _NO_LIMIT else ("", "")
-    size = f"{elements(after)} elements of the shard at a time" if after < _NO_LIMIT else "the whole shard at once"
-    groups = f", about {new} sub-groups in place of {old}" if known else ""
+    size = (
+        say("{after} elements of the shard at a time", after=elements(after))
+        if after < _NO_LIMIT
+        else say("the whole shard at once")
+    )
+    groups = say(", about {new} sub-groups in place of {old}", new=new, old=old) if known else ""
     yield told(
         pair,
         move,
-        f"The optimizer updates {size}{tail(move, elements(before), takes, took)}{groups}{end}",
+        say(
+            "The optimizer updates {size}{tail}{groups}{end}",
+            size=size,
+            tail=tail(move, elements(before), takes, took),
+            groups=groups,
+            end=end,
+        ),
         severity=severity,
-        advice="Resume with the old number, or from the weights alone" if known else "",
-        brief="another number of sub-groups" if known else f"sub-groups of {elements(after)} elements",
+        advice=say("Resume with the old number, or from the weights alone") if known else "",
+        brief=say("another number of sub-groups")
+        if known
+        else say("sub-groups of {after} elements", after=elements(after)),
     )

@@ -8,6 +8,7 @@ from dsmigrate.diff.explanations.zero._shared import switched, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
+from dsmigrate.languages import say
 
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
 _KEY = "stage3_gather_16bit_weights_on_model_save"
@@ -48,9 +49,13 @@ def explain(pair: Pair) -> Iterator[Explained]:
     """Yield what is saved now."""
     for move, on in switched(pair, _KEY):
         if on:
-            message = "`save_16bit_model` gathers whole weights in host memory of rank 0 and writes them"
-            yield told(pair, move, message, brief="whole weights on save")
+            message = say("`save_16bit_model` gathers whole weights in host memory of rank 0 and writes them")
+            yield told(pair, move, message, brief=say("whole weights on save"))
         else:
-            message = "`save_16bit_model`, and what Transformers and Accelerate save, no longer holds whole weights"
-            advice = "`zero_to_fp32.py` makes whole weights of a checkpoint"
-            yield told(pair, move, message, severity=Severity.WARNING, advice=advice, brief="no whole weights on save")
+            message = say(
+                "`save_16bit_model`, and what Transformers and Accelerate save, no longer holds whole weights"
+            )
+            advice = say("`zero_to_fp32.py` makes whole weights of a checkpoint")
+            yield told(
+                pair, move, message, severity=Severity.WARNING, advice=advice, brief=say("no whole weights on save")
+            )

@@ -8,6 +8,7 @@ from dsmigrate.editing.actions.draft import Step, put
 from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge.versions import order
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.scheduler._shared import CHECKED_SINCE, warms_up
 
 _KEY = "warmup_num_steps"
@@ -24,5 +25,11 @@ def clamped(crossing: Crossing) -> Iterator[Step | Left]:
     if not warms_up(crossing.context.type_of("scheduler")) or isinstance(value, bool):
         return
     if isinstance(value, int | float) and value < _LEAST and value != 1:
-        told = f"`scheduler.params.{_KEY}` is {_LEAST}, as {json_text(value)} was taken until {CHECKED_SINCE[_KEY]}."
+        told = say(
+            "`scheduler.params.{key}` is {least}, as {value} was taken until {checked_since}.",
+            key=_KEY,
+            least=_LEAST,
+            value=json_text(value),
+            checked_since=CHECKED_SINCE[_KEY],
+        )
         yield put(("scheduler", "params", _KEY), _LEAST, told)

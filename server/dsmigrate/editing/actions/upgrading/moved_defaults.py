@@ -10,6 +10,7 @@ from dsmigrate.editing.actions.draft import Step, put
 from dsmigrate.editing.actions.judging import rules_of
 from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules import Settings
 from dsmigrate.rules.run import check_with
 
@@ -23,8 +24,25 @@ def moved_defaults(crossing: Crossing) -> Iterator[Step | Left]:
         old, new = crossing.earlier.default(finding.path), context.known.default(finding.path)
         name = f"`{render_path(finding.path)}`"
         auto = context.known.auto(finding.path, context.consumer)
-        moved = f"{json_text(old)} in {crossing.earlier.version} and means {json_text(new)} in {context.known.version}"
+        moved = say(
+            "{old} in {earlier_version} and means {new} in {known_version}",
+            old=json_text(old),
+            earlier_version=crossing.earlier.version,
+            new=json_text(new),
+            known_version=context.known.version,
+        )
         if auto is not None and auto.must_match:
-            yield Left(f'{name} is left out: it meant {moved}. Write "auto" and choose with {auto.source}.')
+            yield Left(
+                say(
+                    '{name} is left out: it meant {moved}. Write "auto" and choose with {source}.',
+                    name=name,
+                    moved=moved,
+                    source=auto.source,
+                )
+            )
         else:
-            yield put(finding.path, old, f"{name} is {json_text(old)}: left out it meant {moved}.")
+            yield put(
+                finding.path,
+                old,
+                say("{name} is {old}: left out it meant {moved}.", name=name, old=json_text(old), moved=moved),
+            )

@@ -9,6 +9,7 @@ from dsmigrate.editing.actions.defaults import repeats
 from dsmigrate.editing.actions.draft import Step
 from dsmigrate.editing.actions.upgrading.crossing import HERE, Crossing, Left
 from dsmigrate.knowledge import Status
+from dsmigrate.languages import say
 
 
 def newly_read(crossing: Crossing) -> Iterator[Step | Left]:
@@ -21,4 +22,11 @@ def newly_read(crossing: Crossing) -> Iterator[Step | Left]:
             continue
         name = f"`{render_path(entry.path)}`"
         earlier, now = crossing.earlier.version, crossing.context.known.version
-        yield Left(f"{name} did nothing in {earlier}, which did not know it, and acts in {now}: make sure it is meant.")
+        yield Left(
+            say(
+                "{name} did nothing in {earlier}, which did not know it, and acts in {now}: make sure it is meant.",
+                name=name,
+                earlier=earlier,
+                now=now,
+            )
+        )

@@ -8,6 +8,7 @@ from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, remove
 from dsmigrate.editing.actions.upgrading.crossing import Crossing, Left
 from dsmigrate.knowledge import MISSING, Key, Status
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Entry
 
 _BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu")
@@ -22,14 +23,31 @@ def removed(crossing: Crossing) -> Iterator[Step | Left]:
         name = f"`{render_path(entry.path)}`"
         was_on = _was_on(crossing, entry, key)
         if key.path == "elasticity" and was_on and not any(map(crossing.context.has, _BATCH)):
-            yield Left(f"{name} computed the batch size; write `{_BATCH[0]}` or `{_BATCH[1]}` in its place.")
-            continue
-        yield remove(entry.path, f"{name} goes: DeepSpeed {key.until} and later reject a config that holds it.")
-        if was_on:
-            instead = " or ".join(f"`{path}`" for path in key.successors)
             yield Left(
-                f"{name} was on, and is gone{f'; {instead} may do instead' if instead else ' without a replacement'}:"
-                f" {key.summary[:1].lower()}{key.summary[1:]}"
+                say(
+                    "{name} computed the batch size; write `{batch}` or `{batch_2}` in its place.",
+                    name=name,
+                    batch=_BATCH[0],
+                    batch_2=_BATCH[1],
+                )
+            )
+            continue
+        yield remove(
+            entry.path,
+            say("{name} goes: DeepSpeed {until} and later reject a config that holds it.", name=name, until=key.until),
+        )
+        if was_on:
+            instead = say(" or ").join(f"`{path}`" for path in key.successors)
+            yield Left(
+                say(
+                    "{name} was on, and is gone{what}: {lower}{summary}",
+                    name=name,
+                    what=say("; {instead} may do instead", instead=instead)
+                    if instead
+                    else say(" without a replacement"),
+                    lower=key.summary[:1].lower(),
+                    summary=key.summary[1:],
+                )
             )
 
 

@@ -9,6 +9,7 @@ from dsmigrate.editing.actions.draft import Step, remove, rename
 from dsmigrate.editing.actions.upgrading.crossing import HERE, Crossing, Left
 from dsmigrate.knowledge import Status
 from dsmigrate.knowledge.paths import name, parent
+from dsmigrate.languages import say
 
 
 def renamed(crossing: Crossing) -> Iterator[Step | Left]:
@@ -25,8 +26,14 @@ def renamed(crossing: Crossing) -> Iterator[Step | Left]:
         here = f"`{render_path(entry.path)}`"
         new = next((path for path in key.successors if parent(path) == key.parent), None)
         if new is None:
-            yield remove(entry.path, f"{here} goes: DeepSpeed {key.until} and later do not read it.")
+            yield remove(
+                entry.path, say("{here} goes: DeepSpeed {until} and later do not read it.", here=here, until=key.until)
+            )
         elif crossing.context.has(new):
-            yield remove(entry.path, f"{here} goes: `{new}` has taken its place.")
+            yield remove(entry.path, say("{here} goes: `{new}` has taken its place.", here=here, new=new))
         else:
-            yield rename(entry.path, name(new), f"{here} is called `{name(new)}` since {key.until}.")
+            yield rename(
+                entry.path,
+                name(new),
+                say("{here} is called `{name}` since {until}.", here=here, name=name(new), until=key.until),
+            )

@@ -18,6 +18,7 @@ from dsmigrate.editing.actions.upgrading.rewritten import rewritten
 from dsmigrate.editing.actions.upgrading.strict import strict
 from dsmigrate.knowledge import Consumer, Knowledge, knowledge
 from dsmigrate.knowledge.versions import order
+from dsmigrate.languages import say
 from dsmigrate.rules import Facts, Settings
 from dsmigrate.rules.context import Context
 
@@ -40,7 +41,11 @@ def upgraded(
     after = knowledge(to_version)
     reason = why_not(document)
     if not reason and order(before.version) > order(after.version):
-        reason = f"DeepSpeed {after.version} is older than {before.version}."
+        reason = say(
+            "DeepSpeed {after_version} is older than {before_version}.",
+            after_version=after.version,
+            before_version=before.version,
+        )
     if reason:
         return Outcome(left=(reason,))
     draft = started(document, unknown)
@@ -81,7 +86,7 @@ def _made(draft: Draft, step: Step) -> tuple[Draft, str]:
     try:
         return draft.after([step]), ""
     except EditError as error:
-        return draft, f"{step.told} This could not be written: {error}."
+        return draft, say("{told} This could not be written: {error}.", told=step.told, error=error)
 
 
 def _refused(draft: Draft, before: Knowledge, settings: Settings) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.document import render_path
 from dsmigrate.editing.actions.draft import Step, remove
 from dsmigrate.editing.actions.upgrading.crossing import HERE, Crossing, Left
+from dsmigrate.languages import say
 from dsmigrate.rules.keys._shared import is_comment
 
 
@@ -23,4 +24,7 @@ def strict(crossing: Crossing) -> Iterator[Step | Left]:
         if before is not None and before.status in HERE:
             continue  # it was read, and is told as removed or renamed
         here, where = f"`{render_path(entry.path)}`", f"`{render_path(entry.path[:-1])}`"
-        yield remove(entry.path, f"{here} goes: it never did anything, and {where} rejects unknown keys now.")
+        yield remove(
+            entry.path,
+            say("{here} goes: it never did anything, and {where} rejects unknown keys now.", here=here, where=where),
+        )

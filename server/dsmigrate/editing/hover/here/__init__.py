@@ -9,6 +9,7 @@ from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.editing.hover.target import Target
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Key
+from dsmigrate.languages import say
 
 _EVERY: tuple[Callable[[Subject], Iterator[str]], ...] = (
     auto.lines,
@@ -31,4 +32,4 @@ def here(view: View, target: Target, key: Key | None) -> str:
     """
     subject = Subject(view, target, key)
     found = [line for lines in _EVERY for line in lines(subject)]
-    return "\n".join(["**In this file**", "", *(f"- {line}" for line in found)]) if found else ""
+    return "\n".join([say("**In this file**"), "", *(f"- {line}" for line in found)]) if found else ""

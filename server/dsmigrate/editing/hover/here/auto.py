@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.editing.derived import fate, must_match
 from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.editing.hover.told import REFUSED, is_told
+from dsmigrate.languages import say
 
 
 def lines(at: Subject) -> Iterator[str]:
@@ -20,6 +21,14 @@ def lines(at: Subject) -> Iterator[str]:
         return
     source = must_match(at.context, at.target.path)
     if source:
-        yield f'{at.view.consumer.title} stops unless the value agrees with {source}; "auto" takes it from there.'
+        yield say(
+            '{consumer} stops unless the value agrees with {source}; "auto" takes it from there.',
+            consumer=at.view.consumer.title,
+            source=source,
+        )
     elif found is not None and found.auto.overwrites and not at.context.has(found.auto.unless):
-        yield f"{at.view.consumer.title} replaces the value: it writes {found.auto.source}."
+        yield say(
+            "{consumer} replaces the value: it writes {source}.",
+            consumer=at.view.consumer.title,
+            source=found.auto.source,
+        )

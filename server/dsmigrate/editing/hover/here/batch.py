@@ -8,6 +8,7 @@ from dsmigrate.editing.derived import Triad, replaced_steps, triad
 from dsmigrate.editing.derived.batch import DEGREES, KEYS
 from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.editing.hover.told import is_told
+from dsmigrate.languages import say
 from dsmigrate.rules.batch._shared import STEPS, text
 from dsmigrate.rules.model import Effect
 
@@ -21,17 +22,25 @@ def lines(at: Subject) -> Iterator[str]:
         yield from _equation(found, at.context.facts.world_size)
     replaced = replaced_steps(at.context)
     if replaced and at.path == STEPS and not is_told(at.view, at.target, {Effect.OVERRIDDEN}):
-        yield f"ZenFlow puts its update interval in place of the accumulation: {replaced}."
+        yield say("ZenFlow puts its update interval in place of the accumulation: {replaced}.", replaced=replaced)
 
 
 def _equation(found: Triad, world: int | None) -> Iterator[str]:
     if found.needed is not None:
-        yield f"The three keys fit a world size of {text(found.needed)}: effective batch {text(found.total or 0)}."
+        yield say(
+            "The three keys fit a world size of {needed}: effective batch {what}.",
+            needed=text(found.needed),
+            what=text(found.total or 0),
+        )
         return
     if not found.fits:
-        fit = "No world size fits the three keys." if world is None else f"The keys do not fit a world size of {world}."
+        fit = (
+            say("No world size fits the three keys.")
+            if world is None
+            else say("The keys do not fit a world size of {world}.", world=world)
+        )
         yield fit
         return
-    yield f"Effective batch: {found.effective}."
+    yield say("Effective batch: {effective}.", effective=found.effective)
     for name, formula in found.formulas.items():
-        yield f"`{name}` is left out: DeepSpeed takes {formula}."
+        yield say("`{name}` is left out: DeepSpeed takes {formula}.", name=name, formula=formula)

@@ -10,6 +10,7 @@ from dsmigrate.editing.hover.told import USELESS, is_told
 from dsmigrate.editing.markdown import code, flow
 from dsmigrate.knowledge import MISSING, Key, Status, knowledge
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 
 STAGE = "zero_optimization.stage"
 _HERE = frozenset({Status.PRESENT, Status.DEPRECATED})
@@ -30,17 +31,20 @@ def default_lines(at: Subject) -> Iterator[str]:
     if key is None or key.status not in _HERE or at.scalar is None or any(True for _ in _useless(at, key)):
         return
     if _is_default(at.scalar.value(), key.default):
-        yield f"The value is the default of {at.view.known.version}: leaving the key out means the same."
+        yield say(
+            "The value is the default of {known_version}: leaving the key out means the same.",
+            known_version=at.view.known.version,
+        )
 
 
 def _useless(at: Subject, key: Key) -> Iterator[str]:
     context = at.context
     other = shadowed_by(context, at.target.path)
     if other:
-        yield f"Not looked at: `{other}` is there as well, and counts."
+        yield say("Not looked at: `{other}` is there as well, and counts.", other=other)
         return
     if key.dead and context.known.version == knowledge().version:
-        yield f"No effect. {flow(key.dead)}"
+        yield say("No effect. {flow}", flow=flow(key.dead))
         return
     condition = unmet(context, key, at.target.path)
     if condition is not None:
@@ -50,19 +54,26 @@ def _useless(at: Subject, key: Key) -> Iterator[str]:
 def inert_text(condition: Unmet) -> str:
     """Return why a key is inert: "Inert: the ZeRO stage is 2, and it works at stage 3 only."."""
     if condition.alternatives:
-        return f"Inert: it works only when {condition.alternatives}."
+        return say("Inert: it works only when {alternatives}.", alternatives=condition.alternatives)
     if not condition.wanted:
-        return f"Inert: it works only when `{condition.path}` is there."
+        return say("Inert: it works only when `{condition_path}` is there.", condition_path=condition.path)
     wanted = _alternatives([json_text(value) for value in condition.wanted])
     if condition.path == STAGE:
-        return f"Inert: the ZeRO stage is {condition.held}, and it works at stage {wanted} only."
-    return f"Inert: `{condition.path}` is {_held(condition.held)}, and it works with {wanted} only."
+        return say(
+            "Inert: the ZeRO stage is {held}, and it works at stage {wanted} only.", held=condition.held, wanted=wanted
+        )
+    return say(
+        "Inert: `{condition_path}` is {held}, and it works with {wanted} only.",
+        condition_path=condition.path,
+        held=_held(condition.held),
+        wanted=wanted,
+    )
 
 
 def _held(value: object) -> str:
     if value is MISSING or value is None:
-        return "not set"
-    return code(json_text(value)) if isinstance(value, (bool, int, float, str)) else "something else"
+        return say("not set")
+    return code(json_text(value)) if isinstance(value, (bool, int, float, str)) else say("something else")
 
 
 def _is_default(value: object, default: object) -> bool:
@@ -72,4 +83,8 @@ def _is_default(value: object, default: object) -> bool:
 
 
 def _alternatives(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return (
+        words[0]
+        if len(words) == 1
+        else say("{words} or {words_2}", words=say(", ").join(words[:-1]), words_2=words[-1])
+    )

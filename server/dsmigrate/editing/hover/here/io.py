@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.editing.derived import bytes_text
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.hover.here.subject import Subject
+from dsmigrate.languages import say
 
 _PARTS = ("aio.block_size", "aio.queue_depth", "aio.intra_op_parallelism")
 
@@ -19,4 +20,8 @@ def lines(at: Subject) -> Iterator[str]:
     if block and depth and threads:
         total = bytes_text(block * depth * threads)
         product = f"{bytes_text(block)} × {depth} × {threads}"
-        yield f"Up to {total} in flight on each rank: {product} (block size, queue depth, threads)."
+        yield say(
+            "Up to {total} in flight on each rank: {product} (block size, queue depth, threads).",
+            total=total,
+            product=product,
+        )

@@ -8,6 +8,7 @@ from dsmigrate.editing.derived import bytes_text, in_force, size, unmet
 from dsmigrate.editing.derived.precision import WIDTHS, precision
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.hover.here.subject import Subject
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 _SWAPPED = "zero_optimization.offload_optimizer.buffer_count"
@@ -28,7 +29,7 @@ def lines(at: Subject) -> Iterator[str]:
     elif key.unit == "bytes":
         count = whole(context.number(key.path))
         if count is not None and count >= 1024:
-            yield f"{bytes_text(count)}."
+            yield say("{text}.", text=bytes_text(count))
 
 
 def _swapped(context: Context) -> Iterator[str]:
@@ -37,4 +38,7 @@ def _swapped(context: Context) -> Iterator[str]:
     masters = precision(context).masters
     if count and group and masters is not None:
         most = count * group * WIDTHS[masters]
-        yield f"At most {bytes_text(most)} of page-locked host memory on each rank; less where a shard is smaller."
+        yield say(
+            "At most {most} of page-locked host memory on each rank; less where a shard is smaller.",
+            most=bytes_text(most),
+        )

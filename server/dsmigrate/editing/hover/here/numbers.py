@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.editing.derived import count_text
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.hover.here.subject import Subject
+from dsmigrate.languages import say
 
 _LARGE = 1_000_000
 
@@ -18,4 +19,4 @@ def lines(at: Subject) -> Iterator[str]:
         return
     count = whole(at.scalar.value())
     if count is not None and count >= _LARGE:
-        yield f"{count_text(count)} {key.unit}."
+        yield say("{count} {unit}.", count=count_text(count), unit=say(key.unit))

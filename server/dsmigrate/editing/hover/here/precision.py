@@ -8,6 +8,7 @@ from dsmigrate.editing.derived import precision
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.hover.here.subject import Subject
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.precision._shared import ACCUMULATION, AUTOCAST, BF16, DYNAMIC, FP16
 
@@ -24,30 +25,36 @@ def lines(at: Subject) -> Iterator[str]:
     elif path == DYNAMIC and context.is_on(FP16):
         yield from _scale(context)
     elif path == _POWER and (power := _power(context)):
-        yield f"The loss scale starts at {power}."
+        yield say("The loss scale starts at {power}.", power=power)
 
 
 def _formats(context: Context) -> Iterator[str]:
     found = precision(context)
     if found.weights is None:
-        yield f"{context.consumer.title} decides about fp16 and bf16."
+        yield say("{consumer} decides about fp16 and bf16.", consumer=context.consumer.title)
         return
-    told = [f"weights in {found.weights}"]
+    told = [say("weights in {weights}", weights=found.weights)]
     if found.autocast:
-        told.append(f"computing in {found.autocast} under autocast")
+        told.append(say("computing in {autocast} under autocast", autocast=found.autocast))
     if found.sums is not None and found.communication is not None:
-        told.append(f"gradients summed in {found.sums} and sent in {found.communication}")
-    text = ", ".join(told)
-    yield f"{text[0].upper()}{text[1:]}."
+        told.append(
+            say(
+                "gradients summed in {sums} and sent in {communication}",
+                sums=found.sums,
+                communication=found.communication,
+            )
+        )
+    text = say(", ").join(told)
+    yield say("{text}.", text=f"{text[0].upper()}{text[1:]}")
 
 
 def _scale(context: Context) -> Iterator[str]:
     scale = context.number(DYNAMIC)
     if scale == 0:
         power = _power(context)
-        yield f"Dynamic: it starts at {power}." if power else "Dynamic."
+        yield say("Dynamic: it starts at {power}.", power=power) if power else say("Dynamic.")
     elif scale is not None and 0 < scale < float("inf"):
-        yield f"Static: {json_text(scale)} for the whole run."
+        yield say("Static: {scale} for the whole run.", scale=json_text(scale))
 
 
 def _power(context: Context) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.editing.derived import built_class, count_text, course, triad, type_facts
 from dsmigrate.editing.derived.sizes import whole
 from dsmigrate.editing.hover.here.subject import Subject
+from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
 
 _ABOUT_STEPS = frozenset({"warmup_num_steps", "total_num_steps"})
@@ -20,12 +21,12 @@ def lines(at: Subject) -> Iterator[str]:
     if facts is not None and path in {("optimizer",), ("optimizer", "type")}:
         name = built_class(context, facts)
         if name:
-            yield f"`{facts.name}` builds `{name}` here."
+            yield say("`{facts_name}` builds `{name}` here.", facts_name=facts.name, name=name)
     about = target.is_parameter and target.name in _ABOUT_RATE | _ABOUT_STEPS
     if about or path in {("scheduler",), ("scheduler", "type")}:
         shape = course(context)
         if shape:
-            yield f"{'The schedule sets it' if target.name == 'lr' else 'Learning rate'}: {shape}."
+            yield f"{say('The schedule sets it') if target.name == 'lr' else say('Learning rate')}: {shape}."
     if target.is_parameter and path[0] == "scheduler" and target.name in _ABOUT_STEPS:
         yield from _samples(context, ".".join(map(str, path)))
 
@@ -37,7 +38,12 @@ def _samples(context: Context, path: str) -> Iterator[str]:
         return
     total = whole(found.total)
     if total:
-        yield f"{steps} optimizer steps of {total} samples: {count_text(steps * total)} samples."
+        yield say(
+            "{steps} optimizer steps of {total} samples: {number} samples.",
+            steps=steps,
+            total=total,
+            number=count_text(steps * total),
+        )
     elif found.micro and found.steps and whole(found.steps):
         micro = whole(found.steps)
-        yield f"{steps} optimizer steps, each of {micro} micro-batches on every rank."
+        yield say("{steps} optimizer steps, each of {micro} micro-batches on every rank.", steps=steps, micro=micro)

@@ -1,0 +1,133 @@
+"""How a reader comes to messages in another language: flag, setting, the editor's locale."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsmigrate.cli.app import run
+from dsmigrate.editing.hover import hover_at
+from dsmigrate.languages import using
+from tests.editing.marked import marked
+from tests.language_server.raw import RawClient
+
+Captured = pytest.CaptureFixture[str]
+BAD = '{"train_batch_size": 8, "fp16": {"enabled": true, "auto_cats": true}}\n'
+URI = "file:///w/ds_config.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")  # counts for nothing
+    (tmp_path / "ds_config.json").write_text(BAD, encoding="utf-8")
+    (tmp_path / "new.json").write_text(BAD.replace("auto_cats", "auto_cast"), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_check_speaks_the_language_of_the_flag_and_english_without_it(capsys: Captured) -> None:
+    assert run(["check", "ds_config.json", "--lang", "zh-CN", "--select", "DS101"]) == 1
+    said = capsys.readouterr().out
+    assert "DeepSpeed 没有键 `auto_cats`（在 `fp16` 中），会因此拒绝该配置；是否想写 `auto_cast`" in said
+    assert "1 个文件：1 个错误" in said
+    assert run(["check", "ds_config.json", "--select", "DS101"]) == 1
+    assert "DeepSpeed has no key `auto_cats` in `fp16` and rejects the config for it" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_has_other_messages_and_the_same_codes_keys_and_places(capsys: Captured) -> None:
+    found = []
+    for language in ("en", "zh-CN"):
+        assert run(["check", "ds_config.json", "--format", "json", "--lang", language]) == 1
+        found.append(json.loads(capsys.readouterr().out)["files"][0]["diagnostics"])
+    english, chinese = found
+    assert [one["message"] for one in english] != [one["message"] for one in chinese]
+
+    def rest(one: dict[str, Any]) -> tuple[object, ...]:
+        return one["code"], one["key"], one["range"], one["severity"], one["effect"], one["url"]
+
+    assert sorted(map(rest, english), key=str) == sorted(map(rest, chinese), key=str)
+
+
+def test_the_setting_counts_where_no_flag_does(folder: Path, capsys: Captured) -> None:
+    (folder / "dsmigrate.toml").write_text('[check]\nlang = "zh-CN"\n', encoding="utf-8")
+    assert run(["explain", "fp16.loss_scale"]) == 0
+    assert "损失缩放系数" in capsys.readouterr().out
+    assert run(["explain", "fp16.loss_scale", "--lang", "en"]) == 0
+    assert "Fixed loss scale" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_diff_speaks_in_its_verdict_and_its_formats(capsys: Captured) -> None:
+    assert run(["diff", "ds_config.json", "new.json", "--lang", "zh-CN"]) == 1
+    said = capsys.readouterr().out
+    assert "改变训练：输入转换为 fp16。不再无效" in said
+    assert "警告[DF312] 数值" in said
+    assert run(["diff", "ds_config.json", "new.json", "--lang", "zh-CN", "--format", "html"]) == 1
+    page = capsys.readouterr().out
+    assert '<html lang="zh-CN">' in page
+    assert "需要查看" in page
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", [["check", "new.json"], ["diff", "new.json", "new.json"], ["explain", "bf16"]])
+def test_a_language_that_there_is_not_is_wrong_usage(command: list[str], capsys: Captured) -> None:
+    assert run([*command, "--lang", "fr"]) == 2
+    assert "--lang 'fr' does not exist; allowed: auto, en, zh-CN" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_codes_are_explained(capsys: Captured) -> None:
+    assert run(["explain", "DS210", "--lang", "zh-CN"]) == 0
+    said = capsys.readouterr().out
+    assert "不等于微批次 × 梯度累积步数 × 数据并行 rank 数" in said
+    assert "DeepSpeed 或它前面的程序会拒绝该配置" in said
+
+
+def test_hovers_have_chinese_around_the_documentation_too() -> None:
+    with using("zh-CN"):
+        found = hover_at(*marked('{"fp16": {"enabled": true, "loss_sc|ale": 1}}'))
+        assert found is not None
+        text = found.markdown
+    assert "数字 ≥ 0（比例） · 默认 `0.0`" in text or "数字 ≥ 0（比例） · 默认 `0`" in text
+    assert "**何时修改。**" in text
+    assert "**陷阱。**" in text
+    assert "[文档](" in text
+
+
+def _message(client: RawClient) -> str:
+    params = {"textDocument": {"uri": URI}}
+    items = client.ask("textDocument/diagnostic", params)["result"]["items"]
+    return str(next(item["message"] for item in items if item["code"] == "DS101"))
+
+
+def _hover(client: RawClient) -> str:
+    place = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 26}}
+    return str(client.ask("textDocument/hover", place)["result"]["contents"])
+
+
+def test_the_server_speaks_the_language_of_the_editor_until_a_setting_names_another() -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"diagnostic": {}}}, locale="zh-cn")
+    client.open(URI, BAD)
+    assert "没有键 `auto_cats`" in _message(client)
+    assert "半精度（float16）训练" in _hover(client)
+    client.notify("workspace/didChangeConfiguration", {"settings": {"dsmigrate": {"lang": "en"}}})
+    assert "has no key `auto_cats`" in _message(client)
+    assert "Half-precision (float16) training" in _hover(client)
+    client.notify("workspace/didChangeConfiguration", {"settings": {"dsmigrate": {"lang": "auto"}}})
+    assert "没有键 `auto_cats`" in _message(client)
+    assert client.finish() == 0
+
+
+def test_another_editor_gets_english() -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"diagnostic": {}}}, locale="zh-tw")
+    client.open(URI, BAD)
+    assert "has no key `auto_cats`" in _message(client)
+    assert client.finish() == 0

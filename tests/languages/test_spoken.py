@@ -1,0 +1,82 @@
+"""The language that is spoken: sentences, their parts, and what is forgotten when it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.knowledge import knowledge
+from dsmigrate.languages import forgotten, mark, say, spoken, tag_of, use, using
+
+
+def test_english_is_what_the_code_says() -> None:
+    assert spoken() == "en"
+    assert say("no {brief}", brief="clipping") == "no clipping"
+    assert say("a brace { alone") == "a brace { alone"
+    assert mark("{count} edits") == "{count} edits"
+
+
+def test_chinese_comes_from_the_catalogue_and_leaves_out_what_only_english_needs() -> None:
+    with using("zh-CN"):
+        assert spoken() == "zh-CN"
+        assert say("{ranks} rank{en_s}", ranks=4, en_s="s") == "4 个 rank"
+        assert say("nobody has translated {this}", this="x") == "nobody has translated x"
+    assert say("{ranks} rank{en_s}", ranks=4, en_s="s") == "4 ranks"
+
+
+def test_a_language_without_a_catalogue_is_refused_and_changes_nothing() -> None:
+    with pytest.raises(ValueError, match="no catalogue for the language 'fr'"):
+        use("fr")
+    assert spoken() == "en"
+
+
+def test_what_was_kept_in_the_former_language_is_forgotten() -> None:
+    calls: list[str] = []
+    forgotten(lambda: calls.append(spoken()))
+    with using("zh-CN"):
+        assert calls == ["zh-CN"]
+        use("zh-CN")
+        assert calls == ["zh-CN"]
+    assert calls == ["zh-CN", "en"]
+
+
+def test_the_documentation_of_keys_follows_and_comes_back() -> None:
+    english = knowledge().key("fp16.loss_scale")
+    assert english is not None
+    with using("zh-CN"):
+        chinese = knowledge().key("fp16.loss_scale")
+        assert chinese is not None
+        assert chinese.summary == "固定的损失缩放系数，或以 0 表示动态。"
+        assert (chinese.type, chinese.default, chinese.since) == (english.type, english.default, english.since)
+        assert chinese.unit == english.unit  # code compares it
+    again = knowledge().key("fp16.loss_scale")
+    assert again is not None
+    assert again.summary == english.summary == "Fixed loss scale, or 0 for a dynamic one."
+
+
+def test_types_keep_what_rules_read_in_english() -> None:
+    with using("zh-CN"):
+        facts = knowledge().optimizer("AdamW")
+        assert facts is not None
+        parameter = facts.parameters["bias_correction"]
+        assert parameter.only_with.startswith("`torch_adam` left false")
+        assert parameter.only_said.startswith("`torch_adam` 保持 false")
+        assert facts.parameters["weight_decay"].english != facts.parameters["weight_decay"].summary
+
+
+@pytest.mark.parametrize(
+    ("locale", "tag"),
+    [
+        ("zh-cn", "zh-CN"),
+        ("zh_CN.UTF-8", "zh-CN"),
+        ("zh-Hans-SG", "zh-CN"),
+        ("zh", "zh-CN"),
+        ("zh-tw", "en"),
+        ("zh-Hant", "en"),
+        ("en-US", "en"),
+        ("de", "en"),
+        ("", "en"),
+        (None, "en"),
+    ],
+)
+def test_the_language_of_a_locale(locale: str | None, tag: str) -> None:
+    assert tag_of(locale) == tag
