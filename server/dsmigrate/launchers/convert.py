@@ -65,6 +65,7 @@ def convert(
     file.around = replace(around, variables=variables, exported=frozenset(exported))
     for region in regions(text, kind):
         if region.form == "json":
+            file.here, file.moved = "", False
             _command(file, _json_command(text, region), form="json")
         elif region.form == "shell":
             _region(file, region, alone=kind in {"make", "docker", "yaml"})
@@ -137,10 +138,20 @@ def _command(
     managers = tuple(word.text for word in command.words if word.text in MANAGERS)
     for word in command.words:
         _inside(file, word, managers)
-    if not any(_names(file, word.text) for word in command.words):
+    scripts = [word for word in command.words if _names(file, word.text)]
+    if not scripts:
         return
-    if not any(word.text.endswith(".py") for word in command.words[1:] if not _names(file, word.text)):
+    if all(_is_another(file, word) for word in scripts):
+        file.seen.append((command.start, command.end))
+    elif not any(word.text.endswith(".py") for word in command.words[1:] if word not in scripts):
         _mentions(file, command.start, command.end)
+
+
+def _is_another(file: _File, word: Word) -> bool:
+    """Whether a word of a script's name is the path of another file."""
+    value = word.expanded(file.around.variables)
+    found = _resolver(file)(value) if value is not None else None
+    return found is not None and found not in {script.path for script in file.scripts}
 
 
 def _inside(file: _File, word: Word, managers: tuple[str, ...]) -> None:

@@ -61,10 +61,9 @@ def of_torchrun(launch: Launch, script: Script, variables: Mapping[str, str], ex
         )
     count = _raw(options, "nproc_per_node") or "1"
     port = _raw(options, "master_port") or _port_of(_text(options, "rdzv_endpoint", variables))
-    extra = [
-        *(["--master_port", port] if port and port != "0" else []),
-        *(["--no_python"] if "no_python" in options else []),
-    ]
+    extra = ["--master_port", port] if port and port != "0" else []
+    extra += ["--no_python"] if "no_python" in options else []
+    extra += [] if old else ["--no_local_rank"]
     return _line(launch, count, extra, former=launch.kind, chosen=_devices(launch, variables, exported))
 
 

@@ -108,7 +108,7 @@ class _Scanner:
                 word = self._word()
                 if word is None:
                     self._close("")
-                    self.found.unread.append((begun, self.end))
+                    self.found.unread.append((self.text.rfind("\n", 0, begun) + 1, self.end))
                     self.at = self.end
                     break
                 self._add(word)
