@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.cli.app import run
-from dsmigrate.codemod.model import Start
+from dsmigrate.codemod.model import Options, Start
 from dsmigrate.launchers.convert import convert
 from dsmigrate.launchers.model import Script
 
@@ -48,7 +48,9 @@ def started(folder: Path, text: str) -> list[list[object]]:
 def test_the_deepspeed_launcher_starts_what_torchrun_started(line: str, tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBE)
     text = line.format(port=free_port())
-    done = convert(text, "shell", "run.sh", [SCRIPT], exists=lambda way: way == "probe.py", launcher="deepspeed")
+    done = convert(
+        text, "shell", "run.sh", [SCRIPT], exists=lambda way: way == "probe.py", options=Options(launcher="deepspeed")
+    )
     assert "deepspeed " in done.text
     before, after = started(tmp_path, text), started(tmp_path, done.text)
     assert len(before) == 2

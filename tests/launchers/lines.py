@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import dedent
 
-from dsmigrate.codemod.model import Change, Start
+from dsmigrate.codemod.model import Change, Options, Start
 from dsmigrate.launchers.convert import Converted, convert
 from dsmigrate.launchers.model import Script
 
@@ -54,4 +54,4 @@ def converted(text: str, kind: str = "shell", path: str = "run.sh", launcher: st
 
 
 def _convert(text: str, kind: str, path: str, launcher: str) -> Converted:
-    return convert(text, kind, path, SCRIPTS, exists=lambda way: way in FILES, launcher=launcher)
+    return convert(text, kind, path, SCRIPTS, exists=lambda way: way in FILES, options=Options(launcher=launcher))

@@ -14,42 +14,10 @@ from hypothesis import strategies as st
 from dsmigrate.launchers.shell import constants, scan
 
 BASH = shutil.which("bash")
+_PLAIN = ["a", "b.py", " ", "  ", "#", ";", "&", "&&", ">f", "2>&1", "(", ")", "{", "}", "=", "*"]
 PIECES = st.lists(
     st.sampled_from(
-        [
-            "a",
-            "b.py",
-            " ",
-            "  ",
-            "'",
-            '"',
-            "\\",
-            "$x",
-            "${y}",
-            "$(z)",
-            "`",
-            "#",
-            "\n",
-            "\\\n",
-            ";",
-            "&",
-            "&&",
-            "||",
-            "|",
-            "<<E\n",
-            "E\n",
-            ">f",
-            "2>&1",
-            "(",
-            ")",
-            "{",
-            "}",
-            "=",
-            "*",
-            "$",
-            "\r\n",
-            "\t",
-        ]
+        [*_PLAIN, "'", '"', "\\", "$x", "${y}", "$(z)", "`", "\n", "\\\n", "<<E\n", "E\n", "$", "\r\n", "\t", "|", "||"]
     ),
     max_size=14,
 )

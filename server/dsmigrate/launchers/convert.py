@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from dsmigrate.codemod.model import Change, Kind
+from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.launchers.decide import Surroundings, decide
 from dsmigrate.launchers.model import Launch, Script, Verdict
 from dsmigrate.launchers.recognise import HARMLESS, MANAGERS, launch_of
 from dsmigrate.launchers.regions import Region, regions
 from dsmigrate.launchers.shell import Command, Word, assignments, constants, scan
 
+_DEFAULT = Options()
 _NESTED = re.compile(r"(?:[A-Za-z_]\w*\+?=|--[\w-]+=)?([\"'])(.*)\1", re.DOTALL)
 _LAUNCHES = re.compile(r"\b(?:python[\d.]*|torchrun|deepspeed|accelerate|srun|mpirun|torch\.distributed)\b")
 _PROGRAMS = re.compile(r"\b(?:srun|mpirun|mpiexec|torchrun|deepspeed|torch\.distributed)\b")
@@ -46,14 +47,21 @@ class _File:
 
 
 def convert(
-    text: str, kind: str, path: str, scripts: Sequence[Script], *, exists: Callable[[str], bool], launcher: str = "keep"
+    text: str,
+    kind: str,
+    path: str,
+    scripts: Sequence[Script],
+    *,
+    exists: Callable[[str], bool],
+    options: Options = _DEFAULT,
 ) -> Converted:
     """Decide about every line of a launcher that starts one of ``scripts``.
 
     ``path`` is the launcher's, from the project's root; ``exists`` tells whether a path from there is a file.
     """
     batch = kind == "shell" and re.search(r"^#(?:SBATCH|FLUX:)", text, re.MULTILINE) is not None
-    around = Surroundings(batch=batch, tasks=_tasks(text) if batch else None, launcher=launcher)
+    around = Surroundings(batch=batch, tasks=_tasks(text) if batch else None, launcher=options.launcher,
+                          release=options.target_version)  # fmt: skip
     folder = PurePosixPath(path).parent.as_posix()
     file = _File(text, "" if folder == "." else folder, scripts, exists, around)
     found = [(region, scan(text, region.start, region.end)) for region in regions(text, kind) if region.form == "shell"]

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod import targets
+from dsmigrate.codemod.model import NEWEST_DEEPSPEED, Kind
 from dsmigrate.codemod.starting import GPUS
 from dsmigrate.launchers import deepspeed_line, model
 from dsmigrate.launchers.model import Launch, Script, Verdict
@@ -27,8 +28,8 @@ class Surroundings:
     """What is known around a launch.
 
     ``variables`` are constants of the file and ``exported`` the names it exports; ``batch`` says that SLURM runs the
-    file, with so many ``tasks`` (None: not said); ``launcher`` is what the person asked for, keep or deepspeed;
-    ``nested``: the command is a text that another command is made from.
+    file, with so many ``tasks`` (None: not said); ``launcher`` is what the person asked for, keep or deepspeed,
+    ``release`` the DeepSpeed release the result is for.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Surroundings:
     batch: bool = False
     tasks: int | None = None
     launcher: str = "keep"
+    release: str = NEWEST_DEEPSPEED
 
 
 def decide(launch: Launch, script: Script, around: Surroundings) -> Verdict:
@@ -55,7 +57,9 @@ def decide(launch: Launch, script: Script, around: Surroundings) -> Verdict:
                 "them all: raise --nproc_per_node", "mp.spawn is gone from the script"
             )  # fmt: skip
         if around.launcher == "deepspeed":
-            return deepspeed_line.of_torchrun(launch, script, around.variables, around.exported)
+            return deepspeed_line.of_torchrun(
+                launch, script, around.variables, around.exported, ssh_only=not targets.holds("no_ssh", around.release)
+            )
         return _kept(
             f"{launch.kind} stays",
             "deepspeed.init_distributed takes ranks, sizes and address from the variables that it sets"

@@ -20,8 +20,13 @@ _PLAIN = frozenset({"python", "python3"})
 _WHY = "the deepspeed launcher sets the same RANK, WORLD_SIZE, LOCAL_RANK and address"
 
 
-def of_torchrun(launch: Launch, script: Script, variables: Mapping[str, str], exported: frozenset[str]) -> Verdict:
-    """The verdict about a line of torchrun or torch.distributed.launch."""
+def of_torchrun(
+    launch: Launch, script: Script, variables: Mapping[str, str], exported: frozenset[str], *, ssh_only: bool
+) -> Verdict:
+    """The verdict about a line of torchrun or torch.distributed.launch.
+
+    ``ssh_only``: the deepspeed launcher of the release has no --no_ssh.
+    """
     options = _parsed(launch.options, variables)
     stays = f"{launch.kind} stays"
     if isinstance(options, str):
@@ -43,17 +48,9 @@ def of_torchrun(launch: Launch, script: Script, variables: Mapping[str, str], ex
         return _stays(f"{stays}: --max_restarts", "the deepspeed launcher starts nothing again")
     nodes = _text(options, "nnodes", variables)
     if nodes not in {None, "1", "1:1"}:
-        count = _raw(options, "nproc_per_node") or "1"
-        return Verdict(
-            "MG224", Kind.TODO,
-            f"{_raw(options, 'nnodes')} nodes: list them in a hostfile (`worker-1 slots={count}`) and start "
-            f"once, on the first: "
-            f"`deepspeed --hostfile hostfile --num_gpus {count} --no_local_rank {script.name} …`; without "
-            f"ssh between them, on "
-            "every node with --no_ssh --node_rank R --master_addr HOST; under SLURM with --launcher slurm; "
-            "torchrun works too",
-            "the deepspeed launcher needs the names of the nodes, which are not on this line",
-        )  # fmt: skip
+        return _several_nodes(
+            _raw(options, "nnodes") or "", _raw(options, "nproc_per_node") or "1", script, ssh_only=ssh_only
+        )
     old = launch.kind == model.LAUNCH_MODULE and "use_env" not in options
     if old and not script.start.local_rank:
         return Verdict(
@@ -65,6 +62,20 @@ def of_torchrun(launch: Launch, script: Script, variables: Mapping[str, str], ex
     extra += ["--no_python"] if "no_python" in options else []
     extra += [] if old else ["--no_local_rank"]
     return _line(launch, count, extra, former=launch.kind, chosen=_devices(launch, variables, exported))
+
+
+def _several_nodes(nodes: str, count: str, script: Script, *, ssh_only: bool) -> Verdict:
+    without = (
+        "" if ssh_only else "without ssh between them, on every node with --no_ssh --node_rank R --master_addr HOST; "
+    )
+    return Verdict(
+        "MG224",
+        Kind.TODO,
+        f"{nodes} nodes: list them in a hostfile (`worker-1 slots={count}`) and start once, on the first: "
+        f"`deepspeed --hostfile hostfile --num_gpus {count} --no_local_rank {script.name} …`; {without}"
+        "under SLURM with --launcher slurm; torchrun works too",
+        "the deepspeed launcher needs the names of the nodes, which are not on this line",
+    )
 
 
 def of_python(

@@ -69,9 +69,7 @@ def _of_project(root: Path, outcomes: Sequence[Outcome]) -> list[Outcome]:
         kind = kind_of(file, text.partition("\n")[0])
         options = outcomes[0].job.options
         if kind:
-            done = convert(
-                text, kind, file, scripts, exists=lambda way: (root / way).is_file(), launcher=options.launcher
-            )
+            done = convert(text, kind, file, scripts, exists=lambda way: (root / way).is_file(), options=options)
             if done.changes:
                 found.append(_outcome(Job(path, root, options, source), text, done, encoding))
     return found

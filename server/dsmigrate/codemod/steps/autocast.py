@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import libcst as cst
-from packaging.version import Version
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
@@ -103,7 +103,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     for _, where in regions:
         plan.converted("MG301", where, "the region stays; the engine runs the model under torch_autocast",
                        "the engine would otherwise switch the region off")  # fmt: skip
-    if Version(plan.options.target_version) < Version("0.17.2"):
+    if not targets.holds("torch_autocast", plan.options.target_version):
         _inside_forward(plan, training[0][0], statement, first)
     else:
         evaluation(plan)
