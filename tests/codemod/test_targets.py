@@ -30,26 +30,27 @@ def migrated(name: str, **options: object) -> FileResult:
 @pytest.mark.parametrize("entry", [d for d in differences().values() if d.key], ids=lambda d: d.id)
 def test_a_key_came_or_changed_with_the_release_that_is_named(entry: Difference) -> None:
     before = RELEASES[RELEASES.index(entry.since) - 1]
-    there = [knowledge(release).get(entry.key) for release in (before, entry.since)]
-    assert there[1] is not None
-    assert there[0] is None or there[0].default != there[1].default
+    there = [knowledge(release).key(entry.key) for release in (before, entry.since)]
+    (before_it, with_it) = [key for key in there if key is not None]
+    assert with_it.status.value == "present"
+    assert before_it.status.value == "not yet" or before_it.default != with_it.default
 
 
 def test_spans_begin_and_end_with_releases_that_there_are() -> None:
     for entry in differences().values():
         assert entry.since in RELEASES
         assert not entry.until or entry.until in RELEASES
-        assert [release for release in RELEASES if holds(entry.id, release)][0] == entry.since
+        assert next(release for release in RELEASES if holds(entry.id, release)) == entry.since
 
 
 @pytest.mark.parametrize("release", EVERY_MINOR)
 def test_an_emitted_config_has_only_keys_that_the_release_knows(release: str) -> None:
     known = knowledge(release)
-    for example in sorted(EXAMPLES.glob("*.py")):
-        result = migrated(example.name, target_version=release)
-        assert result.config is not None, example.name
-        unknown = [key for key in result.config if known.get(key) is None]
-        assert not unknown, (example.name, release)
+    for name in ("autocast_ctx.py", "vit_fp16_scaler.py", WINDOWS):
+        result = migrated(name, target_version=release)
+        assert result.config is not None, name
+        unknown = [key for key in result.config if (found := known.key(key)) is None or found.status.value != "present"]
+        assert not unknown, (name, release)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +71,12 @@ def test_accumulation_is_written_as_the_release_needs_it(release: str, *, manage
 def test_a_stage_that_loses_micro_batches_is_marked_where_it_was_asked_for() -> None:
     result = migrated(WINDOWS, target_version="0.18.1", zero_stage=2)
     (todo,) = [change for change in result.changes if change.kind is Kind.TODO]
-    assert "DeepSpeed 0.18.1 loses all micro-batches of a window but the last at ZeRO 1 and 2" in todo.message
+    assert "DeepSpeed 0.18.1 loses all micro-batches of a window but the last at ZeRO 2" in todo.message
     assert b"# TODO(dsmigrate MG406)" in (result.new_source or b"")
-    assert migrated(WINDOWS, target_version="0.18.1", zero_stage=0).config is not None
+    for stage in (0, 1, 3):
+        assert not [
+            c for c in migrated(WINDOWS, target_version="0.18.1", zero_stage=stage).changes if c.kind is Kind.TODO
+        ]
 
 
 def test_the_page_names_every_difference() -> None:

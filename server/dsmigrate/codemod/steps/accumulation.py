@@ -37,7 +37,7 @@ IDEAS = (
         "The end of a window is marked by hand",
         "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
         "managed_gradient_accumulation is new in 0.19.4; and without management gradients are averaged inside step(), too "
-        "late for code that looks at p.grad before it. From 0.17.6 to 0.18.2 stages 1 and 2 lose all micro-batches of a window "
+        "late for code that looks at p.grad before it. From 0.17.6 to 0.18.2 stage 2 loses all micro-batches of a window "
         "but the last, so that for these releases the config gets stage 0.",
         "engine-semantics 3",
         Kind.CONVERTED,
@@ -157,14 +157,12 @@ def choose_accumulation(plan: Plan) -> None:
 
 
 def _at_stage_zero_where_micro_batches_are_lost(plan: Plan, where: Statement) -> None:
-    """Some releases keep the last micro-batch of a window only at ZeRO 1 and 2, without offload."""
+    """Some releases keep the last micro-batch of a window only, at ZeRO 2 without offload."""
     release = plan.options.target_version
-    if not targets.holds("lost_micro_batches", release) or plan.zero_stage not in (1, 2):
-        return
-    if plan.options.offload != "none":
+    if not targets.holds("lost_micro_batches", release) or plan.zero_stage != 2 or plan.options.offload != "none":
         return
     reason = "gradients of the earlier ones are overwritten in stage_1_and_2.py; 0.17.5 and 0.18.3 are right"
-    message = f"DeepSpeed {release} loses all micro-batches of a window but the last at ZeRO 1 and 2"
+    message = f"DeepSpeed {release} loses all micro-batches of a window but the last at ZeRO 2"
     plan.needs_stage_zero("MG406", where, message, reason)
 
 
