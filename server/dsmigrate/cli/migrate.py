@@ -34,6 +34,8 @@ _Advance = Callable[[Outcome], None]
 
 def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     setting = SETTINGS[name]
+    if setting.kind is bool:
+        return click.option(f"--{name}", is_flag=True, default=None, help=setting.help)
     metavar = "|".join(map(str, setting.choices)) or _METAVARS.get(name, "PATH")
     kind = int if setting.kind is int else str
     return click.option(f"--{name}", type=kind, metavar=metavar, help=setting.help)
@@ -65,6 +67,8 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 @_setting("config")
 @_setting("config-name")
 @_setting("target-version")
+@_setting("with-launchers")
+@_setting("launcher")
 def command(  # noqa: PLR0917 - click passes by name
     paths: tuple[str, ...],
     in_place: bool,  # noqa: FBT001
@@ -137,7 +141,12 @@ def _migrate(jobs: Sequence[Job], processes: int, *, quiet: bool) -> list[Outcom
             again = [replace(jobs[index], options=options) for index, options in renamed.items()]
             for index, outcome in zip(renamed, run_all(again, processes, lambda _: None), strict=True):
                 outcomes[index] = outcome
-    return flattened(reconcile(outcomes))
+    reconciled = reconcile(outcomes)
+    if any(job.options.with_launchers for job in jobs):
+        from dsmigrate.launchers.find import with_launchers  # noqa: PLC0415 - only where they are asked for
+
+        reconciled = with_launchers(reconciled)
+    return flattened(reconciled)
 
 
 def _following(job: Job, root: Path | None) -> Job:
@@ -165,13 +174,18 @@ def _entry(placed: Placed) -> Entry:
         placed.outcome.result,
         config_path=placed.config.path.as_posix() if placed.config else None,
         config_in_the_way=placed.config_is_in_the_way,
+        is_launcher=placed.outcome.is_launcher,
     )
 
 
 def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | None) -> str | None:
     if STDIN in paths or output is not None:
         return None
-    given = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
+    given = [
+        part
+        for name, value in flags.items()
+        for part in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
+    ]
     return shlex.join(["dsmigrate", *paths, *given, "--write"])
 
 

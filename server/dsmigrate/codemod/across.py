@@ -16,6 +16,7 @@ from dsmigrate.codemod.project.index import Index, Read
 from dsmigrate.codemod.project.reach import reached
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.shared_code import add_everywhere
+from dsmigrate.codemod.starting import start_of
 from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText
@@ -139,7 +140,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         path = shown(part.path)
         if part is plan.tree.parts[0]:
             entry = result.converted(
-                path, source, code, changes, result.ordered(plan.config), launch.commands(plan, path)
+                path, source, code, changes, result.ordered(plan.config), launch.commands(plan, path), start_of(plan)
             )
             if code == source.text:
                 entry = _as_it_is(entry)
@@ -154,7 +155,8 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
 def _as_it_is(found: FileResult) -> FileResult:
     """The result of a file that takes part without being changed: its text stays, its decisions are told."""
     status = found.status if found.config is not None else Status.UNCHANGED
-    return FileResult(found.path, status, found.changes, "", None, found.config, found.launch, found.notes)
+    return FileResult(found.path, status, found.changes, "", None, found.config, found.launch, found.notes,
+                      found.start)  # fmt: skip
 
 
 def _source(index: Index, part: Part) -> SourceText:

@@ -35,26 +35,26 @@ def find_options(plan: Plan) -> None:
         if names & set(SPAWNERS):
             starts.append(plan.tree.statement(call))
             count = argument(call, 2, "nprocs")
-            option = _option_of(plan, count, plan.function_of(call)) if count is not None else None
+            option = option_behind(plan, count, plan.function_of(call)) if count is not None else None
             if option is not None:
-                wanted[_spelling(option)] = f"{_spelling(option)} {PROCESSES}"
+                wanted[spelling(option)] = f"{spelling(option)} {PROCESSES}"
     for statement in starts:
         branch = statement.branch
         for outer in statement.enclosing():
             if isinstance(outer.node, cst.If) and branch == "body":
-                option = _option_of(plan, outer.node.test, statement.function)
-                if option is not None and _is_switch(option):
-                    wanted[_spelling(option)] = _spelling(option)
+                option = option_behind(plan, outer.node.test, statement.function)
+                if option is not None and is_switch(option):
+                    wanted[spelling(option)] = spelling(option)
             branch = outer.branch
     plan.facts["launch_options"] = tuple(wanted.values())
 
 
-def _option_of(plan: Plan, node: Node, function: Function, depth: int = 3) -> cst.Call | None:
+def option_behind(plan: Plan, node: Node, function: Function, depth: int = 3) -> cst.Call | None:
     """The ``add_argument`` call behind ``args.x``, directly, through a name, or as one side of an ``or``."""
     if depth == 0:
         return None
     if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or):
-        return _option_of(plan, node.left, function, depth) or _option_of(plan, node.right, function, depth)
+        return option_behind(plan, node.left, function, depth) or option_behind(plan, node.right, function, depth)
     if isinstance(node, cst.Attribute):
         name = node.attr.value
         for call in option_calls(plan):
@@ -62,25 +62,27 @@ def _option_of(plan: Plan, node: Node, function: Function, depth: int = 3) -> cs
                 return call
         for binding in plan.flow.bindings:  # args.distributed = args.world_size > 1 or args.multiprocessing_distributed
             if binding.place[0] == "n" and binding.place[2] == name and binding.index is None:
-                found = _option_of(plan, binding.value, binding.function, depth - 1)
-                if found is not None and _is_switch(found):
+                found = option_behind(plan, binding.value, binding.function, depth - 1)
+                if found is not None and is_switch(found):
                     return found
     if isinstance(node, cst.Name):
         place = plan.flow.variable(node.value, function)
         for binding in plan.flow.by_place.get(place, ()):
             if binding.index is None and isinstance(binding.value, cst.Attribute | cst.Name):
-                found = _option_of(plan, binding.value, binding.function, depth - 1)
+                found = option_behind(plan, binding.value, binding.function, depth - 1)
                 if found is not None:
                     return found
     return None
 
 
-def _is_switch(call: cst.Call) -> bool:
+def is_switch(call: cst.Call) -> bool:
+    """Whether an option takes no value and is off unless given."""
     action = argument(call, None, "action")
     return isinstance(action, cst.SimpleString) and action.evaluated_value == "store_true"
 
 
-def _spelling(call: cst.Call) -> str:
+def spelling(call: cst.Call) -> str:
+    """The long form of an option, with its dashes."""
     for arg in call.args:
         if arg.keyword is None and isinstance(arg.value, cst.SimpleString):
             text = str(arg.value.evaluated_value)

@@ -47,6 +47,7 @@ class Idea:
 
     ``before`` and ``after`` are complete scripts (or fragments that ``tests/codemod`` completes); they are the test,
     the documentation page and the text of ``dsmigrate explain``. An idea whose ``after`` is empty refuses ``before``.
+    ``marked``: what is left for the person carries a comment in the file.
     """
 
     code: str
@@ -57,6 +58,7 @@ class Idea:
     kind: Kind
     before: str = ""
     after: str = ""
+    marked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Options:
     """What the person asked for; the defaults keep the script's training as it is.
 
     ``zero_stage`` is 0 to 3; ``offload`` one of none, cpu, nvme; ``optimizer`` keep or config; ``precision`` keep,
-    fp16 or bf16; ``config`` an existing DeepSpeed config to fit the script to; ``target_version`` a DeepSpeed release.
+    fp16 or bf16; ``config`` an existing DeepSpeed config to fit the script to; ``target_version`` a DeepSpeed release;
+    ``with_launchers`` asks for shell scripts and the like too, ``launcher`` is what their lines start: keep or deepspeed.
     """
 
     zero_stage: int | None = None
@@ -79,6 +82,30 @@ class Options:
     """The model and the GPUs that stage and offload were chosen for; "" where the person chose, or nobody."""
     chosen_sizes: Mapping[str, Any] = field(default_factory=dict)
     """What goes into ``zero_optimization`` for it: buckets, and the offload sections as a whole."""
+    with_launchers: bool = False
+    launcher: str = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the processes of the original script came into being, for whoever has to start the converted one.
+
+    ``spawned``: it started them itself. Then ``count`` says how many on a node: ``"gpus"`` (one per visible device),
+    digits, an option of the script ("--gpus", whose default is ``default``), or "" where it is not known. ``switches``
+    are the options of which one has to be given for it to spawn at all; ``unsure``: it depends on something else too.
+    ``nodes``: it worked out ranks from a node rank. ``local_rank``: it takes the option that the deepspeed launcher
+    adds. ``slurm``: it takes its ranks from SLURM; ``mpi``: from MPI's variables.
+    """
+
+    spawned: bool = False
+    count: str = ""
+    default: str = ""
+    switches: tuple[str, ...] = ()
+    unsure: bool = False
+    nodes: bool = False
+    local_rank: bool = False
+    slurm: bool = False
+    mpi: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +113,8 @@ class FileResult:
     """What a migration of one file gives: nothing is written yet.
 
     ``new_source`` holds the encoded bytes of the converted file, or None where the file stays as it is. ``config`` is
-    the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher.
+    the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher,
+    ``start`` what became of the script's own way to start processes.
     """
 
     path: str
@@ -97,3 +125,4 @@ class FileResult:
     config: dict[str, Any] | None = None
     launch: tuple[str, ...] = ()
     notes: tuple[Change, ...] = field(default=())
+    start: Start | None = None

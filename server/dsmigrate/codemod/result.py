@@ -8,9 +8,10 @@ from dataclasses import replace
 import libcst as cst
 
 from dsmigrate.codemod import audit, imports_edit, launch
-from dsmigrate.codemod.model import Change, FileResult, Kind, Status
+from dsmigrate.codemod.model import Change, FileResult, Kind, Start, Status
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.starting import start_of
 from dsmigrate.codemod.tree import Part, Statement
 from dsmigrate.files.diff import unified
 from dsmigrate.files.text import SourceText, encode
@@ -22,7 +23,7 @@ def of(plan: Plan, source: SourceText, path: str) -> FileResult:
         code, changes = rewritten(plan, plan.tree.parts[0], source)
     except AuditError as error:
         return failed_audit(path, error)
-    return converted(path, source, code, changes, ordered(plan.config), launch.commands(plan, path))
+    return converted(path, source, code, changes, ordered(plan.config), launch.commands(plan, path), start_of(plan))
 
 
 def failed_audit(path: str, error: AuditError) -> FileResult:
@@ -38,6 +39,7 @@ def converted(
     changes: list[Change],
     config: dict[str, object] | None = None,
     commands: tuple[str, ...] = (),
+    start: Start | None = None,
 ) -> FileResult:
     """The result for a file that was changed to ``code``."""
     todos = any(change.kind is Kind.TODO for change in changes)
@@ -50,6 +52,7 @@ def converted(
         config,
         commands,
         tuple(change for change in changes if change.kind is Kind.KEPT and change.code in _DIFFERENT),
+        start,
     )
 
 

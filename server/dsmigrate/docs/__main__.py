@@ -1,7 +1,8 @@
 """``python -m dsmigrate.docs [--check]``: write what is generated from the source, or say what is stale.
 
 It runs at the root of a checkout: the pages of the codes are in docs/codes, those of the keys of the config in
-docs/keys, those of the rules in docs/rules, what people report is in docs/problems.md, and README.md shows a patch;
+docs/keys, those of the rules in docs/rules, what people report is in docs/problems.md, what depends on the
+release in docs/target-versions.md, and README.md shows a patch;
 it and docs/diff.md show what the diff says.
 """
 
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from dsmigrate.diff.registry import every_explanation
-from dsmigrate.docs import changes, comparison, keys, problems, rules
+from dsmigrate.docs import changes, comparison, keys, problems, rules, targets
 from dsmigrate.docs.pages import pages
 from dsmigrate.docs.readme import refreshed
 from dsmigrate.knowledge import knowledge
@@ -24,6 +25,7 @@ KEYS = Path("docs") / "keys"
 RULES = Path("docs") / "rules"
 CHANGES = Path("docs") / "changes"
 PROBLEMS = Path("docs") / "problems.md"
+TARGETS = Path("docs") / "target-versions.md"
 README = Path("README.md")
 DIFF = Path("docs") / "diff.md"
 
@@ -57,6 +59,7 @@ def generated(root: Path) -> dict[Path, str]:
     found |= {root / KEYS / name: text for name, text in keys.pages(knowledge()).items()}
     found |= {root / RULES / name: text for name, text in rules.pages(every_rule()).items()}
     found[root / PROBLEMS] = problems.page(every_rule())
+    found[root / TARGETS] = targets.page()
     found |= {root / CHANGES / name: text for name, text in changes.pages(every_explanation()).items()}
     if readme.is_file():
         found[readme] = comparison.refreshed(refreshed(readme.read_text(encoding="utf-8")))

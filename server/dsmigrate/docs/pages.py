@@ -22,6 +22,7 @@ _OUTCOME = {
     Kind.TODO: "Left for the person, with a `# TODO(dsmigrate {code})` comment at the place.",
     Kind.REFUSED: "The file is refused and stays as it is.",
 }
+_UNMARKED = "Left for the person; the file stays as it is at this place."
 _AREAS = {
     "1": "The wrap and the engine",
     "2": "Process group and launch",
@@ -46,7 +47,7 @@ def page(idea: Idea) -> str:
         MARK,
         f"# {idea.code}: {idea.title}",
         idea.summary,
-        "**Outcome.** " + _OUTCOME[idea.kind].format(code=idea.code),
+        "**Outcome.** " + (_OUTCOME[idea.kind].format(code=idea.code) if idea.marked else _UNMARKED),
         "## Why",
         idea.why,
     ]

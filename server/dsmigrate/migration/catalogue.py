@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dsmigrate.codemod.catalogue import ideas
 from dsmigrate.codemod.model import Idea
+from dsmigrate.launchers.ideas import IDEAS as LAUNCHERS
 from dsmigrate.migration.ideas import IDEAS
 
 
 def every_idea() -> tuple[Idea, ...]:
     """Return the catalogue entries, sorted by code; each code once."""
-    found = {idea.code: idea for idea in (*IDEAS, *ideas())}
+    found = {idea.code: idea for idea in (*IDEAS, *LAUNCHERS, *ideas())}
     return tuple(found[code] for code in sorted(found))

@@ -39,6 +39,7 @@ class Outcome:
 
     ``modules`` are the other files of the same training, changed together with it or not at all; ``looked_at`` all
     files of it, resolved; ``alters`` the top-level names, by resolved path, that behave differently for their callers.
+    ``is_launcher``: the file is no script but starts one.
     """
 
     job: Job
@@ -48,6 +49,7 @@ class Outcome:
     modules: tuple[Outcome, ...] = ()
     looked_at: tuple[Path, ...] = ()
     alters: dict[Path, frozenset[str]] = field(default_factory=dict)
+    is_launcher: bool = False
 
     @property
     def changes(self) -> bool:

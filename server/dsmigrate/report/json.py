@@ -39,6 +39,7 @@ def _file(entry: Entry) -> dict[str, Any]:
     result = entry.result
     return {
         "path": result.path,
+        "role": "launcher" if entry.is_launcher else "script",
         "status": result.status.value,
         "changes": [_change(change) for change in result.changes],
         "diff": result.diff,

@@ -39,7 +39,7 @@ def lines(report: Report) -> Iterator[Text]:
 
     Files without a decision are only counted where several were given.
     """
-    alone = len(report.entries) == 1
+    alone = sum(not entry.is_launcher for entry in report.entries) == 1
     for entry in report.entries:
         if alone or entry.result.changes or entry.result.notes:
             yield from _file(entry)
@@ -56,13 +56,14 @@ def lines(report: Report) -> Iterator[Text]:
 
 def _file(entry: Entry) -> Iterator[Text]:
     result = entry.result
-    said, style = _STATUS[result.status]
-    yield Text.assemble((result.path, "bold"), ": ", (said, style))
+    status, style = _STATUS[result.status]
+    yield Text.assemble((result.path, "bold"), ": ", (status, style))
     if result.status is Status.UNCHANGED and not result.changes:
         yield Text("  nothing of DistributedDataParallel to convert in it")
     for kind, title, colour in GROUPS:
         changes = [change for change in result.changes if change.kind is kind and change not in result.notes]
-        yield from _group(title, colour, result.path, changes)
+        said = "Left for you" if entry.is_launcher and kind is Kind.TODO else title
+        yield from _group(said, colour, result.path, changes)
     yield from _group("Behaves differently under DeepSpeed", "magenta", result.path, result.notes)
 
 

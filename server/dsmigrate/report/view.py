@@ -14,12 +14,13 @@ class Entry:
     """One file of a report.
 
     ``config_path`` is where the config of a converted script goes, and ``config_in_the_way`` says that a different
-    config lies there and may not be replaced unasked.
+    config lies there and may not be replaced unasked. ``is_launcher``: the file starts a converted script.
     """
 
     result: FileResult
     config_path: str | None = None
     config_in_the_way: bool = False
+    is_launcher: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ class Setting:
         Raises SettingsError, which starts with ``where``: the flag, or the file, line and name.
         """
         allowed = f"; allowed: {', '.join(map(str, self.choices))}" if self.choices else ""
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise SettingsError(f"{where} {value!r} is not true or false")
+            return value
         if isinstance(value, bool) or not isinstance(value, (str, int)) or not isinstance(value, self.kind):
             raise SettingsError(f"{where} {value!r} is not {'a number' if self.kind is int else 'text'}{allowed}")
         if self.choices and value not in self.choices:
@@ -54,5 +58,13 @@ SETTINGS = {
         Setting("config", "An existing DeepSpeed config to fit the script to."),
         Setting("config-name", "File name of the emitted config; default ds_config.json."),
         Setting("target-version", "DeepSpeed release the result is for; default the newest known."),
+        Setting(
+            "with-launchers", "Change shell scripts, Makefiles, READMEs that start a converted script too.", kind=bool
+        ),
+        Setting(
+            "launcher",
+            "With --with-launchers: leave torchrun lines alone (default), or start with deepspeed.",
+            ("keep", "deepspeed"),
+        ),
     )
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import libcst as cst
-from packaging.version import Version
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -37,7 +37,8 @@ IDEAS = (
         "The end of a window is marked by hand",
         "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
         "managed_gradient_accumulation is new in 0.19.4; and without management gradients are averaged inside step(), too "
-        "late for code that looks at p.grad before it.",
+        "late for code that looks at p.grad before it. From 0.17.6 to 0.18.2 stage 2 loses all micro-batches of a window "
+        "but the last, so that for these releases the config gets stage 0.",
         "engine-semantics 3",
         Kind.CONVERTED,
     ),
@@ -120,7 +121,8 @@ def choose_accumulation(plan: Plan) -> None:
     where: Statement | None = plan.facts.get("unmanaged_at")
     if where is None:
         return
-    exists = Version(plan.options.target_version) >= Version("0.19.4")
+    _at_stage_zero_where_micro_batches_are_lost(plan, where)
+    exists = targets.holds("managed_gradient_accumulation", plan.options.target_version)
     if exists and not plan.facts.get("full_gradients"):
         plan.config["managed_gradient_accumulation"] = False
         plan.kept(
@@ -152,6 +154,16 @@ def choose_accumulation(plan: Plan) -> None:
         if not exists
         else "without it gradients are averaged inside step(), too late for code that looks at them",
     )
+
+
+def _at_stage_zero_where_micro_batches_are_lost(plan: Plan, where: Statement) -> None:
+    """Some releases keep the last micro-batch of a window only, at ZeRO 2 without offload."""
+    release = plan.options.target_version
+    if not targets.holds("lost_micro_batches", release) or plan.zero_stage != 2 or plan.options.offload != "none":
+        return
+    reason = "gradients of the earlier ones are overwritten in stage_1_and_2.py; 0.17.5 and 0.18.3 are right"
+    message = f"DeepSpeed {release} loses all micro-batches of a window but the last at ZeRO 2"
+    plan.needs_stage_zero("MG406", where, message, reason)
 
 
 def _boundary(plan: Plan, call: cst.Call, sites: Sites) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import libcst as cst
-from packaging.version import Version
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
@@ -103,14 +103,14 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     for _, where in regions:
         plan.converted("MG301", where, "the region stays; the engine runs the model under torch_autocast",
                        "the engine would otherwise switch the region off")  # fmt: skip
-    if Version(plan.options.target_version) < Version("0.17.2"):
+    if not targets.holds("torch_autocast", plan.options.target_version):
         _inside_forward(plan, training[0][0], statement, first)
     else:
         evaluation(plan)
 
 
 def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Region) -> None:
-    """Before torch_autocast existed (0.17.2): the region is entered inside the module's own forward."""
+    """Where torch_autocast does not exist or trains wrongly: the region is entered inside the module's own forward."""
     plan.config.pop("torch_autocast", None)
     plan.before_engine.clear()
     plan.runtime = [value for value in plan.runtime if value.path[0] != "torch_autocast"]
@@ -124,13 +124,13 @@ def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Regi
         enabled = first.enabled if isinstance(first.enabled, str) else str(first.enabled)
         context = f"torch.autocast({where}, dtype={kind}, enabled={enabled})" if not first.dtype_is_text else None
     if context is None or plan.facts.get("scaler_used"):
-        plan.todo("MG301", statement, f"DeepSpeed {version} has no torch_autocast (new in 0.17.2): enter the region in the model's forward",
+        plan.todo("MG301", statement, f"DeepSpeed {version} has no torch_autocast that is right (0.17.6 has): enter the region in the model's forward",
                   "the engine switches a surrounding region off")  # fmt: skip
         return
     assert plan.site is not None
     plan.facts["autocast_forward"] = context
     plan.converted("MG301", statement, "the model's own forward enters the region",
-                   f"DeepSpeed {version} has no torch_autocast; the engine switches a surrounding region off")  # fmt: skip
+                   f"DeepSpeed {version} has no torch_autocast that is right; the engine switches a surrounding region off")  # fmt: skip
 
 
 def _under_conditions(plan: Plan, region: _Region, training: list[tuple[Node, Statement]]) -> _Region | None:

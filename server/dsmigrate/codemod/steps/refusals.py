@@ -32,9 +32,15 @@ IDEAS = (
         "MG901",
         "Several trained models",
         "Two wrapped models whose parameters are optimised need two engines; that is a decision for a person.",
-        "A GAN alternates two losses over two optimizers. Each DeepSpeed engine owns one model and one optimizer, counts "
-        "its own micro-batches and clips on its own, so the order of the steps has to be thought through.",
-        "https://github.com/deepspeedai/DeepSpeed/issues/582",
+        "A GAN alternates two losses over two optimizers. With an engine for each, the generator's loss runs through both, "
+        "and its backward leaves gradients in the discriminator's engine too: at ZeRO 0 that engine raises (direct calls "
+        "of backward are not supported), at ZeRO 1 the losses part without a word, at ZeRO 2 and 3 an assertion says that "
+        "gradients are reduced twice. What trains as under DDP, at ZeRO 0 to 3, is to call the discriminator's bare module "
+        "with frozen parameters in the generator's turn: `for p in d.parameters(): p.requires_grad = False`, then "
+        "`d.module(fake)` instead of `d(fake)`, `g.backward(loss)`, `g.step()`, and True again. It drops the gradients that "
+        "the generator's loss left in the discriminator, as a script does that calls its zero_grad before its next "
+        "backward; whether yours does, and which loss belongs to which step, is what a person has to see.",
+        "tests/e2e/test_two_engines.py, on two processes with 0.19.8; https://github.com/deepspeedai/DeepSpeed/issues/582",
         Kind.REFUSED,
     ),
     Idea(
@@ -290,7 +296,7 @@ def _several_optimizers(plan: Plan) -> None:
             "MG902",
             second,
             f"a second optimizer is stepped (the first in line {first.line})",
-            "an engine takes exactly one optimizer",
+            "an engine takes exactly one optimizer; for two models that are trained in turns see `dsmigrate explain MG901`",
         )
 
 

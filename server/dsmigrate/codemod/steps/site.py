@@ -105,7 +105,7 @@ def choose(plan: Plan) -> None:
             "MG901",
             trained[1][0].statement,
             f"several wrapped models are trained ({names})",
-            "each DeepSpeed engine owns one model and one optimizer; two of them in one step need a decision by hand",
+            "a loss that runs through two engines fails or trains wrongly; `dsmigrate explain MG901` has the way that works",
         )
     plan.wraps = trained[0]
     plan.group = {str(wrap.index) for wrap in plan.wraps}

@@ -54,6 +54,7 @@ def spawn_call(plan: Plan, call: cst.Call) -> None:
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
                    "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     plan.facts["spawned"] = True
+    plan.facts["spawned_nodes"] = multi_node
     _runs_in_every_process(plan, statement)
 
 

@@ -1,0 +1,1 @@
+"""Shell scripts, Makefiles, READMEs and the like that start a converted script: found, and changed where need be."""

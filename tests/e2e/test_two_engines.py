@@ -1,0 +1,39 @@
+"""What the refusal of a GAN (MG901) says: where two engines go wrong, and how they train as DDP does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .launching import HERE, launch_cold
+
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("two engines")]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The losses of each way to train, by its name; the text of the error where there was one."""
+    folder: Path = tmp_path_factory.mktemp("gan")
+    command = ["torchrun", "--nproc_per_node", "2", str(HERE / "two_engines_script.py")]
+    for _ in range(2):
+        outcome = launch_cold(command, folder, timeout=180)
+        line = re.search(r"^FOUND (.*)$", outcome.texts[0], re.MULTILINE)
+        if line:
+            break
+    assert line, outcome.excerpt()
+    told: dict[str, Any] = json.loads(line[1])
+    return told
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_the_bare_frozen_critic_in_the_generators_turn_trains_as_ddp_does(found: dict[str, Any], stage: int) -> None:
+    assert found[f"bare {stage}"] == pytest.approx(found["ddp"], rel=1e-5)
+
+
+def test_a_loss_through_both_engines_is_wrong_or_refused(found: dict[str, Any]) -> None:
+    assert found["whole 1"] != pytest.approx(found["ddp"], rel=1e-2)
+    assert "backward" in found["whole 0"]
