@@ -1,13 +1,20 @@
 import { strict as assert } from 'node:assert';
-import { existsSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import * as vscode from 'vscode';
 
 import { closeAll, problem, root, session, show, until } from '../support/editor';
 
 const inRoot = (path: string): string => vscode.Uri.joinPath(root(), path).fsPath;
+/** The interpreter that the settings of the folder name: it leaves a mark when somebody starts it. */
+const PROGRAM = '#!/bin/sh\ntouch "$(dirname "$0")/started"\nexec "$DSMIGRATE_TEST_PYTHON" "$@"\n';
 const started = (): boolean => existsSync(inRoot('.venv/bin/started'));
 
 describe('a folder that is not trusted', () => {
+  before(() => {
+    mkdirSync(inRoot('.venv/bin'), { recursive: true });
+    writeFileSync(inRoot('.venv/bin/python'), PROGRAM);
+    chmodSync(inRoot('.venv/bin/python'), 0o755);
+  });
   after(closeAll);
 
   it('does not choose the interpreter: that of the user settings is taken', async () => {
