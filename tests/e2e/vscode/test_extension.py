@@ -15,7 +15,7 @@ import pytest
 
 EXTENSION = Path(__file__).parents[3] / "vscode-extension"
 VSIX = EXTENSION / "dsmigrate.vsix"
-PROFILES = ("main", "private", "features", "untrusted", "python")
+PROFILES = ("main", "private", "uv", "features", "untrusted", "python")
 
 pytestmark = [
     pytest.mark.vscode,

@@ -64,6 +64,7 @@ export async function start(wanted = {}) {
     HOME: join(state, 'home'),
     XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '', '.cache'),
     EXTENSIONS_GALLERY: '{"serviceUrl":""}',
+    VSCODE_CLI: '1', // or VS Code asks a login shell for the variables, and PATH is another one
     ...wanted.env,
   };
   const folders = [
