@@ -2,9 +2,7 @@
 // The profiles that suites run in.
 import { join } from 'node:path';
 
-import { root } from './support/profile.mjs';
-
-const python = process.env.DSMIGRATE_TEST_PYTHON ?? '';
+import { python, root } from './support/profile.mjs';
 
 /**
  * @typedef {import('./support/profile.mjs').Wanted & {

@@ -9,6 +9,11 @@ import { fileURLToPath } from 'node:url';
 
 import { install } from '../install.mjs';
 
+/** A Python that has dsmigrate. */
+export const python = process.env.DSMIGRATE_TEST_PYTHON ?? '';
+if (!python) {
+  throw new Error('DSMIGRATE_TEST_PYTHON has to name a Python that has dsmigrate');
+}
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 /**
