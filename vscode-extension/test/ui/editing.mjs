@@ -36,9 +36,9 @@ export async function problems(person) {
   await rows.filter({ hasText: 'overlap_com' }).first().waitFor();
   assert.equal(await rows.filter({ hasText: 'overlap_com' }).count(), 1, 'a problem has one entry');
   const lens = page.locator('.codelens-decoration').getByText('ZeRO-3');
-  await person.line('"stage": 3').hover();
-  for (const end = Date.now() + 60_000; Date.now() < end && !(await lens.isVisible()); await page.waitForTimeout(200)) {
-    await page.mouse.wheel(0, -1000); // a lens that comes late stands above the first line that is shown
+  await page.locator('.monaco-editor .view-lines').first().click({ position: { x: 300, y: 5 } });
+  for (const end = Date.now() + 60_000; Date.now() < end && !(await lens.isVisible()); await page.waitForTimeout(300)) {
+    await page.keyboard.press('Control+ArrowUp'); // a lens that comes late stands above the first line that is shown
   }
   await lens.waitFor();
   await page.locator('.view-line').getByText('GiB').first().waitFor(); // an inlay hint

@@ -158,6 +158,6 @@ function verifySection({ edit }: Conversion, stage: Stage): Html {
   return html`<section aria-labelledby="verify">
     <h2 id="verify">${l10n.t('Verify by training')}</h2>
     <p class="aside">${l10n.t('Trains the script as it was and its conversion for a few steps, in copies of the folder, and compares every step. This runs your code; it needs torch and DeepSpeed, and no GPU.')}</p>
-    <p><button class="secondary" data-do="verify">${l10n.t('Put in Terminal')}</button></p>
+    <div class="toolbar"><button class="secondary" data-do="verify">${l10n.t('Put in Terminal')}</button></div>
   </section>`;
 }

@@ -80,7 +80,7 @@ export async function verify(tools: Tools, original: vscode.Uri, converted?: vsc
   }
   const training = await interpreterFor(original);
   const paths = scripts.map(({ fsPath }) => fsPath);
-  typeProgram(wordsFor(server, paths, training), vscode.Uri.file(dirname(original.fsPath)));
+  await typeProgram(wordsFor(server, paths, training), vscode.Uri.file(dirname(original.fsPath)));
   vscode.window.setStatusBarMessage(
     vscode.l10n.t('$(terminal) Enter in the terminal trains both; arguments of the script go behind --'),
     10_000,
