@@ -56,7 +56,6 @@ if (unknown) {
 if (!existsSync(join(root, 'dsmigrate.vsix'))) {
   spawnSync('npm', ['run', 'package'], { cwd: root, stdio: 'inherit' });
 }
-rmSync(join(root, 'out', 'screenshots'), { recursive: true, force: true });
 /** @type {{ theme: string, scene: string, ms: number, error?: string }[]} */
 const results = [];
 const chromium = await browser();
@@ -77,6 +76,7 @@ process.exit(failed.length > 0 || results.length === 0 ? 1 : 0);
 
 /** @param {string} theme */
 async function play(theme) {
+  rmSync(join(root, 'out', 'screenshots', theme), { recursive: true, force: true });
   const profile = await start({
     fixture: 'ui',
     settings: {
@@ -88,6 +88,7 @@ async function play(theme) {
       'files.autoSave': 'afterDelay',
       'files.autoSaveDelay': 100, // or VS Code asks before it closes an editor
       'editor.minimap.enabled': false,
+      'remote.autoForwardPorts': false, // how many there are is another matter each time
       'terminal.integrated.gpuAcceleration': 'off', // its text is in the page
       'editor.lightbulb.enabled': 'on',
     },
