@@ -2,8 +2,10 @@ import * as vscode from 'vscode';
 
 import { commandLine, familyOf, isTypable } from './quote';
 
-/** Milliseconds that a shell which does not tell when it is ready gets for its prompt. */
-const PROMPT = 2000;
+/** Milliseconds that a shell gets for its prompt: one that tells when it is ready, and one that does not. */
+const PROMPT = { told: 8000, untold: 500 };
+/** Shells that VS Code has tell it. */
+const TELLING = /(?:^|[\\/])(?:bash|fish|pwsh|powershell|zsh)(?:\.exe)?$/i;
 
 /** Type a command into a new terminal in a folder; the person presses Enter. */
 export async function typeInTerminal(command: string, cwd: vscode.Uri, shellPath?: string): Promise<void> {
@@ -12,7 +14,7 @@ export async function typeInTerminal(command: string, cwd: vscode.Uri, shellPath
   }
   const terminal = vscode.window.createTerminal({ name: 'DeepSpeed', cwd, ...(shellPath && { shellPath }) });
   terminal.show();
-  await prompt(terminal);
+  await prompt(terminal, tells(shellPath ?? vscode.env.shell) ? PROMPT.told : PROMPT.untold);
   terminal.sendText(command, false);
 }
 
@@ -21,20 +23,29 @@ type Window = typeof vscode.window & {
   readonly onDidChangeTerminalShellIntegration?: vscode.Event<{ readonly terminal: vscode.Terminal }>;
 };
 
-/** Wait for the prompt of a new terminal: what is typed before it is shown twice. */
-function prompt(terminal: vscode.Terminal): Promise<void> {
+/** Wait for the prompt of a new terminal, `limit` milliseconds at most: what is typed before it is shown twice. */
+function prompt(terminal: vscode.Terminal, limit: number): Promise<void> {
+  const window: Window = vscode.window;
   return new Promise((resolve) => {
-    const listening: vscode.Disposable[] = [];
+    const listening: (vscode.Disposable | undefined)[] = [];
     const done = (): void => {
       clearTimeout(timer);
-      vscode.Disposable.from(...listening).dispose();
+      listening.forEach((listener) => void listener?.dispose());
       resolve();
     };
-    const timer = setTimeout(done, PROMPT);
-    const window: Window = vscode.window;
-    const ready = window.onDidChangeTerminalShellIntegration?.((event) => event.terminal === terminal && done());
-    listening.push(...(ready ? [ready] : []), vscode.window.onDidCloseTerminal((closed) => closed === terminal && done()));
+    const timer = setTimeout(done, limit);
+    listening.push(
+      window.onDidChangeTerminalShellIntegration?.((event) => event.terminal === terminal && done()),
+      vscode.window.onDidCloseTerminal((closed) => closed === terminal && done()),
+    );
   });
+}
+
+/** Return whether VS Code hears from a shell that it is ready. */
+function tells(shell: string): boolean {
+  const settings = vscode.workspace.getConfiguration('terminal.integrated.shellIntegration');
+  const window: Window = vscode.window;
+  return TELLING.test(shell) && settings.get<boolean>('enabled', true) && window.onDidChangeTerminalShellIntegration !== undefined;
 }
 
 /** Type a program with its arguments into a new terminal, written as its shell takes them. */
