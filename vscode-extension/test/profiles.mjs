@@ -83,5 +83,5 @@ async function press(page, said, title) {
     }
     await page.waitForTimeout(300);
   }
-  await button.click();
+  await button.press('Enter'); // a hover may lie above it
 }

@@ -23,7 +23,7 @@ export function conversionReport(conversion: Conversion, name: string, stage: St
     ${ORDER.slice(0, 2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
     ${notesSection(report?.notes ?? [])} ${configSection(conversion, stage)} ${launchSection(conversion)} ${verifySection(conversion, stage)}
     ${ORDER.slice(2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
-    ${changes.length ? html`<footer>${l10n.t('Lines are those of the script before the conversion.')}</footer>` : nothing}`;
+    ${changes.length && conversion.edit ? html`<footer>${l10n.t('Lines are those of the script before the conversion.')}</footer>` : nothing}`;
 }
 
 function verdict({ status, edit }: Conversion, stage: Stage): Html {
