@@ -28,7 +28,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const session = new Session(
     log,
     (token) => finder.find(token),
-    async (server, itself) => (await import('./client/connect')).connect(server, itself, await finder.cwd()),
+    async (server, itself, stop) => (await import('./client/connect')).connect(server, itself, await finder.cwd(), stop),
   );
   current = session;
   const watch = new Watch(session);

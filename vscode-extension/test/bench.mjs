@@ -5,10 +5,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { run } from './host.mjs';
-import { root, start } from './support/profile.mjs';
+import { python, root, start } from './support/profile.mjs';
 import { address, browser } from './support/window.mjs';
 
-const python = process.env.DSMIGRATE_TEST_PYTHON ?? '';
 const settings = { 'dsmigrate.server.interpreter': python };
 const results = join(root, 'out', 'bench.json');
 

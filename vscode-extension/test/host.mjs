@@ -59,7 +59,8 @@ export async function run(name, wanted, chromium, grep = '') {
     const extension = join(root, 'test', 'extensions', wanted.extension ?? 'runner');
     await page.goto(address(profile, { extensionDevelopmentPath: extension, extensionTestsPath: tests }));
     const watching = wanted.watch?.(page, profile).catch((/** @type {unknown} */ reason) => {
-      output.push(`watching: ${reason}`);
+      console.log(`${name}: ${reason}`);
+      return page.screenshot({ path: join(root, 'out', `watching-${name}.png`) });
     });
     const code = await Promise.race([done, new Promise((resolve) => setTimeout(() => resolve('too late'), LIMIT))]);
     await Promise.race([watching, new Promise((resolve) => setTimeout(resolve, 100))]);

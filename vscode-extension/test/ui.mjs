@@ -6,13 +6,14 @@ import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { root, start } from './support/profile.mjs';
+import { python, root, start } from './support/profile.mjs';
 import { browser } from './support/window.mjs';
 import * as beginning from './ui/beginning.mjs';
 import * as comparing from './ui/comparing.mjs';
 import * as converting from './ui/converting.mjs';
 import * as editing from './ui/editing.mjs';
 import { Person } from './ui/person.mjs';
+import * as upgrading from './ui/upgrading.mjs';
 import { prepare } from './ui/workspace.mjs';
 
 /** @type {Record<string, string>} */
@@ -34,7 +35,10 @@ const SCENES = {
   'a code of a comparison is explained': comparing.explained,
   'a config is compared with the clipboard': comparing.withClipboard,
   'a script is converted, applied and undone': converting.convert,
+  'a conversion is verified in a terminal': converting.verify,
   'a refusal says why': converting.refused,
+  'the explorer upgrades a config, which is undone': upgrading.fromExplorer,
+  'two configs selected in the explorer are compared': upgrading.twoSelected,
   'the walkthrough is there': beginning.walkthrough,
   'a config begins from a starter': beginning.newConfig,
 };
@@ -52,7 +56,6 @@ if (unknown) {
 if (!existsSync(join(root, 'dsmigrate.vsix'))) {
   spawnSync('npm', ['run', 'package'], { cwd: root, stdio: 'inherit' });
 }
-rmSync(join(root, 'out', 'screenshots'), { recursive: true, force: true });
 /** @type {{ theme: string, scene: string, ms: number, error?: string }[]} */
 const results = [];
 const chromium = await browser();
@@ -73,10 +76,11 @@ process.exit(failed.length > 0 || results.length === 0 ? 1 : 0);
 
 /** @param {string} theme */
 async function play(theme) {
+  rmSync(join(root, 'out', 'screenshots', theme), { recursive: true, force: true });
   const profile = await start({
     fixture: 'ui',
     settings: {
-      'dsmigrate.server.interpreter': process.env.DSMIGRATE_TEST_PYTHON ?? '',
+      'dsmigrate.server.interpreter': python,
       'workbench.colorTheme': THEMES[theme],
       'workbench.secondarySideBar.defaultVisibility': 'hidden',
       'window.autoDetectColorScheme': false,
@@ -84,6 +88,8 @@ async function play(theme) {
       'files.autoSave': 'afterDelay',
       'files.autoSaveDelay': 100, // or VS Code asks before it closes an editor
       'editor.minimap.enabled': false,
+      'remote.autoForwardPorts': false, // how many there are is another matter each time
+      'terminal.integrated.gpuAcceleration': 'off', // its text is in the page
       'editor.lightbulb.enabled': 'on',
     },
   });

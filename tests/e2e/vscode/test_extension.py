@@ -15,7 +15,7 @@ import pytest
 
 EXTENSION = Path(__file__).parents[3] / "vscode-extension"
 VSIX = EXTENSION / "dsmigrate.vsix"
-PROFILES = ("main", "private", "features", "untrusted", "python")
+PROFILES = ("main", "private", "uv", "features", "untrusted", "python")
 
 pytestmark = [
     pytest.mark.vscode,
@@ -117,5 +117,5 @@ def test_in_the_extension_host(in_host: dict[str, Any], profile: str) -> None:
 
 @pytest.mark.usefixtures("vscode")
 def test_in_the_window() -> None:
-    done = run("node", "test/ui.mjs")
+    done = run("node", "test/ui.mjs", *os.environ.get("DSMIGRATE_THEMES", "").split())  # none: all of them
     assert done.returncode == 0, done.stdout

@@ -10,18 +10,19 @@ import {
   type InitializeParams,
   LanguageClient,
   type LanguageClientOptions,
-  type ServerOptions,
   type StaticFeature,
-  TransportKind,
 } from 'vscode-languageclient/node';
 
 import type { Server } from '../server/server';
 import { middleware } from './middleware';
 import { onDidChangeProblemsOfOthers } from './others';
+import { ServerProcess } from './process';
 import type { Session } from './session';
 import { settingsFor } from './settings';
 
 const ID = 'dsmigrate';
+/** Milliseconds that a server has for its goodbye. */
+const LEAVING = 2000;
 const LOCAL = ['file', 'untitled'];
 
 /** What the server gets to see: JSON in every spelling, and scripts; nothing of settings, of source control, of others. */
@@ -30,14 +31,21 @@ const SELECTOR = LOCAL.flatMap((scheme) => [
   { scheme, pattern: '**/*.{json5,hjson}' },
 ]);
 
-/** Start a server in a folder and return the client that speaks with it. */
-export async function connect(server: Server, session: Session, cwd: string): Promise<LanguageClient> {
-  const executable: ServerOptions = {
-    command: server.command,
-    args: [...server.args],
-    options: { cwd, env: { ...process.env, PYTHONSAFEPATH: '1' } },
-    transport: TransportKind.stdio,
-  };
+/** A client with the process it speaks with; each serves once, and another server gets another connection. */
+export interface Connection {
+  readonly client: LanguageClient;
+  /** Say goodbye to the server, and see to it that it goes; never rejects. */
+  end(): Promise<void>;
+}
+
+/** Start a server in a folder and return the connection; after a failure, or when it is cancelled, nothing is left. */
+export async function connect(
+  server: Server,
+  session: Session,
+  cwd: string,
+  token: vscode.CancellationToken,
+): Promise<Connection> {
+  const serving = new ServerProcess(server, cwd);
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
   const options: LanguageClientOptions = {
     documentSelector: SELECTOR,
@@ -47,9 +55,11 @@ export async function connect(server: Server, session: Session, cwd: string): Pr
     initializationFailedHandler: () => false,
     errorHandler: {
       error: () => ({ action: ErrorAction.Continue, handled: true }),
+      // the session starts another one: the client forgets processes when its server dies while it comes up
       closed: () => ({
-        action: session.crashed() ? CloseAction.Restart : CloseAction.DoNotRestart,
+        action: CloseAction.DoNotRestart,
         handled: true,
+        message: 'The connection with the server is closed.',
       }),
     },
     middleware: {
@@ -61,15 +71,23 @@ export async function connect(server: Server, session: Session, cwd: string): Pr
       },
     },
   };
-  const client = new Client(ID, 'DeepSpeed (dsmigrate)', executable, options);
-  client.onDidChangeState(() => session.moved());
+  const client = new Client(ID, 'DeepSpeed (dsmigrate)', () => serving.start(), options);
+  const end = async (): Promise<void> => {
+    await client.dispose(LEAVING).catch((error: unknown) => session.log.debug(`leaving: ${String(error)}`));
+    await serving.end();
+  };
+  client.onDidChangeState(() => session.moved(client));
+  const cancelling = token.onCancellationRequested(() => serving.kill());
   try {
     await client.start();
+    return { client, end };
   } catch (error) {
-    await client.dispose(1000).catch(() => undefined);
+    serving.kill();
+    await end();
     throw error;
+  } finally {
+    cancelling.dispose();
   }
-  return client;
 }
 
 /** Have the server ask for its settings again; one that is about to end or to begin asks anyway, or not at all. */

@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 import type { LanguageClient } from 'vscode-languageclient/node';
 
+import type { Connection } from './connect';
 import { Crashes } from './crashes';
 import { Problem } from '../server/problem';
 import type { Server } from '../server/server';
@@ -8,8 +9,8 @@ import type { Server } from '../server/server';
 /** What the language server is doing: never asked for yet, on its way, there, or missing with a reason. */
 export type State = 'idle' | 'starting' | 'running' | 'failed';
 
-/** How a client is made for a server; the module that does it is loaded when the first server starts. */
-export type Connect = (server: Server, session: Session) => Promise<LanguageClient>;
+/** How a server is started and connected with; the module that does it is loaded when the first server starts. */
+export type Connect = (server: Server, session: Session, token: vscode.CancellationToken) => Promise<Connection>;
 
 /** How a server is found; rejects with a Problem where there is none. */
 export type Find = (progress: vscode.CancellationToken) => Promise<Server>;
@@ -19,7 +20,7 @@ export type Find = (progress: vscode.CancellationToken) => Promise<Server>;
  * Commands of the server are not registered as commands of VS Code: who offers one calls `execute`.
  */
 export class Session implements vscode.Disposable {
-  private running: LanguageClient | undefined;
+  private running: Connection | undefined;
   private starting: Promise<LanguageClient> | undefined;
   private stopping: Promise<void> = Promise.resolve();
   private attempt: vscode.CancellationTokenSource | undefined;
@@ -45,7 +46,7 @@ export class Session implements vscode.Disposable {
 
   /** The client while the server runs. */
   get client(): LanguageClient | undefined {
-    return this.running;
+    return this.running?.client;
   }
 
   get state(): State {
@@ -61,21 +62,21 @@ export class Session implements vscode.Disposable {
   /** Return the client of a running server; starts one if need be, and rejects with a Problem if that fails. */
   start(): Promise<LanguageClient> {
     if (this.running) {
-      return Promise.resolve(this.running);
+      return Promise.resolve(this.running.client);
     }
     this.starting ??= this.stopping.then(() => this.begin());
     return this.starting;
   }
 
-  /** Stop the server, if one runs or starts. */
+  /** Stop the server, if one runs or starts; its process has gone when the promise is settled. */
   stop(): Promise<void> {
     this.attempt?.cancel();
-    const [client, starting, stopping] = [this.running, this.starting, this.stopping];
+    const [connection, starting, stopping] = [this.running, this.starting, this.stopping];
     this.running = this.starting = this.problem = undefined;
     this.stopping = (async () => {
       await stopping;
       await starting?.catch(() => undefined);
-      await client?.dispose(2000).catch((error: unknown) => this.log.warn(String(error)));
+      await connection?.end();
     })();
     this.changed.fire();
     return this.stopping;
@@ -108,26 +109,32 @@ export class Session implements vscode.Disposable {
     return answer !== null;
   }
 
-  /** The client has lost its server. Return whether it is worth another start; if not, the session has failed. */
-  crashed(): boolean {
-    const isWorthIt = this.crashes.note(Date.now());
-    this.log.warn(`the language server has ended, ${this.crashes.count} in the last three minutes`);
-    if (!isWorthIt) {
-      this.running = undefined;
-      this.failed(
-        new Problem(vscode.l10n.t('The DeepSpeed language server crashed {0} times in three minutes.', this.crashes.count), [
-          'restart',
-          'log',
-          'report',
-        ]),
-      );
+  /** A client has come up, or gone down. */
+  moved(client: LanguageClient): void {
+    if (this.running?.client === client && !client.isRunning()) {
+      this.lost(this.running);
     }
-    return isWorthIt;
+    this.changed.fire();
   }
 
-  /** The client has come up again, or gone down. */
-  moved(): void {
-    this.changed.fire();
+  /** The server has ended by itself: it is started again, unless that happens too often. */
+  private lost(connection: Connection): void {
+    this.running = undefined;
+    const { stopping } = this;
+    this.stopping = stopping.then(() => connection.end());
+    const isWorthIt = this.crashes.note(Date.now());
+    this.log.warn(`the language server has ended, ${this.crashes.count} in the last three minutes`);
+    if (isWorthIt) {
+      this.start().catch(() => undefined); // told as any other start that fails
+      return;
+    }
+    this.failed(
+      new Problem(vscode.l10n.t('The DeepSpeed language server crashed {0} times in three minutes.', this.crashes.count), [
+        'restart',
+        'log',
+        'report',
+      ]),
+    );
   }
 
   dispose(): void {
@@ -146,15 +153,15 @@ export class Session implements vscode.Disposable {
       this.server = server;
       this.log.info(`${server.version} from ${server.origin}: ${[server.command, ...server.args].join(' ')}`);
       throwIf(attempt.token);
-      const client = await this.connect(server, this);
+      const connection = await this.connect(server, this, attempt.token);
       if (attempt.token.isCancellationRequested) {
-        await client.dispose(2000);
+        await connection.end();
       }
       throwIf(attempt.token);
-      this.running = client;
+      this.running = connection;
       this.starting = undefined;
       this.changed.fire();
-      return client;
+      return connection.client;
     } catch (error) {
       if (this.attempt === attempt && !attempt.token.isCancellationRequested) {
         this.starting = undefined;

@@ -15,6 +15,7 @@ import { StatusBar } from './status/bar';
 import { choose } from './status/menu';
 import { type Tools } from './tools';
 import { upgradeConfig } from './upgrade/upgrading';
+import { verifyConversion } from './verify/verifying';
 import { VirtualTexts } from './virtual';
 
 type Run = (tools: Tools, ...given: unknown[]) => Promise<void>;
@@ -30,6 +31,7 @@ const COMMANDS: Record<string, Run> = {
   'dsmigrate.newConfig': newConfig,
   'dsmigrate.convertToDeepSpeed': convertScript,
   'dsmigrate.upgradeConfig': upgradeConfig,
+  'dsmigrate.verifyConversion': verifyConversion,
   // what lenses and code actions of the server name
   'dsmigrate.diffWithHead': compareWithHead,
   'dsmigrate.convertScript': convertScript,

@@ -1,10 +1,10 @@
-import { homedir } from 'node:os';
 import { isAbsolute } from 'node:path';
 import * as vscode from 'vscode';
 
 import { trusted } from '../trust/settings';
 import { bundled, type Bundled } from './bundled';
 import { PrivateEnvironment, type Tools } from './environment';
+import { expanded } from './expand';
 import { probe } from './probe';
 import { Problem } from './problem';
 import { chosenInterpreter } from './pythonExtension';
@@ -50,7 +50,7 @@ export class Finder {
     const set = trusted('server.interpreter', this.resource);
     const chosen = vscode.workspace.isTrusted ? await chosenInterpreter(this.resource) : undefined;
     const onPath = await Promise.all(['python3', 'python'].map((name) => which(name)));
-    const candidates = [set && this.expand(set), chosen, ...onPath.flat()];
+    const candidates = [set && expanded(set, this.resource), chosen, ...onPath.flat()];
     const [uv] = await which('uv');
     for (const python of new Set(candidates)) {
       const told = python && isAbsolute(python) ? await probe(python, await this.cwd()) : undefined;
@@ -69,8 +69,8 @@ export class Finder {
   }
 
   private async bySetting(setting: string): Promise<Server> {
-    const expanded = this.expand(setting);
-    const python = isAbsolute(expanded) ? expanded : (await which(expanded))[0];
+    const path = expanded(setting, this.resource);
+    const python = isAbsolute(path) ? path : (await which(path))[0];
     const told = python && (await probe(python, await this.cwd()));
     if (!python || !told) {
       throw new Problem(
@@ -143,11 +143,6 @@ export class Finder {
 
   private carried(): Promise<Bundled | undefined> {
     return bundled(this.context.extensionPath);
-  }
-
-  private expand(setting: string): string {
-    const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? homedir();
-    return setting.replace(/^~(?=$|[\\/])/, homedir()).replaceAll('${workspaceFolder}', folder);
   }
 
   /** The folder whose settings decide about the server, of which there is one for a window. */

@@ -3,6 +3,8 @@ export interface Server {
   /** Absolute path of the interpreter. */
   readonly command: string;
   readonly args: readonly string[];
+  /** Those of the arguments that are the interpreter's own. */
+  readonly flags: readonly string[];
   /** Release of dsmigrate that it has. */
   readonly version: string;
   /** Where it was found. */
@@ -14,6 +16,7 @@ export type Origin = 'setting' | 'python' | 'private';
 
 /** Return the server of an interpreter; an isolated one hears no variables and no packages of the user. */
 export function serverOf(python: string, version: string, origin: Origin, logLevel: string): Server {
-  const isolated = origin === 'private' ? ['-I'] : [];
-  return { command: python, args: [...isolated, '-m', 'dsmigrate', 'server', '--log-level', logLevel], version, origin };
+  const flags = origin === 'private' ? ['-I'] : [];
+  const args = [...flags, '-m', 'dsmigrate', 'server', '--log-level', logLevel];
+  return { command: python, args, flags, version, origin };
 }

@@ -9,6 +9,11 @@ import { fileURLToPath } from 'node:url';
 
 import { install } from '../install.mjs';
 
+/** A Python that has dsmigrate. */
+export const python = process.env.DSMIGRATE_TEST_PYTHON ?? '';
+if (!python) {
+  throw new Error('DSMIGRATE_TEST_PYTHON has to name a Python that has dsmigrate');
+}
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 /**
@@ -64,6 +69,7 @@ export async function start(wanted = {}) {
     HOME: join(state, 'home'),
     XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '', '.cache'),
     EXTENSIONS_GALLERY: '{"serviceUrl":""}',
+    VSCODE_CLI: '1', // or VS Code asks a login shell for the variables, and PATH is another one
     ...wanted.env,
   };
   const folders = [

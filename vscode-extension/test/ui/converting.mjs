@@ -1,22 +1,10 @@
 // @ts-check
 import { strict as assert } from 'node:assert';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { accessible, closed } from './person.mjs';
+import { accessible, closed, until } from './person.mjs';
 import { REFUSED, SCRIPT } from './workspace.mjs';
-
-/**
- * @param {import('playwright-core').Page} page
- * @param {() => boolean} is
- * @param {string} what
- */
-async function until(page, is, what) {
-  for (let tries = 0; !is() && tries < 100; tries++) {
-    await page.waitForTimeout(100);
-  }
-  assert.ok(is(), what);
-}
 
 /** @param {import('./person.mjs').Person} person */
 export async function convert(person) {
@@ -54,6 +42,33 @@ export async function convert(person) {
   await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
   await until(page, () => !existsSync(config), 'one Undo takes the config back, too');
   await until(page, () => readFileSync(script, 'utf8') === before, 'and all of the script');
+}
+
+/** An applied conversion is trained beside the script as it was, once the person presses Enter. @param {import('./person.mjs').Person} person */
+export async function verify(person) {
+  const { page, profile } = person;
+  const script = join(profile.workspace, SCRIPT);
+  const [before, kept] = [readFileSync(script, 'utf8'), join(dirname(script), 'train_before.py')];
+  const panel = await person.panel('Nothing is written yet');
+  await panel.getByRole('button', { name: 'Apply' }).click();
+  await panel.locator('.verdict', { hasText: 'Applied' }).waitFor();
+  await panel.locator('#verify').scrollIntoViewIfNeeded();
+  await panel.locator('button[data-do="verify"]').click();
+  await person.row('Keep it as train_before.py').click();
+  const rows = page.locator('.terminal-wrapper .xterm-rows').first();
+  const typed = async () => (await rows.innerText()).replace(/\s+/g, ''); // a line ends anywhere
+  for (const end = Date.now() + 60_000; Date.now() < end && !(await typed()).includes('verify'); ) {
+    await page.waitForTimeout(200);
+  }
+  assert.match(await typed(), /-mdsmigrateverifytrain_before\.pytrain\.py$/);
+  assert.equal(readFileSync(kept, 'utf8'), before);
+  await person.picture('verification');
+  await person.run('Terminal: Kill All Terminals');
+  await page.locator('.terminal-wrapper').first().waitFor({ state: 'hidden' });
+  rmSync(kept);
+  await panel.getByRole('button', { name: 'Undo' }).click();
+  await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
+  await until(page, () => readFileSync(script, 'utf8') === before, 'it is all taken back');
 }
 
 /** @param {import('./person.mjs').Person} person */

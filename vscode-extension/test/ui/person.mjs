@@ -113,11 +113,14 @@ export class Person {
   /**
    * Look at everything that changed once it stands still, and keep a picture of it.
    * @param {string} name
+   * @param {boolean} [leaves] whether the pointer leaves what is looked at
    */
-  async picture(name) {
+  async picture(name, leaves = true) {
     const path = join(this.pictures, `${name}.png`);
     mkdirSync(dirname(path), { recursive: true });
-    await this.page.mouse.move(700, 895);
+    if (leaves) {
+      await this.page.mouse.move(700, 895);
+    }
     let before = Buffer.alloc(0);
     for (let tries = 0; tries < 12; tries++) {
       const now = await this.page.screenshot({ path, animations: 'disabled', caret: 'hide' });
@@ -163,4 +166,17 @@ export async function closed(frame) {
   assert.ok(nonce, policy ?? 'there is a policy');
   assert.equal(policy, `default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'`);
   assert.equal(await frame.locator('main :is(script, style, link, img, iframe, [style], [onclick])').count(), 0);
+}
+
+/**
+ * Wait until something is so.
+ * @param {import('playwright-core').Page} page
+ * @param {() => boolean} is
+ * @param {string} what
+ */
+export async function until(page, is, what) {
+  for (let tries = 0; !is() && tries < 100; tries++) {
+    await page.waitForTimeout(100);
+  }
+  assert.ok(is(), what);
 }

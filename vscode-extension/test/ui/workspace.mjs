@@ -51,6 +51,7 @@ export function prepare(folder) {
   cpSync(join(root, '..', 'examples', 'no_sync_accum.py'), script);
   writeFileSync(refused, REFUSED_SCRIPT);
   git(folder, 'init', '-q', '-b', 'main');
+  writeFileSync(join(folder, '.git', 'info', 'exclude'), '.vscode\n');
   git(folder, 'add', '.');
   git(folder, 'commit', '-q', '-m', 'Train with ZeRO-2');
   const config = join(folder, CONFIG);

@@ -1,11 +1,9 @@
 import * as vscode from 'vscode';
 
+import { isTrustedFor } from '../../trust/ask';
+import { chooseFile } from '../files';
 import { nameOf, type Tools, uriOf } from '../tools';
 import { compare } from './comparing';
-
-const CONFIGS = '**/*.{json,jsonc,hjson}';
-const NOT_IN = '**/{node_modules,.git,.venv,venv,site-packages}/**';
-const MOST = 500;
 
 /** Compare a config with its last commit. A lens of the server hands the address over as a text. */
 export async function compareWithHead(tools: Tools, given: unknown): Promise<void> {
@@ -49,22 +47,17 @@ export async function compareWithClipboard(tools: Tools, given: unknown): Promis
 export async function compareWithFile(tools: Tools, given: unknown, selected?: unknown): Promise<void> {
   const both = Array.isArray(selected) && selected.length === 2 ? (selected as vscode.Uri[]) : undefined;
   const uri = both ? both[1] : target(given);
-  const old = both ? both[0] : uri && (await chooseFile(uri));
+  const old = both ? both[0] : uri && (await chooseOther(uri));
   if (uri && old) {
     await compare(tools, uri, { kind: 'file', uri: old });
   }
 }
 
 /** git reads settings of the repository, which can name programs: it is run in folders that are trusted. */
-async function mayRunGit(): Promise<boolean> {
-  if (!vscode.workspace.isTrusted) {
-    const trust = vscode.l10n.t('Manage Trust');
-    const said = vscode.l10n.t('What changed since a commit is told by git, which is not run in a folder that is not trusted.');
-    if ((await vscode.window.showInformationMessage(said, trust)) === trust) {
-      await vscode.commands.executeCommand('workbench.trust.manage');
-    }
-  }
-  return vscode.workspace.isTrusted;
+function mayRunGit(): Promise<boolean> {
+  return isTrustedFor(
+    vscode.l10n.t('What changed since a commit is told by git, which is not run in a folder that is not trusted.'),
+  );
 }
 
 function target(given: unknown): vscode.Uri | undefined {
@@ -75,36 +68,11 @@ function target(given: unknown): vscode.Uri | undefined {
   return uri;
 }
 
-async function chooseFile(uri: vscode.Uri): Promise<vscode.Uri | undefined> {
-  const found = await vscode.workspace.findFiles(CONFIGS, NOT_IN, MOST);
-  const others = found.filter((other) => other.toString() !== uri.toString());
-  const browse = { label: vscode.l10n.t('$(folder-opened) Browse…'), uri: undefined };
-  const files = others
-    .map((other) => ({ label: nameOf(other), description: folderOf(other), uri: other }))
-    .sort((one, other) => nearness(other.uri, uri) - nearness(one.uri, uri) || one.label.localeCompare(other.label));
-  const chosen = await vscode.window.showQuickPick([...files, browse], {
+function chooseOther(uri: vscode.Uri): Promise<vscode.Uri | undefined> {
+  return chooseFile(uri, {
     title: vscode.l10n.t('Compare {0} with…', nameOf(uri)),
     placeHolder: vscode.l10n.t('The file that it changed from'),
-    matchOnDescription: true,
+    kind: vscode.l10n.t('Configs'),
+    endings: ['json', 'jsonc', 'hjson'],
   });
-  if (chosen !== browse) {
-    return chosen?.uri;
-  }
-  const opened = await vscode.window.showOpenDialog({
-    defaultUri: vscode.Uri.joinPath(uri, '..'),
-    filters: { [vscode.l10n.t('Configs')]: ['json', 'jsonc', 'hjson'] },
-  });
-  return opened?.[0];
-}
-
-function folderOf(uri: vscode.Uri): string {
-  const path = vscode.workspace.asRelativePath(uri);
-  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
-}
-
-/** How many folders two files share, so that those nearby come first. */
-function nearness(one: vscode.Uri, other: vscode.Uri): number {
-  const [left, right] = [one.path.split('/'), other.path.split('/')];
-  const parted = left.findIndex((name, index) => name !== right[index]);
-  return parted < 0 ? left.length : parted;
 }

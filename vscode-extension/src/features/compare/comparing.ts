@@ -1,10 +1,11 @@
 import * as vscode from 'vscode';
 
 import type { Compared, Failed } from '../answers';
+import { Beside, Opened } from '../beside';
 import { explain } from '../explain';
 import { chooseFacts } from '../status/menu';
 import { debounced, goTo, nameOf, type Tools } from '../tools';
-import { type Asked, Panel } from '../webview/panel';
+import type { Asked } from '../webview/panel';
 import { comparison } from './render';
 
 /** The old side of a comparison: a committed state, a file, or a text. */
@@ -13,7 +14,7 @@ export type Before =
   | { kind: 'file'; uri: vscode.Uri }
   | { kind: 'text'; name: string; text: string };
 
-const open = new Map<string, Comparing>();
+const open = new Opened<Comparing>();
 
 /** Show what a change of a config does: the text diff in the active column, what it means beside it. */
 export async function compare(tools: Tools, uri: vscode.Uri, before: Before): Promise<void> {
@@ -30,10 +31,7 @@ export async function compare(tools: Tools, uri: vscode.Uri, before: Before): Pr
     );
     return;
   }
-  const made = new Comparing(tools, uri, before, answer);
-  open.set(key, made);
-  made.onDidClose(() => open.delete(key));
-  await made.start();
+  await open.add(key, new Comparing(tools, uri, before, answer)).start();
 }
 
 function ask(tools: Tools, uri: vscode.Uri, before: Before): Promise<Compared | Failed> {
@@ -49,26 +47,17 @@ function ask(tools: Tools, uri: vscode.Uri, before: Before): Promise<Compared | 
 }
 
 /** One comparison that is shown; it follows the texts while they are edited, and the settings. */
-class Comparing {
-  private panel: Panel | undefined;
-  private column = vscode.ViewColumn.One;
-  private readonly closed = new vscode.EventEmitter<void>();
-  readonly onDidClose = this.closed.event;
-  private readonly parts: vscode.Disposable[] = [];
-
+class Comparing extends Beside {
   constructor(
-    private readonly tools: Tools,
+    tools: Tools,
     private readonly uri: vscode.Uri,
     private readonly before: Before,
     private answer: Compared,
-  ) {}
+  ) {
+    super(tools, 'dsmigrate.comparison');
+  }
 
   async start(): Promise<void> {
-    this.column = (await this.showText())?.viewColumn ?? vscode.ViewColumn.One;
-    this.panel = await Panel.open(this.tools.context, 'dsmigrate.comparison', vscode.ViewColumn.Beside, (asked) =>
-      this.act(asked),
-    );
-    this.panel.onDidClose(() => this.stop());
     const refresh = debounced(200, () => this.refresh());
     const sides = new Set([this.uri.toString(), this.oldUri.toString()]);
     this.parts.push(
@@ -80,7 +69,7 @@ class Comparing {
       }),
       this.tools.facts.event(() => refresh.later()),
     );
-    this.show();
+    await this.open();
   }
 
   async again(): Promise<void> {
@@ -101,7 +90,7 @@ class Comparing {
     return before.kind === 'file' ? before.uri : this.tools.texts.put(this.names[0], this.uri, this.answer.texts.old);
   }
 
-  private show(): void {
+  protected show(): void {
     const title = vscode.l10n.t('{0}: What Changes', nameOf(this.uri));
     this.panel?.show(title, comparison(this.answer, nameOf(this.uri), ...this.names));
   }
@@ -114,7 +103,7 @@ class Comparing {
     } // else the text is half-typed: what was said last stays until it can be read again
   }
 
-  private async act(asked: Asked): Promise<void> {
+  protected async act(asked: Asked): Promise<void> {
     switch (asked['do']) {
       case 'text':
         await this.showText();
@@ -147,24 +136,12 @@ class Comparing {
     await this.showText(range.with(range.start.translate(0, start)));
   }
 
-  private async showText(selection?: vscode.Range): Promise<vscode.TextEditor | undefined> {
-    const [from] = this.names;
-    const title = vscode.l10n.t('{0} ({1} ↔ {2})', nameOf(this.uri), from, this.names[1]);
-    const column = this.panel ? this.column : vscode.ViewColumn.Active;
-    await vscode.commands.executeCommand('vscode.diff', this.oldUri, this.uri, title, {
-      viewColumn: column,
-      preview: true,
-      ...(selection && { selection }),
-    });
-    return vscode.window.activeTextEditor;
+  protected async showText(selection?: vscode.Range): Promise<void> {
+    const title = vscode.l10n.t('{0} ({1} ↔ {2})', nameOf(this.uri), ...this.names);
+    await this.showDiff(this.oldUri, this.uri, title, selection && { selection });
   }
 
-  private stop(): void {
-    vscode.Disposable.from(...this.parts.splice(0)).dispose();
-    if (this.before.kind !== 'file') {
-      this.tools.texts.drop(this.oldUri);
-    }
-    this.closed.fire();
-    this.closed.dispose();
+  protected get own(): vscode.Uri[] {
+    return this.before.kind === 'file' ? [] : [this.oldUri];
   }
 }

@@ -1,14 +1,17 @@
 import * as vscode from 'vscode';
 
 import type { Conversion } from '../answers';
+import { Beside, closeDiffs, Opened } from '../beside';
 import { compare } from '../compare/comparing';
 import { explain } from '../explain';
+import { typeInTerminal } from '../terminal';
 import { goTo, nameOf, type Tools, uriOf } from '../tools';
-import { type Asked, Panel } from '../webview/panel';
+import type { Asked } from '../webview/panel';
+import { verify, verifyApplied } from '../verify/verifying';
 import { editOf, type Manner } from './edit';
 import { conversionReport, type Stage } from './render';
 
-const open = new Map<string, Converting>();
+const open = new Opened<Converting>();
 
 /** Work out the conversion of a script, and show it: the changes in a diff editor, the reasons in a report beside it. */
 export async function convertScript(tools: Tools, given?: unknown): Promise<void> {
@@ -22,32 +25,23 @@ export async function convertScript(tools: Tools, given?: unknown): Promise<void
     void vscode.window.showInformationMessage(said);
     return;
   }
-  const shown = open.get(document.uri.toString());
-  if (shown) {
-    await shown.again();
-    return;
-  }
-  const made = new Converting(tools, document);
-  open.set(document.uri.toString(), made);
-  made.onDidClose(() => open.delete(document.uri.toString()));
-  await made.start();
+  const key = document.uri.toString();
+  const shown = open.get(key);
+  await (shown ? shown.again() : open.add(key, new Converting(tools, document)).start());
 }
 
 /** One conversion from its preview to its undoing. Nothing is written before it is applied. */
-class Converting {
+class Converting extends Beside {
   private conversion!: Conversion;
   private version = 0;
   private stage: Stage = 'preview';
-  private panel: Panel | undefined;
-  private column = vscode.ViewColumn.One;
-  private readonly closed = new vscode.EventEmitter<void>();
-  readonly onDidClose = this.closed.event;
-  private readonly parts: vscode.Disposable[] = [];
 
   constructor(
-    private readonly tools: Tools,
+    tools: Tools,
     private readonly script: vscode.TextDocument,
-  ) {}
+  ) {
+    super(tools, 'dsmigrate.conversion');
+  }
 
   async start(): Promise<void> {
     try {
@@ -56,12 +50,6 @@ class Converting {
       this.stop();
       throw error;
     }
-    await this.showText();
-    this.column = vscode.window.activeTextEditor?.viewColumn ?? vscode.ViewColumn.One;
-    this.panel = await Panel.open(this.tools.context, 'dsmigrate.conversion', vscode.ViewColumn.Beside, (asked) =>
-      this.act(asked),
-    );
-    this.panel.onDidClose(() => this.stop());
     this.parts.push(
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (document === this.script && contentChanges.length && this.stage !== 'stale') {
@@ -69,16 +57,19 @@ class Converting {
         }
       }),
     );
-    this.show();
+    await this.open();
   }
 
   async again(): Promise<void> {
+    if (!this.panel) {
+      return; // it is on its way
+    }
     if (this.stage !== 'preview') {
       await this.work();
       this.turn('preview');
     }
     await this.showText();
-    this.panel?.reveal();
+    this.panel.reveal();
   }
 
   private async work(): Promise<void> {
@@ -89,7 +80,7 @@ class Converting {
     );
   }
 
-  private show(): void {
+  protected show(): void {
     const name = nameOf(this.script.uri);
     this.panel?.show(vscode.l10n.t('{0}: Conversion', name), conversionReport(this.conversion, name, this.stage));
   }
@@ -99,7 +90,7 @@ class Converting {
     this.show();
   }
 
-  private async act(asked: Asked): Promise<void> {
+  protected async act(asked: Asked): Promise<void> {
     const { script, tools } = this;
     switch (asked['do']) {
       case 'apply':
@@ -127,7 +118,9 @@ class Converting {
         vscode.window.setStatusBarMessage(vscode.l10n.t('$(check) The command is in the clipboard'), 3000);
         return;
       case 'terminal':
-        return this.putInTerminal(asked['text'] ?? '');
+        return typeInTerminal(asked['text'] ?? '', vscode.Uri.joinPath(script.uri, '..')); // it names the script alone
+      case 'verify':
+        return this.verify();
       case 'compareConfig':
         return this.compareConfig();
     }
@@ -148,7 +141,7 @@ class Converting {
       return;
     }
     this.tools.texts.put('before', this.script.uri, before);
-    await this.closePreview();
+    await closeDiffs(this.after);
     this.followUndo(before);
     this.turn('applied');
   }
@@ -174,32 +167,25 @@ class Converting {
   }
 
   /** Show the changes in a diff editor; a script without any is shown itself. */
-  private async showText(): Promise<void> {
+  protected async showText(): Promise<void> {
     const { uri } = this.script;
-    const viewColumn = this.panel ? this.column : vscode.ViewColumn.Active;
     if (this.conversion.after === null || this.stage === 'applied') {
-      await vscode.window.showTextDocument(this.script, { viewColumn });
+      await vscode.window.showTextDocument(this.script, { viewColumn: this.textColumn });
       return;
     }
     this.tools.texts.put('converted', uri, this.conversion.after);
-    const title = vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri));
-    await vscode.commands.executeCommand('vscode.diff', uri, this.after, title, { viewColumn, preview: true });
+    await this.showDiff(uri, this.after, vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri)));
   }
 
-  private async closePreview(): Promise<void> {
-    const after = this.after.toString();
-    const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-    const shown = tabs.filter(
-      ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === after,
-    );
-    await vscode.window.tabGroups.close(shown, true);
+  protected get own(): vscode.Uri[] {
+    return [this.after, this.before];
   }
 
-  private putInTerminal(command: string): void {
-    const cwd = vscode.Uri.joinPath(this.script.uri, '..'); // the command names the script alone
-    const terminal = vscode.window.createTerminal({ name: 'DeepSpeed', cwd });
-    terminal.show();
-    terminal.sendText(command, false); // the person presses Enter
+  /** Have the conversion trained beside the script as it was, be it applied or not. */
+  private verify(): Promise<void> {
+    const { script, tools } = this;
+    const before = tools.texts.provideTextDocumentContent(this.before);
+    return this.stage === 'applied' ? verifyApplied(tools, script.uri, before) : verify(tools, script.uri);
   }
 
   private async compareConfig(): Promise<void> {
@@ -208,15 +194,6 @@ class Converting {
       const text = config.text;
       await compare(this.tools, vscode.Uri.parse(config.uri), { kind: 'text', name: vscode.l10n.t('proposed'), text });
     }
-  }
-
-  private stop(): void {
-    vscode.Disposable.from(...this.parts.splice(0)).dispose();
-    void this.closePreview();
-    this.tools.texts.drop(this.after);
-    this.tools.texts.drop(this.before);
-    this.closed.fire();
-    this.closed.dispose();
   }
 }
 

@@ -21,9 +21,9 @@ export function conversionReport(conversion: Conversion, name: string, stage: St
     </header>
     ${conversion.report ? nothing : html`<ul>${conversion.reasons.map((reason) => html`<li>${prose(reason)}</li>`)}</ul>`}
     ${ORDER.slice(0, 2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
-    ${notesSection(report?.notes ?? [])} ${configSection(conversion, stage)} ${launchSection(conversion)}
+    ${notesSection(report?.notes ?? [])} ${configSection(conversion, stage)} ${launchSection(conversion)} ${verifySection(conversion, stage)}
     ${ORDER.slice(2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
-    ${changes.length ? html`<footer>${l10n.t('Lines are those of the script before the conversion.')}</footer>` : nothing}`;
+    ${changes.length && conversion.edit ? html`<footer>${l10n.t('Lines are those of the script before the conversion.')}</footer>` : nothing}`;
 }
 
 function verdict({ status, edit }: Conversion, stage: Stage): Html {
@@ -148,5 +148,16 @@ function launchSection({ launch }: Conversion): Html {
         </li>`,
       )}
     </ul>
+  </section>`;
+}
+
+function verifySection({ edit }: Conversion, stage: Stage): Html {
+  if (!edit || stage === 'stale') {
+    return nothing;
+  }
+  return html`<section aria-labelledby="verify">
+    <h2 id="verify">${l10n.t('Verify by training')}</h2>
+    <p class="aside">${l10n.t('Trains the script as it was and its conversion for a few steps, in copies of the folder, and compares every step. This runs your code; it needs torch and DeepSpeed, and no GPU.')}</p>
+    <div class="toolbar"><button class="secondary" data-do="verify">${l10n.t('Put in Terminal')}</button></div>
   </section>`;
 }

@@ -1,6 +1,7 @@
 import * as vscode from 'vscode';
 
 import type { Status } from '../answers';
+import { isConverted } from '../verify/verifying';
 import { debounced, type Tools } from '../tools';
 
 const LANGUAGES = new Set(['json', 'jsonc', 'hjson']);
@@ -45,6 +46,7 @@ export class StatusBar implements vscode.Disposable {
     }
     void vscode.commands.executeCommand('setContext', 'dsmigrate.configIsActive', Boolean(status));
     void vscode.commands.executeCommand('setContext', 'dsmigrate.scriptIsActive', script);
+    void vscode.commands.executeCommand('setContext', 'dsmigrate.conversionIsActive', document && isConverted(document));
     if (status) {
       this.show(status);
     } else {

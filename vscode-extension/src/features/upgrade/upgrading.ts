@@ -1,11 +1,12 @@
 import * as vscode from 'vscode';
 
 import type { Choices, Status, Upgrade } from '../answers';
+import { Beside, closeDiffs, Opened } from '../beside';
 import { goTo, nameOf, type Tools, uriOf } from '../tools';
-import { type Asked, Panel } from '../webview/panel';
+import type { Asked } from '../webview/panel';
 import { upgradeReport } from './render';
 
-const open = new Map<string, Upgrading>();
+const open = new Opened<Upgrading>();
 
 /** Take a config to the newest DeepSpeed: what changes in a diff editor, what it means and what is left beside it. */
 export async function upgradeConfig(tools: Tools, given?: unknown): Promise<void> {
@@ -22,9 +23,7 @@ export async function upgradeConfig(tools: Tools, given?: unknown): Promise<void
     return;
   }
   const key = document.uri.toString();
-  const shown = open.get(key) ?? new Upgrading(tools, document, releases);
-  open.set(key, shown);
-  shown.onDidClose(() => open.delete(key));
+  const shown = open.get(key) ?? open.add(key, new Upgrading(tools, document, releases));
   await shown.start(from);
 }
 
@@ -36,35 +35,28 @@ function chooseRelease(releases: readonly string[]): Thenable<string | undefined
 }
 
 /** One upgrade that is shown. */
-class Upgrading {
+class Upgrading extends Beside {
   private upgrade!: Upgrade;
   private version = 0;
   private done = false;
-  private panel: Panel | undefined;
-  private column = vscode.ViewColumn.One;
-  private readonly closed = new vscode.EventEmitter<void>();
-  readonly onDidClose = this.closed.event;
-  private readonly parts: vscode.Disposable[] = [];
 
   constructor(
-    private readonly tools: Tools,
+    tools: Tools,
     private readonly config: vscode.TextDocument,
     private readonly releases: readonly string[],
-  ) {}
+  ) {
+    super(tools, 'dsmigrate.upgrade');
+  }
 
   async start(from: string): Promise<void> {
+    this.done = false;
     await this.work(from);
-    await this.showText();
     if (this.panel) {
+      await this.showText();
       this.panel.reveal();
       this.show();
       return;
     }
-    this.column = vscode.window.activeTextEditor?.viewColumn ?? vscode.ViewColumn.One;
-    this.panel = await Panel.open(this.tools.context, 'dsmigrate.upgrade', vscode.ViewColumn.Beside, (asked) =>
-      this.act(asked),
-    );
-    this.panel.onDidClose(() => this.stop());
     this.parts.push(
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
         if (document === this.config && contentChanges.length) {
@@ -72,7 +64,7 @@ class Upgrading {
         }
       }),
     );
-    this.show();
+    await this.open();
   }
 
   private async work(from: string): Promise<void> {
@@ -94,12 +86,12 @@ class Upgrading {
     this.show();
   }
 
-  private show(): void {
+  protected show(): void {
     const name = nameOf(this.config.uri);
     this.panel?.show(vscode.l10n.t('{0}: Upgrade', name), upgradeReport(this.upgrade, name, this.done));
   }
 
-  private async act(asked: Asked): Promise<void> {
+  protected async act(asked: Asked): Promise<void> {
     switch (asked['do']) {
       case 'apply':
         return this.apply();
@@ -112,7 +104,6 @@ class Upgrading {
       case 'from': {
         const from = await chooseRelease(this.releases);
         if (from) {
-          this.done = false;
           await this.start(from);
         }
       }
@@ -132,7 +123,7 @@ class Upgrading {
     await vscode.window.showTextDocument(this.config, { viewColumn: this.column, preview: false });
     this.done = true;
     this.done = await vscode.workspace.applyEdit(edit);
-    await this.closePreview();
+    await closeDiffs(this.after);
     this.show();
   }
 
@@ -140,30 +131,16 @@ class Upgrading {
     return this.tools.texts.uri('upgraded', this.config.uri);
   }
 
-  private async showText(): Promise<void> {
-    const viewColumn = this.panel ? this.column : vscode.ViewColumn.Active;
+  protected async showText(): Promise<void> {
     if (!this.upgrade.edits.length) {
-      await vscode.window.showTextDocument(this.config, { viewColumn });
+      await vscode.window.showTextDocument(this.config, { viewColumn: this.textColumn });
       return;
     }
     const title = vscode.l10n.t('{0} (as it is ↔ DeepSpeed {1})', nameOf(this.config.uri), this.upgrade.to);
-    await vscode.commands.executeCommand('vscode.diff', this.config.uri, this.after, title, { viewColumn });
+    await this.showDiff(this.config.uri, this.after, title);
   }
 
-  private async closePreview(): Promise<void> {
-    const after = this.after.toString();
-    const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-    const shown = tabs.filter(
-      ({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === after,
-    );
-    await vscode.window.tabGroups.close(shown, true);
-  }
-
-  private stop(): void {
-    vscode.Disposable.from(...this.parts.splice(0)).dispose();
-    void this.closePreview();
-    this.tools.texts.drop(this.after);
-    this.closed.fire();
-    this.closed.dispose();
+  protected get own(): vscode.Uri[] {
+    return [this.after];
   }
 }

@@ -1,9 +1,10 @@
 import { strict as assert } from 'node:assert';
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { closeAll, codeOf, problem, problems, session, show, until } from '../support/editor';
+import { closeAll, codeOf, pause, problem, problems, session, show, until } from '../support/editor';
 
 describe('a server that crashes', () => {
+  before(async () => (await session()).restart()); // what other suites have changed may still be starting one
   after(async () => {
     await (await session()).restart();
     await closeAll();
@@ -46,8 +47,41 @@ describe('a server that crashes', () => {
   it('leaves no process behind when it is stopped', async () => {
     const running = await session();
     await running.stop();
-    await until(() => servers().length === 0, 'the end of the process');
+    assert.deepEqual(servers(), []);
     assert.equal(running.state, 'idle');
+  });
+
+  it('leaves none behind when it is stopped while it comes up again', async () => {
+    const running = await session();
+    await running.restart();
+    const first = await kill();
+    await until(() => servers().some((pid) => pid !== first), 'another server');
+    await running.stop();
+    assert.deepEqual(servers(), []);
+    await pause(500);
+    assert.deepEqual([servers(), running.state], [[], 'idle']);
+  });
+
+  it('leaves none behind when it dies while it is started, and one is enough afterwards', async () => {
+    const running = await session();
+    const starting = running.restart();
+    await kill();
+    await starting;
+    assert.equal(running.state, 'failed');
+    assert.deepEqual(servers(), []);
+    await running.restart();
+    assert.deepEqual([running.state, servers().length], ['running', 1]);
+  });
+
+  it('is killed when it does not answer, and another one serves', async () => {
+    const running = await session();
+    await running.start();
+    const pid = await until(() => servers()[0], 'a server');
+    process.kill(pid, 'SIGSTOP');
+    await running.restart();
+    assert.equal(running.state, 'running');
+    assert.equal(servers().length, 1);
+    assert(!servers().includes(pid));
   });
 });
 

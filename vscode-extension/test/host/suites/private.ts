@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 
@@ -13,6 +13,7 @@ describe('without an interpreter that has dsmigrate', () => {
   const choose = (python: string | undefined): Thenable<void> =>
     settings().update('server.interpreter', python, vscode.ConfigurationTarget.Global);
 
+  before(() => rmSync(process.env['UV_CALLS'] ?? '', { force: true }));
   after(closeAll);
 
   it('a private environment is offered, and made from the package in the extension', async function () {
@@ -31,6 +32,7 @@ describe('without an interpreter that has dsmigrate', () => {
   it('its packages are complete and fit together', async () => {
     const python = (await session()).server?.command ?? '';
     execFileSync(python, ['-I', '-c', 'import dsmigrate, libcst, deepdiff, rich, pygls, hjson']);
+    assert.match(readFileSync(process.env['UV_CALLS'] ?? '', 'utf8'), /^\["venv".*\]\n$/, 'uv was tried first, and pip helped out');
     const folder = join(python, '..', '..', '..');
     assert.deepEqual(readdirSync(folder).filter((name) => name.endsWith('.lock')), []);
   });
