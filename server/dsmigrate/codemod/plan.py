@@ -219,8 +219,8 @@ class Plan:
         """Whether every call of a function happens before the engine exists."""
         known: dict[Function, bool] = self.facts.setdefault("runs_before", {})
         if function not in known:
-            known[function] = False  # recursion: not provably before
-            callers = self.flow.callers.get(function, ())
+            known[function] = False  # functions that call each other: not provably before
+            callers = [call for call in self.flow.callers.get(function, ()) if self.function_of(call) is not function]
             known[function] = bool(callers) and all(self.is_before_engine(call) for call in callers)
         return known[function]
 
