@@ -9,13 +9,13 @@ from collections.abc import Iterator
 _DDP_NAMES = {"DistributedDataParallel", "DDP"}
 _APEX = {"initialize", "scale_loss", "master_params"}
 _OPTIMIZER = re.compile(r"(^|_)(optim|optimizer|opt)s?(_|\d|$)|optimizer$|optim$", re.IGNORECASE)
-_SCALER = re.compile(r"scaler", re.IGNORECASE)
+_SCALER = re.compile(r"scaler\d?$", re.IGNORECASE)
 _RANK_IS_SET = re.compile(r"environ(\[['\"]RANK['\"]\]\s*=|\.(setdefault|update)\()")
 
 
-def leftovers(source: str) -> tuple[str, ...]:
-    """Return one "line: idiom" entry for each DDP idiom in ``source``, in order of lines."""
-    tree = ast.parse(source)
+def leftovers(source: str, tree: ast.Module | None = None) -> tuple[str, ...]:
+    """Return one "line: idiom" entry for each DDP idiom in ``source``, or in its part ``tree``, in order of lines."""
+    tree = ast.parse(source) if tree is None else tree
     aliases = set(_ddp_aliases(tree))
     spawn_is_fed = bool(_RANK_IS_SET.search(source))
     found = []
@@ -69,7 +69,8 @@ def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
         return "no_sync"
     if last == "clip_grad_norm_" or (last == "clip_grad_norm" and "utils" in dotted):
         emitted = bool(node.args) and ast.unparse(node.args[0]) == "engine.module.parameters()"
-        return None if emitted else last
+        measures = len(node.args) > 1 and ast.unparse(node.args[1]) == "float('inf')"
+        return None if emitted or measures else last
     if isinstance(node.func, ast.Attribute):
         receiver = _name_of(node.func.value)
         if last == "backward" and not node.args:

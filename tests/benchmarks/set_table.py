@@ -1,9 +1,12 @@
-"""Migrate every script of a folder together with the modules it trains with, and print what became of each.
+"""Migrate real scripts together with the modules they train with, and print what became of each.
 
-    python -m tests.benchmarks.set_table FOLDER [--only TEXT]
+    python -m tests.benchmarks.set_table FOLDER [--list FILE] [--only TEXT] [--json FILE]
 
-``FOLDER`` holds one folder per project, with the files laid out as in the project. Scripts that train alone are
-left to ``corpus_table``. Columns: status, seconds, the other files that change; below, what is wrong with a result.
+``FOLDER`` holds one folder per project (``owner+name``), with the files laid out as in the project. ``--list`` names
+the scripts, one JSON object with ``repo`` and ``path`` per line; without it every script with a ``__main__`` that
+trains with other modules is taken. Columns: status, todos, seconds, the other files that change; below, why a script
+is refused, DDP idioms that are left in what the entry script reaches, those that the report keeps with a reason, and
+what is wrong with a result.
 Exits with 1 when a script crashed, or an output does not compile, changes again, has a new undefined name, or lacks a
 line that the report does not speak of.
 """
@@ -12,21 +15,29 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
+import os
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedLocal, UndefinedName
 
 from dsmigrate.codemod.across import SetResult, migrate_set
+from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
+from dsmigrate.codemod.project.index import Index
+from dsmigrate.codemod.project.reach import reached
 from dsmigrate.files.diff import gone_lines
 from tests.benchmarks.leftovers import leftovers
+
+DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)
 
 
 @dataclass(slots=True)
@@ -40,6 +51,7 @@ class Row:
     todos: int = 0
     reason: str = ""
     leftover: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     faults: list[str] = field(default_factory=list)
 
 
@@ -55,13 +67,14 @@ def reader(root: Path, texts: dict[str, bytes]) -> Callable[[str], bytes | None]
     return read
 
 
-def examine(script: Path, root: Path) -> Row | None:
-    """Migrate one script twice and look at the outcome; None for a script that trains alone."""
+def examine(script: Path, root: Path, *, alone_too: bool = False) -> Row | None:
+    """Migrate one script twice and look at the outcome; None for a script that trains alone, unless asked for."""
+    warnings.simplefilter("ignore")
     entry = script.relative_to(root).as_posix()
     name = f"{root.name}/{entry}"
     start = time.perf_counter()
     try:
-        result = migrate_set(reader(root, {}), entry, shown=str, options=Options())
+        result = _migrated(reader(root, {}), entry, alone_too=alone_too)
     except Exception as error:  # noqa: BLE001 - a crash is what is looked for
         return Row(name, "crash", time.perf_counter() - start, faults=[f"{type(error).__name__}: {error}"])
     if result is None:
@@ -77,12 +90,45 @@ def examine(script: Path, root: Path) -> Row | None:
     for path, output in outputs.items():
         before = reader(root, {})(path) or b""
         row.faults.extend(f"{path}: {fault}" for fault in _faults(before, output, results[path]))
-        row.leftover += leftovers(output.decode(errors="replace"))
+    left = _left(root, entry, outputs)
+    row.kept = tuple(text for text in left if _is_kept(text, results))
+    row.leftover = tuple(text for text in left if text not in row.kept)
     if outputs:
-        again = migrate_set(reader(root, outputs), entry, shown=str, options=Options())
+        again = _migrated(reader(root, outputs), entry, alone_too=alone_too)
         if again is not None and not _is_still(again):
             row.faults.append("a second run changes it")
     return row
+
+
+def _migrated(read: Callable[[str], bytes | None], entry: str, *, alone_too: bool) -> SetResult | None:
+    result = migrate_set(read, entry, shown=str, options=Options())
+    if result is None and alone_too:
+        return SetResult(migrate_source(read(entry) or b"", path=entry, options=Options()))
+    return result
+
+
+# Idioms that stay for a reason, by the codes that give it.
+_REASONS = {"scaler.unscale_": {"MG426"}, "DDP wrap": {"MG105"}}
+
+
+def _is_kept(text: str, results: dict[str, FileResult]) -> bool:
+    """Whether the report says of an idiom's file that such an idiom stays, and why."""
+    path, _, idiom = text.split(":", 2)
+    codes = _REASONS.get(idiom.strip(), set())
+    return any(change.kind is Kind.KEPT and change.code in codes for change in results[path].changes)
+
+
+def _left(root: Path, entry: str, outputs: dict[str, bytes]) -> list[str]:
+    """The idioms left in the definitions that the entry script reaches."""
+    index = Index(reader(root, outputs), entry)
+    kept = reached(index) if entry in outputs else {}
+    found = []
+    for path, output in outputs.items():
+        tree = ast.parse(output)
+        if path in kept:
+            tree.body = [node for node in tree.body if getattr(node, "name", "") in {"", *kept[path]}]
+        found += [f"{path}:{text}" for text in leftovers(ast.unparse(tree), tree)]
+    return found
 
 
 def _is_still(result: SetResult) -> bool:
@@ -106,32 +152,64 @@ def _undefined(source: bytes) -> set[str]:
     return {str(m.message_args[0]) for m in Checker(ast.parse(source)).messages if isinstance(m, kinds)}
 
 
+def _examine_listed(args: tuple[Path, Path]) -> Row:
+    row = examine(*args, alone_too=True)
+    assert row is not None
+    return row
+
+
+def _rows(folder: Path, listed: Path | None, only: str, jobs: int) -> list[Row]:
+    if listed is not None:
+        wanted = [json.loads(line) for line in listed.read_text().splitlines()]
+        places = [(folder / item["repo"].replace("/", "+"), item["path"]) for item in wanted]
+        pairs = [(root / path, root) for root, path in places if only in f"{root.name}/{path}"]
+        with ProcessPoolExecutor(jobs) as pool:
+            return list(pool.map(_examine_listed, pairs))
+    rows = []
+    for root in sorted(path for path in folder.iterdir() if path.is_dir()):
+        for script in sorted(root.rglob("*.py")):
+            if only in script.as_posix() and b"__main__" in script.read_bytes():
+                row = examine(script, root)
+                if row is not None:
+                    rows.append(row)
+    return rows
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--list", type=Path, help="JSON lines that name the scripts by repo and path")
     parser.add_argument("--only", default="", help="only scripts whose path holds this text")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
-    warnings.simplefilter("ignore")
-    rows = []
-    for root in sorted(path for path in args.folder.iterdir() if path.is_dir()):
-        for script in sorted(root.rglob("*.py")):
-            if args.only in script.as_posix() and b"__main__" in script.read_bytes():
-                row = examine(script, root)
-                if row is not None:
-                    rows.append(row)
+    rows = _rows(args.folder, args.list, args.only, args.jobs)
     for row in rows:
         changed = ", ".join(row.changed) or "-"
         print(f"{row.script}\n    {row.status:22}  {row.todos} todo  {row.seconds:.2f}s  with {changed}")
-        for label, texts in (("because", (row.reason,)), ("leftover", row.leftover), ("FAULT", tuple(row.faults))):
+        for label, texts in (
+            ("because", (row.reason,)),
+            ("leftover", row.leftover),
+            ("kept", row.kept),
+            ("FAULT", tuple(row.faults)),
+        ):
             for text in filter(None, texts):
                 print(f"    {label}: {text}")
-    counts = Counter(row.status for row in rows)
-    print(f"\nscripts with modules: {len(rows)}  {dict(counts)}")
-    print(
-        f"with leftover idioms: {sum(bool(r.leftover) for r in rows)}  with faults: {sum(bool(r.faults) for r in rows)}"
-    )
+    if args.json is not None:
+        args.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    _totals(rows)
     return 1 if any(row.faults for row in rows) else 0
+
+
+def _totals(rows: list[Row]) -> None:
+    finished = [row for row in rows if row.status in DONE and not row.leftover and not row.faults]
+    willing = [row for row in rows if row.status != Status.REFUSED.value]
+    print(f"\nscripts: {len(rows)}  {dict(Counter(row.status for row in rows))}")
+    print(f"refused with: {dict(Counter(row.reason[:5] for row in rows if row.reason))}")
+    print(f"with leftover idioms: {sum(bool(r.leftover) for r in rows)}  faults: {sum(bool(r.faults) for r in rows)}")
+    for label, some in (("of all", rows), ("of those not refused", willing)):
+        print(f"finished {label}: {len(finished)}/{len(some)} = {100 * len(finished) / max(1, len(some)):.1f} %")
 
 
 if __name__ == "__main__":

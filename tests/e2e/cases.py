@@ -20,7 +20,8 @@ class Case:
     converted script is run twice in one folder, stopped by the first arguments and resumed by the second, and both
     together must print what the uninterrupted original prints. ``exports`` are weight files that must hold the same
     names, shapes and values. ``weights`` makes the original run once before, with the arguments in the first place,
-    and puts the file it wrote at the second place into every run as ``pretrained.pt``.
+    and puts the file it wrote at the second place into every run as ``pretrained.pt``. ``together`` are other scripts
+    of the folder, which share modules with this one and are converted in the same run.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Case:
     exports: tuple[str, ...] = ()
     weights: tuple[tuple[str, ...], str] | None = None
     launch: Launch = "torchrun"
+    together: tuple[str, ...] = ()
 
     @property
     def example(self) -> str:
@@ -148,6 +150,14 @@ CASES: tuple[Case, ...] = (
         "trainer_hooks/train.py",
         halves=(("--epochs", "1"), ("--resume", "runs/last.pt")),
     ),
+    Case("two_entries-pretrain", "two_entries/pretrain.py", together=("two_entries/finetune.py",)),
+    Case("two_entries-finetune", "two_entries/finetune.py", together=("two_entries/pretrain.py",)),
+    Case(
+        "config_tree",
+        "config_tree/train.py",
+        halves=(("train.epochs=1",), ("run.resume=forecaster.pt",)),
+    ),
+    Case("bert_utils", "bert_utils/run_tagging.py"),
 )
 
 

@@ -6,36 +6,43 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CONFIG_NAME = "ds_config.json"
+CONFIGS = "ds_config*.json"
 
 
 class ConversionError(AssertionError):
     """The tool did not convert an example."""
 
 
-def convert(script: Path, stage: int, output: Path) -> None:
-    """Let the tool write its conversion into ``output``. Work left for the person (exit code 1) is not an error."""
+def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
+    """Let the tool write its conversion of some scripts into ``output``; work left for the person is not an error."""
     path = [str(REPOSITORY / "server"), *filter(None, [os.environ.get("PYTHONPATH")])]
     result = subprocess.run(
-        [sys.executable, "-m", "dsmigrate", str(script), "--zero-stage", str(stage), "--output", str(output)],
+        [sys.executable, "-m", "dsmigrate", *map(str, scripts), "--zero-stage", str(stage), "--output", str(output)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    if result.returncode not in (0, 1) or not (output / CONFIG_NAME).is_file():
+    if result.returncode not in (0, 1) or not any(output.glob(CONFIGS)):
         raise ConversionError(
-            f"dsmigrate {script.name} --zero-stage {stage}: exit code {result.returncode}, "
+            f"dsmigrate {' '.join(script.name for script in scripts)} --zero-stage {stage}: "
+            f"exit code {result.returncode}, "
             f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
         )
 
 
-def adapt_config(path: Path, stage: int, *, choose_stage: bool) -> None:
+def adapt_configs(folder: Path, stage: int, *, choose_stage: bool) -> None:
     """Make ZeRO 3 partition small models too; the stage itself must be the one that was asked for."""
+    for path in folder.glob(CONFIGS):
+        _adapt(path, stage, choose_stage=choose_stage)
+
+
+def _adapt(path: Path, stage: int, *, choose_stage: bool) -> None:
     config = json.loads(path.read_text())
     zero = config.setdefault("zero_optimization", {})
     if choose_stage:

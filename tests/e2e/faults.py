@@ -25,13 +25,24 @@ from .planting import (
     rewrite_engine_steps,
 )
 
-CLIPPED = ("segmentation", "spawn", "warmup", "no_sync", "gradnorm", "helper_tuple", "slurm", "vit_fp16_scaler")
+CLIPPED = (
+    "segmentation",
+    "spawn",
+    "warmup",
+    "no_sync",
+    "gradnorm",
+    "helper_tuple",
+    "slurm",
+    "vit_fp16_scaler",
+    "bert_utils",
+    "two",
+)
 UNCLIPPED = ("cifar_schedules-multistep", "trainer_class", "ema_unwrap", "launch_local_rank", "frozen")
-ACCUMULATING = ("segmentation", "no_sync", "nanogpt", "mae")
-AUTOCAST = ("bert", "autocast_ctx-bf16", "nanogpt-bf16", "mae", "train_func_scaler-fp16", "vit_fp16_scaler-amp")
+ACCUMULATING = ("segmentation", "no_sync", "nanogpt", "mae", "config_tree", "two_entries-pretrain")
+AUTOCAST = ("bert_mlm", "autocast_ctx-bf16", "nanogpt-bf16", "mae", "train_func_scaler-fp16", "vit_fp16_scaler-amp")
 PER_EPOCH_SCHEDULE = ("imagenet", "cifar", "vit_fp16_scaler", "helper_tuple", "param_groups", "gradnorm", "train_func")
-PER_BATCH_SCHEDULE = ("bert", "warmup", "slurm_env-torchrun", "segmentation")
-RESUMING = ("warmup", "imagenet", "vit_fp16_scaler", "trainer", "nanogpt", "ema", "mae")
+PER_BATCH_SCHEDULE = ("bert_mlm", "warmup", "slurm_env-torchrun", "segmentation", "bert_utils")
+RESUMING = ("warmup", "imagenet", "vit_fp16_scaler", "trainer", "nanogpt", "ema", "mae", "config_tree")
 SGD = ("imagenet", "segmentation", "cifar", "spawn", "trainer", "launch", "no_sync")
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .cases import Case
-from .conversion import CONFIG_NAME, REPOSITORY, adapt_config, convert
+from .conversion import REPOSITORY, adapt_configs, convert
 from .launching import HERE, TIMEOUT_SECONDS, Outcome, Worker, free_port, launch_cold, rank_environment, torch_python
 from .readings import Reading, compare, joined, read
 from .verdict import Verdict, tolerance
@@ -143,10 +143,10 @@ class Lab:
             finished = os.environ.get("DSMIGRATE_E2E_CONVERTED")
             if finished:
                 shutil.copytree(Path(finished) / case.example, folder)
-                adapt_config(folder / CONFIG_NAME, stage, choose_stage=True)
+                adapt_configs(folder, stage, choose_stage=True)
             else:
-                convert(EXAMPLES / case.script, stage, folder)
-                adapt_config(folder / CONFIG_NAME, stage, choose_stage=False)
+                convert([EXAMPLES / script for script in (case.script, *case.together)], stage, folder)
+                adapt_configs(folder, stage, choose_stage=False)
             self._conversions[key] = folder
         return self._conversions[key]
 

@@ -40,6 +40,21 @@ def test_a_script_outside_that_uses_a_changed_function_is_a_conflict(tmp_path: P
     assert not writes(place([outcome], None), force=False, in_place=True)
 
 
+def test_a_script_that_knows_a_changed_function_through_a_package_is_a_conflict_too(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "train.py": ENTRY.replace("import engine", "import lab as engine"),
+            "lab/__init__.py": "from .loops import train_one_epoch\n",
+            "lab/loops.py": ENGINE,
+            "alone.py": "from lab import train_one_epoch\ntrain_one_epoch(1, 2, 3)\n",
+        },
+    )
+    (outcome,) = migrate(tmp_path, "train.py")
+    assert outcome.result.status is Status.REFUSED
+    assert "alone.py uses the present form" in outcome.result.changes[0].message
+
+
 def test_two_scripts_that_need_a_module_in_different_forms_are_both_refused(tmp_path: Path) -> None:
     other = ENTRY.replace("model = Dis", "args = parse()\n        model = Dis").replace(
         "optimizer)\n\n", "optimizer, args.limit)\n\n"

@@ -18,6 +18,9 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
         return None
     if not _is_plain(node):
         return None
+    given = _given_to_object(plan, node, function)
+    if given is not None:
+        return carry(plan, given[0], given[1], depth - 1)
     here = function is site.function
     replacements: dict[str, str] = {}
     for name in _roots(node):
@@ -56,6 +59,22 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
             return None
         replacements[name] = text
     return _substitute(plan, node, replacements)
+
+
+def _given_to_object(plan: Plan, node: Node, function: Function) -> tuple[Node, Function] | None:
+    """The one value that ``self.x`` ever gets, where another class than the engine's owner keeps it."""
+    cls = function.class_seen
+    if cls is None or not isinstance(node, cst.Attribute) or dotted(node.value) != function.self_name:
+        return None
+    site = plan.site
+    if site is not None and site.function.class_seen is not None:
+        if plan.flow.family(site.function.class_seen) == plan.flow.family(cls):
+            return None
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    if len(bindings) != 1 or bindings[0].index is not None or bindings[0].kind != "assign":
+        return None
+    return bindings[0].value, bindings[0].function
 
 
 def _parameter_with(plan: Plan, place: Place) -> str | None:

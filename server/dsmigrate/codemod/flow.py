@@ -7,14 +7,15 @@ of an expression may arrive in a place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import libcst as cst
 
+from dsmigrate.codemod.binding_forms import calls_in_branches, is_abstract, named_expressions
 from dsmigrate.codemod.names import Imports, dotted
-from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree, semantic_children
+from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree
 
 Place: TypeAlias = tuple[str, int | str, str]
 
@@ -142,7 +143,7 @@ class Flow:
             seen.add(current.key)
             if name in current.methods:
                 own = current.methods[name]
-                return (self._override(cls, name) or own) if _is_abstract(own) else own
+                return (self._override(cls, name) or own) if is_abstract(own) else own
             queue.extend(self.bases(current))
         # A hook that a base class calls and a subclass overrides.
         return self._override(cls, name)
@@ -236,8 +237,9 @@ class Flow:
     def _classes_by_instance(self) -> None:
         for statement in self.tree.statements:
             node = statement.node
-            if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
-                cls = self._made_class(node.value, statement.function)
+            if isinstance(node, cst.Assign):
+                made = (self._made_class(call, statement.function) for call in calls_in_branches(node.value))
+                cls = next((found for found in made if found is not None), None)
                 if cls is None:
                     continue
                 for target in node.targets:
@@ -318,7 +320,7 @@ class Flow:
                 self._add(node.target, node.iter, None, statement, "for")
             elif isinstance(node, cst.Return) and node.value is not None and not statement.function.is_module:
                 self._return(node.value, statement)
-            for named in _named_expressions(node):
+            for named in named_expressions(node):
                 self._add(named.target, named.value, None, statement)
 
     def _return(self, value: Node, statement: Statement) -> None:
@@ -352,36 +354,8 @@ class Flow:
                 self.bindings.append(Binding(place, element.value, None, statement.function, statement, "argument"))
 
 
-def _is_abstract(function: Function) -> bool:
-    """Whether a method only stands for what subclasses do: nothing but a docstring, ``pass`` or ``raise``."""
-    return bool(function.statements) and all(
-        isinstance(s.node, cst.Pass | cst.Raise)
-        or (isinstance(s.node, cst.Expr) and isinstance(s.node.value, cst.SimpleString | cst.Ellipsis))
-        for s in function.statements
-    )
-
-
 _ROUNDS = 8
 """How many calls deep an object is followed."""
-
-
-def _named_expressions(node: Node) -> Iterator[cst.NamedExpr]:
-    if isinstance(node, cst.BaseCompoundStatement):
-        heads = [getattr(node, "test", None)]
-        for head in heads:
-            if head is not None:
-                yield from _walrus(head)
-        return
-    yield from _walrus(node)
-
-
-def _walrus(node: Node) -> Iterator[cst.NamedExpr]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, cst.NamedExpr):
-            yield current
-        stack.extend(semantic_children(current))
 
 
 def argument(call: cst.Call, position: int | None, keyword: str | None) -> Node | None:

@@ -14,7 +14,7 @@ from dsmigrate.codemod.role_names import (
     OPTIMIZER_WORD,
     SCHEDULER_WORD,
 )
-from dsmigrate.codemod.tree import Class, descendants
+from dsmigrate.codemod.tree import Class, Function, descendants
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.roles import Roles
@@ -26,6 +26,25 @@ def _class_is_optimizer(cls: Class, roles: Roles) -> bool:
         for base in cls.bases
         for name in roles.flow.imports.meanings(base, cls.scope) or {base}
     ) or any(base.rpartition(".")[2] in KNOWN_OPTIMIZER_CLASSES | {"Optimizer"} for base in cls.bases)
+
+
+def is_inside_optimizer(roles: Roles, function: Function) -> bool:
+    """Whether a function is a method of an optimizer class, or stands in one: how it steps is its own affair."""
+    scope: Function | None = function
+    while scope is not None:
+        if scope.owner is not None and _derives_from_optimizer(roles, scope.owner):
+            return True
+        scope = scope.parent
+    return False
+
+
+def _derives_from_optimizer(roles: Roles, cls: Class) -> bool:
+    known: dict[str, bool] = roles.optimizer_classes
+    if cls.key not in known:
+        known[cls.key] = False
+        own = _class_is_optimizer(cls, roles)
+        known[cls.key] = own or any(_derives_from_optimizer(roles, base) for base in roles.flow.bases(cls))
+    return known[cls.key]
 
 
 def is_optimizer_call(roles: Roles, call: cst.Call) -> bool:

@@ -203,7 +203,14 @@ class Plan:
         tags = self.tags(node)
         if not any(tag[0] == "E" and tag[1:] in self.group for tag in tags):
             return False
-        return not self.is_before_engine(node)
+        return not self.is_before_engine(node) and not self._is_kept_raw(node)
+
+    def _is_kept_raw(self, node: Node) -> bool:
+        """Whether a node names what an object was given before the engine was made (the backbone of a wrapper)."""
+        if self.site is None or not isinstance(node, cst.Attribute):
+            return False
+        place = self.place_of(node)
+        return place is not None and place[0] == "a" and place in self.raw_places
 
     def is_before_engine(self, node: Node) -> bool:
         """Whether a node runs before the engine exists, as far as the order of one function shows."""
@@ -219,8 +226,8 @@ class Plan:
         """Whether every call of a function happens before the engine exists."""
         known: dict[Function, bool] = self.facts.setdefault("runs_before", {})
         if function not in known:
-            known[function] = False  # recursion: not provably before
-            callers = self.flow.callers.get(function, ())
+            known[function] = False  # functions that call each other: not provably before
+            callers = [call for call in self.flow.callers.get(function, ()) if self.function_of(call) is not function]
             known[function] = bool(callers) and all(self.is_before_engine(call) for call in callers)
         return known[function]
 
@@ -314,8 +321,17 @@ class Plan:
         place = self.flow.place(value, binding.function)
         if place is None or any(wrap.call is value for wrap in self.wraps):
             return False
-        early = binding.kind == "assign" and self.is_before_engine(value)
+        early = self.is_before_engine(value) and (binding.kind == "assign" or self._makes_object(binding))
         return place in raw or (early and isinstance(value, cst.Name))
+
+    def _makes_object(self, binding: Binding) -> bool:
+        """Whether an argument goes to the constructor of an object, other than the one that makes the engine."""
+        assert self.site is not None
+        return any(
+            function.name == "__init__" and function is not self.site.function
+            for function in self.tree.functions
+            if binding.place[:2] == ("v", id(function))
+        )
 
     def _holds_engine(self, tags: set[str]) -> bool:
         return any(tag[0] == "E" and tag[1:] in self.group for tag in tags)

@@ -7,11 +7,11 @@ averaged copy of the model (EMA).  Recognition changes nothing.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from dsmigrate.codemod.evaluating import evaluate, evaluate_element, through
 from dsmigrate.codemod.flow import Binding, Flow, Place, argument
 from dsmigrate.codemod.makers import (
     is_amp_initialize,
@@ -22,12 +22,8 @@ from dsmigrate.codemod.makers import (
 )
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.role_names import (
-    AUTOCAST_NAMES,
     DATA_PARALLEL_NAMES,
-    EMA_WORD,
     OPTIMIZER_NAME,
-    PASS_CALLS,
-    PASS_METHODS,
     SCALER_NAMES,
     SCHEDULER_WORD,
     is_ddp_class,
@@ -74,6 +70,7 @@ class Roles:
     data_parallel: list[cst.Call] = field(default_factory=list)
     scalers: list[cst.Call] = field(default_factory=list)
     used_as_optimizer: set[str] | None = None
+    optimizer_classes: dict[str, bool] = field(default_factory=dict)
     # Places whose raw-model tag came backwards from a wrap; only these pass it further back.
     came_back: dict[Place, set[str]] = field(default_factory=dict)
 
@@ -81,7 +78,7 @@ class Roles:
 
     def of(self, node: Node | None, function: Function) -> set[str]:
         """The tags that the value of an expression may carry."""
-        return _evaluate(self, node, function) if node is not None else set()
+        return evaluate(self, node, function) if node is not None else set()
 
     def here(self, node: Node) -> set[str]:
         """The tags of an expression where it stands."""
@@ -253,9 +250,9 @@ def _propagate(roles: Roles) -> bool:
         if binding.kind == "for":
             tags = _element_tags(roles, binding)
         elif binding.index is None:
-            tags = _evaluate(roles, binding.value, binding.function)
+            tags = evaluate(roles, binding.value, binding.function)
         else:
-            tags = _evaluate_element(roles, binding.value, binding.index, binding.function)
+            tags = evaluate_element(roles, binding.value, binding.index, binding.function)
         known = roles.env.setdefault(binding.place, set())
         if not tags <= known:
             known |= tags
@@ -278,7 +275,7 @@ def _element_tags(roles: Roles, binding: Binding) -> set[str]:
     if isinstance(value, cst.List | cst.Tuple):
         tags: set[str] = set()
         for element in value.elements:
-            tags |= _evaluate(roles, element.value, binding.function)
+            tags |= evaluate(roles, element.value, binding.function)
         return {tag for tag in tags if tag[0] in "OS"}
     return set()
 
@@ -303,115 +300,3 @@ def _tag_back(roles: Roles, place: Place, tag: str) -> bool:
         return False
     known.add(tag)
     return True
-
-
-def through(roles: Roles, node: Node) -> Node:
-    """The model inside ``model.to(device)``, ``torch.compile(model)``, ``SyncBatchNorm.convert…(model)`` and such."""
-    while isinstance(node, cst.Call):
-        func = node.func
-        if (
-            isinstance(func, cst.Attribute)
-            and func.attr.value in PASS_METHODS
-            and not _is_module_name(roles, func.value)
-        ):
-            node = func.value
-            continue
-        text = dotted(func)
-        if text is not None and node.args and PASS_CALLS.search(text) and roles.flow.callee(node) is None:
-            node = node.args[0].value
-            continue
-        break
-    return node
-
-
-def _is_module_name(roles: Roles, node: Node) -> bool:
-    text = dotted(node)
-    return text is not None and bool(
-        roles.flow.imports.meanings(text.partition(".")[0], roles.flow.tree.statement(node).function)
-    )
-
-
-def _evaluate(roles: Roles, node: Node, function: Function) -> set[str]:
-    flow = roles.flow
-    if isinstance(node, cst.Name):
-        return set(roles.env.get(flow.variable(node.value, function), ()))
-    if isinstance(node, cst.Attribute):
-        place = flow.place(node, function)
-        tags = set(roles.env.get(place, ())) if place is not None else set()
-        if node.attr.value in ("module", "_orig_mod"):
-            inner = _evaluate(roles, node.value, function)
-            tags |= {"R" + tag[1:] for tag in inner if tag[0] in "ER"}
-        return tags
-    if isinstance(node, cst.IfExp):
-        return _evaluate(roles, node.body, function) | _evaluate(roles, node.orelse, function)
-    if isinstance(node, cst.BooleanOperation):
-        return _evaluate(roles, node.left, function) | _evaluate(roles, node.right, function)
-    if isinstance(node, cst.NamedExpr):
-        return _evaluate(roles, node.value, function)
-    if isinstance(node, cst.Subscript):
-        place = flow.place(node, function)
-        return set(roles.env.get(place, ())) if place is not None else set()
-    if isinstance(node, cst.Call):
-        return _evaluate_call(roles, node, function)
-    return set()
-
-
-def _evaluate_call(roles: Roles, node: cst.Call, function: Function) -> set[str]:
-    flow, imports = roles.flow, roles.flow.imports
-    for wrap in roles.wraps:
-        if wrap.call is node:
-            return {f"E{wrap.index}"}
-    inner = through(roles, node)
-    if inner is not node:
-        return _evaluate(roles, inner, function)
-    for site in roles.optimizers:
-        if site.node is node:
-            return {f"O{site.index}"}
-    if qualifies(imports, node.func, SCALER_NAMES):
-        return {"G"}
-    if qualifies(imports, node.func, AUTOCAST_NAMES):
-        return {"C"}
-    callee = flow.callee(node)
-    if callee is not None:
-        if callee.name == "__init__":
-            return set()
-        return set(roles.env.get(flow.returned(callee), ()))
-    text = dotted(node.func) or ""
-    if text == "getattr" and len(node.args) >= 2 and isinstance(node.args[1].value, cst.SimpleString):
-        if node.args[1].value.evaluated_value == "module":
-            tags = _evaluate(roles, node.args[0].value, function)
-            return {"R" + tag[1:] for tag in tags if tag[0] in "ER"}
-        return set()
-    if is_scheduler_call(roles, node):
-        return {"S"}
-    if EMA_WORD.search(text) or text.endswith("deepcopy"):
-        if any(tag[0] in "ER" for arg in node.args for tag in _evaluate(roles, arg.value, function)):
-            return {"N"}
-        return set()
-    last = text.rpartition(".")[2]
-    if re.search(r"unwrap|de_parallel|get_raw|strip_ddp|without_ddp|unparallel", last):
-        tags = {tag for arg in node.args[:1] for tag in _evaluate(roles, arg.value, function)}
-        return {"R" + tag[1:] for tag in tags if tag[0] in "ER"}
-    return set()
-
-
-def _evaluate_element(roles: Roles, node: Node, index: int, function: Function) -> set[str]:
-    flow = roles.flow
-    if isinstance(node, cst.Call):
-        for site in roles.optimizers:
-            if site.node is node:
-                # The whole call was seeded for one element of its tuple: the binding of that element has the tag.
-                return set()
-        if is_amp_initialize(roles, node):
-            value = argument(node, index, ("models", "optimizers")[index] if index < 2 else None)
-            return _evaluate(roles, value, function) if value is not None else set()
-        callee = flow.callee(node)
-        if callee is not None:
-            return set(roles.env.get(flow.returned(callee, index), ()))
-        if index == 1 and is_scheduler_call(roles, node):
-            return {"S"}
-    if isinstance(node, cst.IfExp):
-        return _evaluate_element(roles, node.body, index, function) | _evaluate_element(
-            roles, node.orelse, index, function
-        )
-    return set()

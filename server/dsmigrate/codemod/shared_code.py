@@ -7,6 +7,7 @@ what has no state may stand in each file that uses it.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import dataclass
 
 import libcst as cst
@@ -28,7 +29,8 @@ class _Helper:
 def add_everywhere(plan: Plan) -> None:
     """Give every file of the set the imports and functions that its new text uses. Raises RefusedError."""
     helpers = [_parsed(text) for text in plan.helpers]
-    after = {part: _loads(ast.parse(plan.edits.apply(part).code)) for part in plan.tree.parts}
+    counts = {part: _counted(ast.parse(plan.edits.apply(part).code)) for part in plan.tree.parts}
+    after = {part: set(counted) for part, counted in counts.items()}
     homes: dict[Part, list[_Helper]] = {}
     for helper in helpers:
         users = [part for part in plan.tree.parts if after[part] & helper.names]
@@ -46,13 +48,10 @@ def add_everywhere(plan: Plan) -> None:
                 _import(plan, part, home, sorted(after[part] & helper.names))
     for part in plan.tree.parts:
         own = homes.get(part, [])
-        used = after[part].union(*(helper.reads for helper in own))
-        before = _loads(part.python)
-        needed = {
-            module: text
-            for module, text in plan.needed_imports.items()
-            if module in used and not (module in before and module in part.top.local_names)
-        }
+        before = _counted(part.python)
+        more = {name for name, count in counts[part].items() if count > before[name]}
+        used = more.union(*(helper.reads for helper in own))
+        needed = {module: text for module, text in plan.needed_imports.items() if module in used}
         add_to(plan, part, needed, [helper.text for helper in own])
 
 
@@ -60,11 +59,12 @@ def _parsed(text: str) -> _Helper:
     tree = ast.parse(text)
     names = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
     state = any(isinstance(node, ast.Assign) for node in tree.body)
-    return _Helper(text, names, frozenset(_loads(tree)), state)
+    return _Helper(text, names, frozenset(_counted(tree)), state)
 
 
-def _loads(tree: ast.Module) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+def _counted(tree: ast.Module) -> Counter[str]:
+    """How often each name is read in a module."""
+    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
 
 
 def _home(plan: Plan, users: list[Part]) -> Part | None:
@@ -99,6 +99,26 @@ def _imports(plan: Plan, importer: Part, imported: Part) -> tuple[Statement, str
                 inner = f"{module}.{dotted(alias.name)}" if module else str(dotted(alias.name))
                 if find(importer, inner, level) is imported:
                     return statement, "." * level + inner
+            way = _absolute(plan, importer, imported)
+            if (
+                importer is plan.tree.parts[0]
+                and not level
+                and way is not None
+                and module
+                and way.startswith(f"{module}.")
+            ):
+                return statement, way  # the package hands the module's names on; no module imports the entry script
+    return None
+
+
+def _absolute(plan: Plan, importer: Part, imported: Part) -> str | None:
+    """The name by which a file can import another directly."""
+    find = plan.tree.find_module
+    names = imported.path.removesuffix(".py").removesuffix("/__init__").split("/")
+    for start in range(len(names)):
+        name = ".".join(names[start:])
+        if find is not None and find(importer, name, 0) is imported:
+            return name
     return None
 
 

@@ -1,9 +1,9 @@
 """One cheap walk over LibCST trees: parents, statements with their lines, functions, calls and names.
 
 A tree spans the entry script and, where the training is spread over several files, the parts of the other modules
-that the training reaches; their statements form one list. LibCST's metadata providers cost more than its parser, so this index is built by hand: it visits the nodes that carry
-meaning, skips white space, and takes line numbers from the standard library's ``ast`` of the same text, statement by
-statement (both list the same statements in the same order).
+that the training reaches; their statements form one list. LibCST's metadata providers cost more than its parser, so
+this index is built by hand: it visits the nodes that carry meaning, skips white space, and takes line numbers from the
+standard library's ``ast`` of the same text, statement by statement (both list the same statements in the same order).
 """
 
 from __future__ import annotations
@@ -15,150 +15,12 @@ from typing import TypeAlias
 
 import libcst as cst
 
-_SKIPPED_FIELDS = frozenset({
-    "leading_lines", "lines_after_decorators", "header", "footer", "comma", "lpar", "rpar", "lbracket", "rbracket",
-    "lbrace", "rbrace", "semicolon", "equal", "trailing_whitespace", "dot", "asynchronous", "indent", "encoding",
-    "default_indent", "default_newline", "has_trailing_newline", "dots", "star_etc", "colon", "star", "arrow",
-})  # fmt: skip
+from dsmigrate.codemod.nodes import Class, Function, Node, Statement, descendants, semantic_children
 
-CompoundStatement: TypeAlias = "cst.BaseCompoundStatement"
-Node: TypeAlias = cst.CSTNode
-
-_fields_of: dict[type[Node], tuple[str, ...]] = {}
-
-
-def semantic_children(node: Node) -> Iterator[Node]:
-    """Child nodes that carry meaning, in source order; white space and punctuation are left out."""
-    cls = type(node)
-    names = _fields_of.get(cls)
-    if names is None:
-        names = tuple(
-            name for name in cls.__dataclass_fields__ if name not in _SKIPPED_FIELDS and not name.startswith("white")
-        )
-        if issubclass(cls, cst.Call):
-            names = ("func", "args")
-        elif issubclass(cls, cst.Parameters):
-            names = ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg")
-        elif issubclass(cls, cst.IfExp):
-            names = ("body", "test", "orelse")
-        elif issubclass(cls, cst.StarredElement | cst.StarredDictElement):
-            names = ("value",)
-        elif issubclass(cls, cst.FunctionDef):
-            names = ("decorators", "params", "returns", "body")
-        elif issubclass(cls, cst.ClassDef):
-            names = ("decorators", "bases", "keywords", "body")
-        elif issubclass(cls, cst.CompFor):
-            names = ("target", "iter", "ifs", "inner_for_in")
-        _fields_of[cls] = names
-    for name in names:
-        value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif isinstance(value, list | tuple):
-            for item in value:
-                if isinstance(item, cst.CSTNode):
-                    yield item
-
-
-def descendants(node: Node) -> Iterator[Node]:
-    """The node and everything below it, in source order."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(list(semantic_children(current))))
-
-
-@dataclass(slots=True, eq=False)
-class Class:
-    """A class of the file; ``bases`` are the dotted names it derives from, ``scope`` is where it stands.
-
-    ``key`` is its name in the whole tree: classes of other modules may have the same ``name``.
-    """
-
-    name: str
-    node: cst.ClassDef
-    bases: tuple[str, ...]
-    scope: Function
-    key: str
-    methods: dict[str, Function] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Function:
-    """A function of the file, or the module itself (``node`` is then the module and ``parent`` None)."""
-
-    name: str
-    node: cst.FunctionDef | cst.Module
-    parent: Function | None
-    owner: Class | None
-    params: tuple[str, ...] = ()
-    local_names: set[str] = field(default_factory=set)
-    imported_names: set[str] = field(default_factory=set)
-    global_names: set[str] = field(default_factory=set)
-    statements: list[Statement] = field(default_factory=list)
-    inner: dict[str, Function] = field(default_factory=dict)
-
-    @property
-    def is_module(self) -> bool:
-        """Whether this stands for the module's own statements."""
-        return self.parent is None
-
-    @property
-    def top(self) -> Function:
-        """The module that this stands in."""
-        function = self
-        while function.parent is not None:
-            function = function.parent
-        return function
-
-    @property
-    def self_name(self) -> str | None:
-        """The name of the instance parameter of a method; an inner function of a method sees its method's."""
-        function: Function | None = self
-        while function is not None:
-            if function.owner is not None and function.params:
-                return function.params[0]
-            function = function.parent
-        return None
-
-    @property
-    def class_seen(self) -> Class | None:
-        """The class whose method this is, or is nested in."""
-        function: Function | None = self
-        while function is not None:
-            if function.owner is not None:
-                return function.owner
-            function = function.parent
-        return None
-
-
-@dataclass(slots=True, eq=False)
-class Statement:
-    """One simple or compound statement.
-
-    ``node`` is a small statement (``Assign``, ``Expr`` …) or a compound one; ``line_node`` the ``SimpleStatementLine``
-    that holds a small statement, else ``node``. ``order`` is its place in source order over the file; ``up`` the
-    enclosing compound statement; ``branch`` names the body of ``up`` it stands in (``body``, ``orelse`` …).
-    """
-
-    node: Node
-    line_node: Node
-    function: Function
-    up: Statement | None
-    branch: str
-    block: Node
-    order: int
-    line: int = 0
-    end_line: int = 0
-    last_order: int = 0
-
-    def enclosing(self) -> Iterator[Statement]:
-        """The compound statements around this one, innermost first, not leaving its function."""
-        outer = self.up
-        while outer is not None and not isinstance(outer.node, cst.FunctionDef | cst.ClassDef):
-            yield outer
-            outer = outer.up
+__all__ = [
+    "Class", "Function", "LineMismatchError", "ModuleFinder", "Node", "Part", "Resolver", "Statement", "Tree",
+    "descendants", "semantic_children",
+]  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)

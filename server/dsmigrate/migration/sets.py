@@ -109,9 +109,9 @@ def _users(root: Path, alters: dict[Path, frozenset[str]], converted: set[Path])
     from dsmigrate.codemod.project.users import referred  # noqa: PLC0415
 
     names = {way: kept for path, kept in alters.items() if (way := relative(path, root)) is not None}
-    words = [
-        Path(way).stem.encode() if Path(way).name != "__init__.py" else Path(way).parent.name.encode() for way in names
-    ]
+    stems = [Path(way).stem if Path(way).name != "__init__.py" else Path(way).parent.name for way in names]
+    # A package may hand the names on, so that a user never says where they are defined.
+    words = [word.encode() for word in {*stems, *(name for kept in names.values() for name in kept)}]
     found: dict[str, set[str]] = {}
     for file in discover([root]):
         if file.path.resolve() in converted:

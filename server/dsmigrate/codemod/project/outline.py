@@ -99,17 +99,61 @@ def _import(found: Outline, node: ast.Import | ast.ImportFrom) -> None:
             found.imports.setdefault(local, []).append(Import(local, node.module or "", node.level, alias.name))
 
 
-def _references(node: ast.AST) -> set[str]:
-    """Names and dotted names that are read below a node: ``a.b.c`` also as ``a.b`` and ``a``."""
+IMPORTED_THERE = ":"
+"""Stands before a name that a function imports by itself: a definition of the module with that name is not meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What names mean inside a function: its own variables, and what it imports by itself."""
+
+    own: frozenset[str] = frozenset()
+    imported: frozenset[str] = frozenset()
+
+
+def _references(node: ast.AST, scope: _Scope = _Scope()) -> set[str]:
+    """Names and dotted names that are read below a node: ``a.b.c`` also as ``a.b`` and ``a``; a function's own are not."""
     found: set[str] = set()
-    for sub in ast.walk(node):
-        if isinstance(sub, ast.Name):
-            found.add(sub.id)
-        elif isinstance(sub, ast.Attribute):
-            text = _dotted(sub)
-            if text is not None:
+    stack: list[ast.AST] = [node]
+    while stack:
+        sub = stack.pop()
+        if isinstance(sub, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inner = sub.body if isinstance(sub.body, list) else [sub.body]
+            within = _inside(sub, scope)
+            for statement in inner:
+                found |= _references(statement, within)
+            stack.extend(child for child in ast.iter_child_nodes(sub) if child not in inner)
+            continue
+        text = sub.id if isinstance(sub, ast.Name) else _dotted(sub) if isinstance(sub, ast.Attribute) else None
+        if text is not None:
+            root = text.partition(".")[0]
+            if root in scope.imported:
+                found.add(IMPORTED_THERE + text)
+            elif root not in scope.own:
                 found.add(text)
+        stack.extend(ast.iter_child_nodes(sub))
     return found
+
+
+def _inside(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: _Scope) -> _Scope:
+    args = function.args
+    every = [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]
+    own = {arg.arg for arg in every}
+    outer: set[str] = set()
+    imported: set[str] = set()
+    stack: list[ast.AST] = [] if isinstance(function, ast.Lambda) else [*function.body]
+    while stack:
+        sub = stack.pop()
+        if isinstance(sub, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store):
+            own.add(sub.id)
+        elif isinstance(sub, ast.Global | ast.Nonlocal):
+            outer.update(sub.names)
+        elif isinstance(sub, ast.Import | ast.ImportFrom):
+            imported.update((alias.asname or alias.name).partition(".")[0] for alias in sub.names)
+        stack.extend(ast.iter_child_nodes(sub))
+    return _Scope((scope.own | own) - outer - imported, (scope.imported - own) | imported)
 
 
 def _heads(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:

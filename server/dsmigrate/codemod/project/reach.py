@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.project.index import Index
+from dsmigrate.codemod.project.outline import IMPORTED_THERE
 
 Definition = tuple[str, str]
 """A file and the name of a top-level definition in it; the name is "" for the module's own statements."""
@@ -52,9 +53,10 @@ def _targets(index: Index, path: str, names: set[str], files: set[str]) -> set[D
     """The local definitions that dotted names of a file stand for."""
     found: set[Definition] = set()
     outline = index.outline(path)
-    for text in names:
+    for name in names:
+        text = name.removeprefix(IMPORTED_THERE)
         root = text.partition(".")[0]
-        if root in outline.definitions:
+        if root in outline.definitions and text == name:
             if path != index.entry:
                 found.add((path, root))
             continue
@@ -63,8 +65,8 @@ def _targets(index: Index, path: str, names: set[str], files: set[str]) -> set[D
         target = index.resolve(path, text)
         if target is None or target[0] not in files or target[0] == index.entry:
             continue
-        name = target[1].partition(".")[0]
-        found.add((target[0], name if name in index.outline(target[0]).definitions else ""))
+        root = target[1].partition(".")[0]
+        found.add((target[0], root if root in index.outline(target[0]).definitions else ""))
     return found
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from dsmigrate.codemod.evaluating import evaluate_element, through
 from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.roles import _evaluate_element, through
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 
@@ -70,7 +70,7 @@ def _passes_itself_on(plan: Plan, binding: Binding) -> bool:
 def _gives(plan: Plan, value: Node, index: int | None, function: Function, wanted: set[str]) -> bool:
     if index is None:
         return bool(plan.roles.of(value, function) & wanted)
-    if _evaluate_element(plan.roles, value, index, function) & wanted:
+    if evaluate_element(plan.roles, value, index, function) & wanted:
         return True
     return any(site.node is value and f"O{site.index}" in wanted for site in plan.roles.optimizers)
 

@@ -13,6 +13,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.tree import Node, Statement
@@ -55,7 +56,7 @@ def loads(plan: Plan, found: Found) -> None:
         plan.facts["keep_weights"] = True
         return
     _convert_loads(plan, found)
-    file_tests(plan)
+    file_tests(plan, found)
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
     need_helpers(plan, loading=True)
@@ -235,19 +236,3 @@ def _key(node: Node) -> str | None:
         value = node.slice[0].slice.value
         return str(value.evaluated_value) if isinstance(value, cst.SimpleString) else None
     return None
-
-
-def file_tests(plan: Plan) -> None:
-    """``isfile`` and ``is_file`` become tests for existence: a path can be written in many ways, and no file fails them."""
-    for call in plan.tree.calls:
-        func = call.func
-        if func in plan.edits.expressions:
-            continue
-        if "os.path.isfile" in plan.imports.names(func) and call.args:
-            plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
-            plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
-        elif (
-            isinstance(func, cst.Attribute) and func.attr.value == "is_file" and func.attr not in plan.edits.expressions
-        ):
-            plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
-            plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")

@@ -17,8 +17,9 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
     state_calls,
 )
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
-from dsmigrate.codemod.steps.checkpoint_load import bare, file_tests
+from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.exports import gather
+from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, reached_by_all
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -76,7 +77,7 @@ def saves(plan: Plan, found: Found) -> None:
 
 def _read_back(plan: Plan, found: Found) -> None:
     """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
-    file_tests(plan)
+    file_tests(plan, found)
     for save in found.saves:
         place = plan.flow.place(save.path, save.statement.function)
         for call in plan.tree.calls:

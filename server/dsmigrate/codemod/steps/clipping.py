@@ -293,8 +293,11 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
     guards = {guard for _, guard in values}
     guard = guards.pop() if len(guards) == 1 else None
     static = value.static if isinstance(value.static, int | float) and not isinstance(value.static, bool) else 0.0
-    plan.config["gradient_clipping"] = float(max(static, 0.0))
     expression = value.expression
+    written = number(cst.parse_expression(expression)) if expression is not None else None
+    if written is not None:  # the caller's argument is a plain number
+        static, expression = written, None
+    plan.config["gradient_clipping"] = float(max(static, 0.0))
     if guard is not None:
         expression = f"({expression if expression is not None else static}) if {guard} else 0.0"
     elif expression is not None:
@@ -306,7 +309,7 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
                   "with a live scaler the limit was in effect smaller by the loss scale")  # fmt: skip
     for call in calls:
         _drop(plan, call)
-    shown = value.expression or repr(float(static))
+    shown = value.expression if written is None and value.expression else repr(float(static))
     for call in calls:
         plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}",
                        "the engine clips by the global norm right before the step")  # fmt: skip

@@ -12,7 +12,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, sources, state_calls
 from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.steps.sites import find_backward
-from dsmigrate.codemod.tree import Statement
+from dsmigrate.codemod.tree import Function, Statement
 
 IDEAS = (
     Idea(
@@ -151,12 +151,20 @@ def _only_evaluates(plan: Plan, statement: Statement) -> bool:
     )
 
 
+def _takes_unseen(plan: Plan, call: cst.Call, callee: Function) -> bool:
+    """Whether a function gets the optimizer in its ``**kwargs``, where nothing shows what it does with it."""
+    return any(
+        plan.roles.is_optimizer(arg.value) and plan.flow.parameter_of(call, callee, arg) is None for arg in call.args
+    )
+
+
 def outside_helpers(plan: Plan) -> None:
     """Calls that hand the optimizer to a saving or loading function of another module."""
     for call in plan.tree.calls:
         text = dotted(call.func) or ""
         last = text.rpartition(".")[2]
-        if plan.flow.callee(call) is not None or not re.search(
+        callee = plan.flow.callee(call)
+        if (callee is not None and not _takes_unseen(plan, call, callee)) or not re.search(
             r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE
         ):
             continue

@@ -18,7 +18,7 @@ from dsmigrate.codemod.steps.gradients import gradient_access
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, mark_twins, scaler_of, short, step_text
 from dsmigrate.codemod.steps.zero_grad import find_zeroes, zero_grads
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Node, Statement, descendants
 from dsmigrate.codemod.values import resolve
 
 IDEAS = (
@@ -97,8 +97,25 @@ def _loss_of(plan: Plan, call: cst.Call) -> Node:
     return base
 
 
+def _is_of_another(plan: Plan, call: cst.Call) -> bool:
+    """Whether a function that sees neither model nor optimizer runs backward on something that it computes itself."""
+    function = plan.function_of(call)
+    if plan.engine_name(function) is not None or any(plan.function_of(step) is function for step in find_steps(plan)):
+        return False
+    queue, seen = [_loss_of(plan, call)], set()
+    while queue:
+        for sub in descendants(queue.pop()):
+            if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Name):
+                return True
+            if isinstance(sub, cst.Name) and sub.value not in seen:
+                seen.add(sub.value)
+                bindings = plan.flow.by_place.get(plan.flow.variable(sub.value, function), ())
+                queue.extend(b.value for b in bindings if b.function is function and b.kind == "assign")
+    return False
+
+
 def _backward(plan: Plan, call: cst.Call) -> None:
-    engine = hand_over(plan, plan.function_of(call))
+    engine = None if _is_of_another(plan, call) else hand_over(plan, plan.function_of(call))
     statement = plan.tree.statement(call)
     if engine is None:
         raise plan.refuse(

@@ -59,15 +59,18 @@ def _pass(plan: Plan, function: Function, depth: int) -> str | None:
 def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
     """Whether a function is also used as a value, or called where that cannot be followed: then a call may be missed."""
     own = {id(call.func) for call in calls}
-    names = {function.name}
     cls = function.owner
-    if function.name == "__call__" and cls is not None:
-        names = {place[2] for place, made in plan.flow.instances.items() if made is cls}
+    variables, attributes = {function.name}, {function.name}
+    if cls is None:
+        attributes = set()  # `loss.backward()` is no call of a function of that name
+    elif function.name == "__call__":
+        objects = [place for place, made in plan.flow.instances.items() if made is cls]
+        variables = {place[2] for place in objects if place[0] == "v"}
+        attributes = {place[2] for place in objects if place[0] != "v"}
     for call in plan.tree.calls:
         if id(call.func) in own:
             continue
-        if cls is None and not isinstance(call.func, cst.Name):
-            continue  # `loss.backward()` is no call of a function of that name
+        names = variables if isinstance(call.func, cst.Name) else attributes
         last = (dotted(call.func) or "").rpartition(".")[2]
         if last in names and plan.flow.callee(call) is None and not _is_construction(plan, call):
             return True

@@ -106,10 +106,15 @@ def _init(plan: Plan, call: cst.Call) -> None:
     statement = plan.tree.statement(call)
     arguments: dict[str, Node] = {}
     for index, arg in enumerate(call.args):
-        if arg.star:
+        if arg.star and is_spawned(plan):
             raise plan.refuse(
                 "MG903", statement, "init_process_group is called with star arguments", "its keywords cannot be read"
             )
+        if arg.star:
+            plan.kept("MG201", statement, "init_process_group stays: its keywords cannot be read here",
+                      "deepspeed.initialize takes a process group that is there already")  # fmt: skip
+            plan.facts["initialised"] = True
+            return
         name = arg.keyword.value if arg.keyword is not None else _POSITIONS[min(index, len(_POSITIONS) - 1)]
         arguments[name] = arg.value
     if "store" in arguments and dotted(arguments["store"]) != "None":

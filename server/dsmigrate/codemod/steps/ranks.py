@@ -42,7 +42,8 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
         return None
     guard = _outermost_doubt(plan, statement)
     function = statement.function
-    callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
+    calls = plan.flow.callers.get(function, ()) or _calls_by_name(plan, function)
+    callers = [plan.tree.statement(call) for call in calls]
     guarded_call = any(rank_guard(plan, caller) is not None for caller in callers)
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
@@ -58,6 +59,20 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
             return None
         found.extend(inner)
     return found
+
+
+def _calls_by_name(plan: Plan, function: Function) -> list[cst.Call]:
+    """Calls that may run a method of an object that came by a way not followed: those of any ``x.name(…)``."""
+    if function.owner is None:
+        return []
+    return [
+        call
+        for call in plan.tree.calls
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == function.name
+        and plan.flow.callee(call) is None
+        and not plan.imports.meanings((dotted(call.func) or "").partition(".")[0], plan.function_of(call))
+    ]
 
 
 def _is_saver(function: Function) -> bool:

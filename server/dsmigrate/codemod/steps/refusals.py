@@ -6,6 +6,7 @@ import itertools
 
 import libcst as cst
 
+from dsmigrate.codemod.makers import is_inside_optimizer
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -256,7 +257,7 @@ def _backward_forms(plan: Plan, call: cst.Call, statement: Statement) -> None:
         raise plan.refuse(
             "MG905", statement, "backward starts from a given gradient or for given inputs", "engine.backward cannot"
         )
-    if func.attr.value == "step" and plan.roles.is_optimizer(func.value):
+    if func.attr.value == "step" and stepped_optimizer(plan, call) is not None and plan.roles.is_optimizer(func.value):
         closure = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "closure"]
         if closure and dotted(closure[0].value) != "None":
             raise plan.refuse(
@@ -318,6 +319,8 @@ def stepped_optimizer(plan: Plan, call: cst.Call) -> Node | None:
     """The optimizer expression that a call steps (``opt.step()`` or ``scaler.step(opt)``), or None."""
     func = call.func
     if not isinstance(func, cst.Attribute) or func.attr.value != "step":
+        return None
+    if is_inside_optimizer(plan.roles, plan.function_of(call)):
         return None
     if plan.roles.is_scaler(func.value) and call.args:
         return call.args[0].value

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from dsmigrate.codemod.makers import is_inside_optimizer
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.refusals import stepped_optimizer
@@ -37,6 +38,8 @@ def find_backward(plan: Plan) -> list[cst.Call]:
         if dotted(base) in ("torch.autograd", "autograd", "ctx"):
             continue
         function = plan.function_of(call)
+        if is_inside_optimizer(plan.roles, function):
+            continue
         if function.name in ("backward", "setup_context") and function.class_seen is not None:
             if any("Function" in b for b in function.class_seen.bases):
                 continue

@@ -1,0 +1,110 @@
+"""MG623: tests for the file of a checkpoint become tests for existence; those for other files stay."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Place, argument
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import Found
+from dsmigrate.codemod.tree import Function, Node, semantic_children
+
+_WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
+_DEPTH = 6
+
+
+def file_tests(plan: Plan, found: Found) -> None:
+    """``isfile`` and ``is_file`` become ``exists`` where what they ask for may be a checkpoint: that is a directory now.
+
+    A test elsewhere tells files from folders (of a data set, say), and has to go on doing so.
+    """
+    near = _Near(plan, found)
+    for call in plan.tree.calls:
+        func = call.func
+        if func in plan.edits.expressions:
+            continue
+        if "os.path.isfile" in plan.imports.names(func) and call.args:
+            if near.concerns(call, call.args[0].value):
+                plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
+                plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
+        elif (
+            isinstance(func, cst.Attribute) and func.attr.value == "is_file" and func.attr not in plan.edits.expressions
+        ):
+            if near.concerns(call, func.value):
+                plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
+                plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
+
+
+class _Near:
+    """What has to do with checkpoints: where their paths come from, and the functions that save and load."""
+
+    def __init__(self, plan: Plan, found: Found) -> None:
+        self.plan = plan
+        self.places: set[Place] = set()
+        self.functions: set[Function] = set()
+        paths: list[tuple[Node, Function]] = []
+        for save in (*found.saves, *found.exports):
+            paths.append((save.path, save.statement.function))
+            self.functions.add(save.statement.function)
+        loads = [c for c in plan.tree.calls if plan.imports.names(c.func) & {"torch.load", "torch.serialization.load"}]
+        kept = {plan.function_of(call) for call in (*found.optimizer_loads, *found.model_loads)}
+        for call in loads:
+            path = argument(call, 0, "f")
+            if path is not None and (call in found.loads or plan.function_of(call) in kept):
+                paths.append((path, plan.function_of(call)))
+                self.functions.add(plan.function_of(call))
+        for node, function in paths:
+            self._follow(node, function, _DEPTH)
+
+    def _follow(self, node: Node, function: Function, depth: int) -> None:
+        flow = self.plan.flow
+        for sub in _parts(node):
+            if isinstance(sub, cst.Call):
+                callee = flow.callee(sub)
+                if callee is not None and depth and callee not in self.functions:
+                    self.functions.add(callee)
+                    for binding in flow.by_place.get(flow.returned(callee), ()):
+                        self._follow(binding.value, binding.function, depth - 1)
+            else:
+                place = flow.place(sub, function)
+                if place is None or place in self.places or not depth:
+                    continue
+                self.places.add(place)
+                for binding in flow.by_place.get(place, ()):
+                    self._follow(binding.value, binding.function, depth - 1)
+
+    def concerns(self, call: cst.Call, asked: Node) -> bool:
+        """Whether the path that a call asks about may be a checkpoint's."""
+        function = self.plan.function_of(call)
+        if function in self.functions or _WORD.search(self.plan.code(asked)) or _WORD.search(function.name):
+            return True
+        return any(self.plan.flow.place(sub, function) in self.places for sub in _parts(asked))
+
+
+# Attributes of a path that give a part of it; `args.resume` is another thing than `args`.
+_OF_PATHS = frozenset({"parent", "name", "stem", "parents"})
+
+
+def _parts(node: Node) -> list[Node]:
+    """The calls, names and whole attributes that an expression is made of."""
+    found: list[Node] = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name):
+            found.append(current)
+        elif isinstance(current, cst.Attribute):
+            if current.attr.value in _OF_PATHS:
+                stack.append(current.value)
+            else:
+                found.append(current)
+        elif isinstance(current, cst.Call):
+            found.append(current)
+            if isinstance(current.func, cst.Attribute):
+                stack.append(current.func.value)
+            stack.extend(arg.value for arg in current.args)
+        else:
+            stack.extend(semantic_children(current))
+    return found

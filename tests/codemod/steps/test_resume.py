@@ -1,0 +1,163 @@
+"""Resuming, what is left to the person, and stage 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import check_kept, check_section, convert
+from tests.codemod.steps.checkpoint_scripts import HOLLOW, RESUME, STATE, saved, saving
+
+RESUMED = """
+start_epoch = 0
+if args.resume:
+    checkpoint = read_checkpoint(args.resume)
+    resume_engine(model)
+    start_epoch = checkpoint["epoch"] + 1
+"""
+
+
+# -- loading -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_resume_behind_the_engine() -> None:
+    migrated = check_section("resume", RESUME, RESUMED, loop=saving(f'torch.save({STATE}, "last.pt")'))
+    migrated.said("MG622", "torch.load(", Kind.CONVERTED)
+    migrated.said("MG622", "model.module.load_state_dict", Kind.CONVERTED)
+    migrated.said("MG622", "optimizer.load_state_dict", Kind.CONVERTED)
+
+
+def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
+    migrated = convert(
+        wrap="net = Net().cuda()",
+        optimizer="""
+            optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
+            start_epoch = 0
+            if args.resume:
+                checkpoint = torch.load(args.resume, map_location="cpu")
+                net.load_state_dict(checkpoint["model"])
+                optimizer.load_state_dict(checkpoint["optimizer"])
+                start_epoch = checkpoint["epoch"]
+            model = DDP(net)
+            """,
+        loop=saving(f'torch.save({STATE}, "last.pt")'),
+    )
+    code = migrated.section("optimizer")
+    assert (
+        'checkpoint = read_checkpoint(args.resume)\n    net.load_state_dict(checkpoint["model"])\n    start_epoch'
+    ) in code
+    assert code.endswith("resume_engine(model)\n")
+    assert '"model": model.module.state_dict(), "optimizer": "saved by the engine"' in migrated.section("loop")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("os.path.isfile(args.resume)", "os.path.exists(args.resume)"),
+        ("args.resume and os.path.isfile(args.resume)", "args.resume and os.path.exists(args.resume)"),
+        ("os.path.exists(args.resume)", "os.path.exists(args.resume)"),
+    ],
+)
+def test_a_checkpoint_that_has_to_be_a_file_has_to_exist(before: str, after: str) -> None:
+    migrated = check_section(
+        "resume", RESUME.replace("if args.resume", f"if {before}"), RESUMED.replace("if args.resume", f"if {after}")
+    )
+    if before != after:
+        migrated.said("MG623", before, Kind.CONVERTED)
+
+
+def test_a_path_that_is_written_in_another_way_has_to_exist_too() -> None:
+    before = "os.path.isfile(os.path.join(args.output, 'last.pt'))"
+    migrated = convert(
+        resume=RESUME.replace("if args.resume", f"if {before}").replace(
+            "torch.load(args.resume", 'torch.load(os.path.join(args.output, "last.pt")'
+        )
+    )
+    assert "isfile" not in migrated.code
+    migrated.said("MG623", before, Kind.CONVERTED)
+
+
+def test_a_second_load_of_the_same_path_reads_the_checkpoint_too() -> None:
+    migrated = convert(
+        resume="run_id = torch.load(args.resume).get('run') if args.resume else None\n" + RESUME,
+    )
+    assert "run_id = read_checkpoint(args.resume).get('run') if args.resume else None" in migrated.code
+
+
+def test_a_path_object_that_has_to_be_a_file_has_to_exist() -> None:
+    migrated = convert(
+        imports="from pathlib import Path",
+        resume=RESUME.replace("start_epoch = 0", 'start_epoch = 0\npath = Path(args.output) / "last.pt"', 1)
+        .replace("if args.resume", "if path.is_file()")
+        .replace("torch.load(args.resume", "torch.load(path"),
+    )
+    assert "if path.exists():" in migrated.section("resume")
+
+
+def test_a_copy_of_the_checkpoint_is_another_request() -> None:
+    check_section(
+        "loop",
+        saving(
+            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n'
+            '    shutil.copyfile("last.pt", "best.pt")'
+        ),
+        saved(
+            f'if rank == 0:\n    state = {HOLLOW}\n    request_checkpoint(state, "last.pt")\n'
+            '    request_checkpoint(state, "best.pt")\nsave_requested_checkpoints(model)'
+        ),
+        resume=RESUME,
+    )
+
+
+def test_an_old_checkpoint_is_removed_as_a_directory() -> None:
+    migrated = convert(
+        resume=RESUME,
+        loop=saving(f'if rank == 0:\n    torch.save({STATE}, f"{{epoch}}.pt")\n    os.remove(f"{{epoch - 5}}.pt")'),
+    )
+    assert 'remove_checkpoint(f"{epoch - 5}.pt")' in migrated.section("loop")
+
+
+# -- left to the person ------------------------------------------------------------------------------------------------
+
+
+def test_weights_loaded_behind_the_engine_are_left_to_the_person() -> None:
+    line = 'model.module.load_state_dict(torch.load("pretrained.pt"), strict=False)'
+    convert(resume=line).said("MG625", line, Kind.TODO)
+
+
+def test_the_best_weights_loaded_for_the_final_evaluation_stay() -> None:
+    line = 'model.module.load_state_dict(torch.load("best.pt"))'
+    migrated = check_kept("end", f"{line}\nmodel.eval()\n")
+    migrated.said("MG625", line, Kind.KEPT)
+
+
+def test_a_helper_of_another_module_is_left_to_the_person() -> None:
+    line = "save_model(args, epoch, model, optimizer)"
+    convert(imports="from utils import save_model", loop=saving(line)).said("MG626", line, Kind.TODO)
+
+
+def test_optimizer_state_read_elsewhere_is_named() -> None:
+    line = 'print(optimizer.state_dict()["state"])'
+    convert(end=line).said("MG627", line, Kind.TODO)
+
+
+# -- stage 3 -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_at_stage_three_is_gathered_on_all_ranks() -> None:
+    migrated = check_section(
+        "end",
+        'if rank == 0:\n    torch.save(model.module.state_dict(), "weights.pt")',
+        """
+        with deepspeed.zero.GatheredParameters(list(model.module.parameters())):
+            if rank == 0:
+                torch.save(model.module.state_dict(), "weights.pt")
+        """,
+        to={"zero_stage": 3},
+    )
+    migrated.said("MG628", "torch.save(", Kind.CONVERTED)
+
+
+def test_weights_in_a_checkpoint_at_stage_three_are_the_engines() -> None:
+    migrated = convert(loop=saving(f'if rank == 0:\n    torch.save({STATE}, "last.pt")'), to={"zero_stage": 3})
+    assert "model.module.state_dict()" not in migrated.section("loop") or "GatheredParameters" in migrated.code
