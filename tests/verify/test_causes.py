@@ -66,6 +66,7 @@ CASES: list[Case] = [
     ("same-data-on-every-rank", run(), converted(lambda one: replace(one, data=(one.data[0],) * 2, loss=9.0))),
     ("epoch-order", run(), converted(_repeating)),
     ("data-order", run(), converted(_unlike)),
+    ("no-engine", run(), run("converted")),
     ("precision", _changed(run(), _each(autocast=("bfloat16",))), converted(_factor(1.02))),
     ("precision", run(), converted(_factor(1.02), start=weights(1, dtype="bfloat16"))),
     ("evaluation-mode", run(), converted(_from(4, lambda one: replace(one, train=(False,), loss=one.loss * 0.8)))),

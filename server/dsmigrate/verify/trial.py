@@ -60,6 +60,7 @@ class Trials:
             save_after=save_after,
             zero_stage=stage,
             links=scene.is_copy,
+            spawns=launching.kind_of(_source(request.original), "auto") == "python",
         )
         file = trace / "job.json"
         file.write_text(json.dumps(asdict(job)), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 from . import gradients
 from .job import Job
 from .recorder import Recorder
-from .torch_hooks import around, watch_model
+from .torch_hooks import around
 
 
 def hook_config(module: Any, job: Job) -> None:
@@ -63,7 +63,7 @@ def _init(original: Any, recorder: Recorder) -> Any:
         if recorder.engine is None:
             recorder.engine = self
             recorder.take_rank()
-            watch_model(self.module, recorder)
+            recorder.watch.wrap(self.module)
 
     return wrapped
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import gradients, weights
+from . import gradients, place, weights
 from .job import Job
 from .trace import Trace
 from .window import Window, closed
@@ -52,6 +52,7 @@ class Recorder:
         self.steps = 0
         self.engine: Any = None
         self.model: Any = None
+        self.watch: Any = None
         self.depth = 0
         self.in_engine = False
         self.spent = 0.0
@@ -81,7 +82,7 @@ class Recorder:
         if dist.is_available() and dist.is_initialized():
             self.trace.rank = dist.get_rank()
         else:
-            self.trace.rank = int(os.environ.get("RANK", "0"))
+            self.trace.rank = place.rank()
 
     @property
     def ranks(self) -> int:
@@ -134,6 +135,7 @@ class Recorder:
         """See what is differentiated: ``root``, a tensor, divided by ``divisor`` on its way."""
         if self.window.stepped:
             self.close()
+            self._stop_if_enough()
         if self.engine is None and not self.window.losses:
             self.window.carry = gradients.norm(self.torch, gradients.parameters_of(self.optimizers))
         unscaled = getattr(root, "dsmigrate_unscaled", root).detach()

@@ -7,7 +7,6 @@ so that nothing below the script tries to reach a device.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .job import Job
+from .place import local_rank
 from .torch_hooks import around
 
 _MEMORY = 80 * 2**30
@@ -84,7 +84,7 @@ class Shim:
     def __init__(self, torch: Any, job: Job) -> None:
         self.torch = torch
         self.job = job
-        self.device = int(os.environ.get("LOCAL_RANK", "0"))
+        self.device = local_rank()
         self.real_device = torch.device
 
     def asks(self, depth: int = 2) -> bool:
@@ -165,10 +165,40 @@ def _queries(shim: Shim) -> None:
     cuda.is_initialized = lambda: False
     cuda.get_arch_list = list
     cuda.nvtx = SimpleNamespace(range_push=lambda *_: None, range_pop=lambda: None, mark=lambda *_: None, range=_region)
+    _accelerator(shim)
     if shim.torch.distributed.is_available():
         nccl = lambda original: lambda: True if shim.asks() else original()  # noqa: E731
         for owner in (shim.torch.distributed, shim.torch.distributed.distributed_c10d):
             around(owner, "is_nccl_available", nccl)
+
+
+def _accelerator(shim: Shim) -> None:
+    """``torch.accelerator`` (torch 2.6 and later), which scripts use in the place of ``torch.cuda``."""
+    accelerator = getattr(shim.torch, "accelerator", None)
+    if accelerator is None:
+        return
+    cuda = shim.torch.cuda
+    around(accelerator, "is_available", lambda original: lambda: True if shim.asks() else original())
+    around(accelerator, "device_count", lambda original: lambda: shim.job.processes if shim.asks() else original())
+    around(
+        accelerator,
+        "current_accelerator",
+        lambda original: lambda *_, **words: shim.real_device("cuda") if shim.asks() else original(*_, **words),
+    )
+    for names, stand_in in (
+        (("set_device_index", "set_device_idx"), cuda.set_device),
+        (("current_device_index", "current_device_idx"), cuda.current_device),
+        (("current_stream",), lambda *_: _Stream()),
+        (("device_index",), _region),
+        (("get_memory_info",), cuda.mem_get_info),
+        (("get_device_capability",), lambda *_: {"supported_dtypes": set()}),
+        (("memory_stats",), cuda.memory_stats),
+        (("set_stream", *_NOTHING), lambda *_, **__: None),
+        (_COUNTERS, lambda *_, **__: 0),
+    ):
+        for name in names:
+            if hasattr(accelerator, name) and name != "set_device":
+                setattr(accelerator, name, stand_in)
 
 
 @contextlib.contextmanager

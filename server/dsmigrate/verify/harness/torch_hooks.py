@@ -29,15 +29,6 @@ def hook_torch(torch: Any, recorder: Recorder) -> None:
     _ending(torch, recorder)
 
 
-def watch_model(model: Any, recorder: Recorder) -> None:
-    """See every call of the module inside of a wrapper, under the precision that the wrapper gives it."""
-
-    def see(module: Any, arguments: Any, words: Any) -> None:  # noqa: ARG001
-        recorder.inside_forward(module)
-
-    model.register_forward_pre_hook(see, with_kwargs=True)
-
-
 def _models(torch: Any, recorder: Recorder) -> None:
     ddp = torch.nn.parallel.DistributedDataParallel
 
@@ -45,7 +36,7 @@ def _models(torch: Any, recorder: Recorder) -> None:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> None:
             original(self, *arguments, **words)
             recorder.take_rank()
-            watch_model(self.module, recorder)
+            recorder.watch.wrap(self.module)
 
         return wrapped
 
@@ -110,6 +101,7 @@ def _optimizers(torch: Any, recorder: Recorder) -> None:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> None:
             original(self, *arguments, **words)
             recorder.see_optimizer(self)
+            recorder.watch.take_bare(torch, self)
 
         return wrapped
 
