@@ -120,8 +120,9 @@ def _become(job: dict[str, Any], output: int) -> None:
     os.environ.clear()
     os.environ.update(job["env"])
     sys.argv = job["argv"]
-    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
-    runpy.run_path(str(Path(os.environ["PYTHONPATH"].split(os.pathsep)[0]) / "sitecustomize.py"))
+    paths = os.environ["PYTHONPATH"].split(os.pathsep)
+    sys.path[:1] = [str(Path(sys.argv[0]).resolve().parent), *paths]
+    runpy.run_path(str(Path(paths[0]) / "sitecustomize.py"))
     code: Any = 0
     try:
         runpy.run_path(str(Path(sys.argv[0]).resolve()), run_name="__main__")

@@ -17,8 +17,8 @@ from .job import Job
 from .trace import Trace
 from .window import Window, closed
 
-OTHERS_SECONDS = 20.0
-"""How long a rank that has finished waits for the others, so that none loses its partner in a collective."""
+OTHERS_SECONDS = 300.0
+"""How long a rank that has finished waits for the others, which may evaluate first, so that none loses its partner."""
 _INPUTS = 8
 
 
@@ -63,6 +63,8 @@ class Recorder:
         self._optimizers: list[Any] = []
         self._began = False
         self._finished = False
+        self._seen: Any = None
+        self._trains_in_evaluation = False
 
     # What there is to watch
 
@@ -101,11 +103,17 @@ class Recorder:
             return
         if self.window.stepped:
             self.close()
+        self._seen = module
+        if self.torch.is_grad_enabled() and (module.training or self._trains_in_evaluation):
+            self._at_a_step(module)
+        if self.torch.is_grad_enabled():
+            self.see_batch(arguments, words)
+
+    def _at_a_step(self, module: Any) -> None:
+        """Begin, or end, where all ranks come along: one of them may evaluate alone."""
         self._stop_if_enough()
         if not self._began:
             self.begin(module)
-        if self.torch.is_grad_enabled():
-            self.see_batch(arguments, words)
 
     @watched
     def inside_forward(self, module: Any) -> None:
@@ -135,7 +143,9 @@ class Recorder:
         """See what is differentiated: ``root``, a tensor, divided by ``divisor`` on its way."""
         if self.window.stepped:
             self.close()
-            self._stop_if_enough()
+        if not self.window.losses and self._seen is not None:
+            self._trains_in_evaluation |= not self._began
+            self._at_a_step(self._seen)
         if self.engine is None and not self.window.losses:
             self.window.carry = gradients.norm(self.torch, gradients.parameters_of(self.optimizers))
         unscaled = getattr(root, "dsmigrate_unscaled", root).detach()
