@@ -419,10 +419,11 @@ time.sleep(3600)
 
 
 def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
+    """Its processes start cold, as those of srun do here: who descends from whom is what is tried."""
     mark = f"left by {tmp_path}"
     (tmp_path / "hangs.py").write_text(HANGING.format(mark=mark))
     start = time.monotonic()
-    run = bench.trials(8.0, launcher="python").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
+    run = bench.trials(8.0, launcher="srun").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
     assert time.monotonic() - start < 60
     assert run.outcome.ending is Ending.TIMED_OUT
     assert any("hangs.py:4 in <module>" in stack for stack in run.outcome.stacks)
