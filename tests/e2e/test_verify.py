@@ -364,8 +364,11 @@ def test_an_error_in_a_spawned_process_is_said(here: Path) -> None:
 def test_an_original_that_does_not_train_is_said(here: Path) -> None:
     (here / "train.py").write_text("import torch\nprint('usage: train.py DATA')\n")
     with pytest.raises(VerifyError, match="ended without an optimizer step") as error:
-        verified("train.py", converted=Path("train.py"))
+        verified("train.py", converted=Path("train.py"), keep=True)
     assert "usage: train.py DATA" in str(error.value)
+    kept = Path(str(error.value).rpartition("records, output and copies: ")[2])
+    assert "usage: train.py DATA" in (kept / "run00-original" / "process0.txt").read_text()
+    shutil.rmtree(kept)
 
 
 def test_a_script_that_is_refused_is_said_with_the_reason(here: Path) -> None:

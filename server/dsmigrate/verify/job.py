@@ -42,6 +42,8 @@ def verify(request: Request, say: Say) -> Verification:
         return Verification(
             request.original, request.converted, where.why, verdicts, again, place if request.keep else None
         )
+    except VerifyError as error:
+        raise VerifyError(f"{error}\nrecords, output and copies: {place}" if request.keep else str(error)) from None
     finally:
         if not request.keep:
             shutil.rmtree(place, ignore_errors=True)
