@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from dsmigrate.verify.harness import place
-from dsmigrate.verify.harness.determinism import Seeds
+from dsmigrate.verify.harness.determinism import seed_everything
 from dsmigrate.verify.harness.imports import AfterImport
 
 
@@ -33,18 +33,13 @@ def test_a_module_that_is_there_already_is_patched_at_once(monkeypatch: pytest.M
     assert seen == ["there_already"]
 
 
-@pytest.mark.parametrize(("script", "expected"), [(False, [7, 10]), (True, [7, 3])])
-def test_a_spawned_process_is_seeded_for_its_rank_unless_the_script_has_seeded(
-    monkeypatch: pytest.MonkeyPatch, script: bool, expected: list[int]
-) -> None:
-    monkeypatch.setattr(random, "seed", random.seed)
-    given: list[int] = [7]
+def test_every_rank_is_seeded_apart_and_alike_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
     torch = SimpleNamespace(manual_seed=given.append)
-    seeds = Seeds(torch, 8)
-    if script:
-        torch.manual_seed(3)
-    seeds.take(2)
-    assert given == expected
+    monkeypatch.setenv("RANK", "1")
+    seed_everything(torch, 8)
+    seed_everything(torch, 8, 2)
+    assert given == [9, 10]
     drawn = random.getstate()
     random.seed(10)
     assert drawn == random.getstate()

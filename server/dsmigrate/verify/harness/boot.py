@@ -38,7 +38,7 @@ def boot() -> None:
         determinism.settle(torch, cpu=job.cpu)
         determinism.fix_fresh_seeds(torch, job.seed)
         determinism.seed_everything(torch, job.seed)
-        hook_network(torch, job, determinism.Seeds(torch, job.seed).take if job.spawns else None)
+        hook_network(torch, job, lambda number: _joined(torch, job, number))
         if job.pretend:
             shim.pretend(torch, job)
         recorder.watch = hook_calls(torch, recorder)
@@ -53,6 +53,16 @@ def boot() -> None:
     if job.cpu:
         patches[TARGET] = answer_for_the_accelerator
     AfterImport(patches).install()
+
+
+def _joined(torch: Any, job: Job, number: int) -> None:
+    """Seed again where the original spawns its processes.
+
+    They had no rank before, and what their parent has seeded, as every process of the conversion does, did not reach
+    them.
+    """
+    if job.spawns:
+        determinism.seed_everything(torch, job.seed, number)
 
 
 def _look_in_the_copy(job: Job) -> None:
