@@ -97,6 +97,11 @@ CASES: list[Case] = [
     ("clipping-default", run(), converted(_clipped(1.0))),
     ("clipping-lost", _changed(run(), _clipped(1.5)), converted()),
     ("clipping-limit", _changed(run(), _clipped(1.5)), converted(_clipped(1.0))),
+    (
+        "clipping-of-scaled-gradients",
+        _changed(run(), _each(scale=65536.0, limit=1.0, applied=1.0 / 65536)),
+        converted(_clipped(1.0)),
+    ),
     ("schedule-stands-still", run(), rates(converted(), [0.1] * 8)),
     ("schedule-too-fast", run(), rates(converted(), _schedule(2))),
     (

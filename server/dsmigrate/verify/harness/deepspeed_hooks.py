@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import gradients
 from .job import Job
 from .recorder import Recorder
 from .torch_hooks import around
@@ -136,8 +135,7 @@ def _inner(optimizer: Any) -> Any:
 
 def _clip(original: Any, recorder: Recorder) -> Any:
     def wrapped(self: Any) -> Any:
-        if recorder.window.norm is None:
-            recorder.window.norm = gradients.norm(recorder.torch, self.module.parameters())
+        recorder.inside_the_engine(self.module.parameters())
         return original(self)
 
     return wrapped

@@ -159,6 +159,12 @@ class Recorder:
         self.window.limit = limit
 
     @watched
+    def inside_the_engine(self, parameters: Iterable[Any]) -> None:
+        """See gradients that are about to be clipped within the step of the engine, by it or by the script."""
+        if self.window.norm is None and _whole_gradients(self.engine):
+            self.window.norm = gradients.norm(self.torch, parameters)
+
+    @watched
     def before_step(self, optimizer: Any) -> None:
         """See an optimizer that is about to step, with the gradients that it is going to use."""
         if self.engine is not None and not self.in_engine:

@@ -76,7 +76,9 @@ def _clipping(torch: Any, recorder: Recorder) -> None:
             if isinstance(parameters, torch.Tensor):
                 parameters = [parameters]
             parameters = list(parameters)
-            if not recorder.in_engine:
+            if recorder.in_engine:
+                recorder.inside_the_engine(parameters)
+            else:
                 recorder.before_clipping(float(max_norm) if float(norm_type) == 2.0 else None)
             return original(parameters, max_norm, norm_type, **words)
 
