@@ -380,6 +380,32 @@ def test_a_script_that_is_refused_is_said_with_the_reason(here: Path) -> None:
         verified("train.py", "4", "1", steps=2)
 
 
+SHARED = """
+import torch
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(rank, model):
+    torch.distributed.init_process_group("nccl", init_method="tcp://127.0.0.1:23456", rank=rank, world_size=2)
+    model.to(rank)
+    model = DDP(model, device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        model(torch.randn(6, 4)).square().mean().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    mp.spawn(main, nprocs=2, args=(torch.nn.Linear(4, 1),))
+"""
+
+
+def test_a_model_that_is_handed_to_spawned_processes_is_one_for_each(here: Path) -> None:
+    (here / "train.py").write_text(SHARED)
+    check_agreement(verified("train.py", stages=(1,)), (1,), 4)
+
+
 BARE = """
 import os
 import torch

@@ -113,6 +113,7 @@ def pretend(torch: Any, job: Job) -> None:
     _queries(shim)
     _streams(shim)
     _tensors(shim)
+    _moves(shim)
     _modules(shim)
     _precision(shim)
     _randomness(shim)
@@ -254,29 +255,47 @@ def _tensors(shim: Shim) -> None:
 
         return wrapped
 
+    for name in _FACTORIES:
+        if hasattr(torch, name):
+            around(torch, name, with_words)
+    for name in _METHODS:
+        around(torch.Tensor, name, with_words)
+
+    torch.nn.Module.to_empty = with_words(torch.nn.Module.to_empty)
+    for name, kind in (("FloatTensor", "float32"), ("LongTensor", "int64"), ("HalfTensor", "float16")):
+        setattr(torch.cuda, name, _legacy(torch, kind))
+    around(torch, "load", lambda original: _load(original, shim))
+
+
+def _moves(shim: Shim) -> None:
+    torch = shim.torch
+
     def to(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> Any:
             if arguments:
                 arguments = (shim.to_cpu(arguments[0]), *arguments[1:])
             if "device" in words:
                 words["device"] = shim.to_cpu(words["device"])
-            return original(self, *arguments, **words)
+            return _unshared(torch, original(self, *arguments, **words))
 
         return wrapped
 
-    for name in _FACTORIES:
-        if hasattr(torch, name):
-            around(torch, name, with_words)
-    for name in _METHODS:
-        around(torch.Tensor, name, with_words)
-    around(torch.Tensor, "to", to)
-    around(torch.nn.Module, "to", to)
-    torch.Tensor.cuda = lambda self, *_, **__: self
-    torch.nn.Module.cuda = lambda self, *_, **__: self
-    torch.nn.Module.to_empty = with_words(torch.nn.Module.to_empty)
-    for name, kind in (("FloatTensor", "float32"), ("LongTensor", "int64"), ("HalfTensor", "float16")):
-        setattr(torch.cuda, name, _legacy(torch, kind))
-    around(torch, "load", lambda original: _load(original, shim))
+    for owner in (torch.Tensor, torch.nn.Module):
+        around(owner, "to", to)
+        around(owner, "cuda", lambda _: lambda self, *_, **__: _unshared(torch, self))
+
+
+def _unshared(torch: Any, moved: Any) -> Any:
+    """Return what was moved to a device, out of the memory that processes share, as a device has its own.
+
+    A model that a script hands to the processes that it spawns would else be one for all of them.
+    """
+    if isinstance(moved, torch.Tensor):
+        return moved.clone() if moved.layout == torch.strided and moved.is_shared() else moved
+    for tensor in (*moved.parameters(), *moved.buffers()):
+        if tensor.is_shared():
+            tensor.data = tensor.data.clone()
+    return moved
 
 
 def _legacy(torch: Any, kind: str) -> Callable[..., Any]:
