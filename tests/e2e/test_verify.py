@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import jsonschema
 import pytest
 
 from dsmigrate.verify.device import Device
+from dsmigrate.verify.formats import json as as_json
 from dsmigrate.verify.job import judge
-from dsmigrate.verify.model import Comparison, Run
+from dsmigrate.verify.job import verify as verify_request
+from dsmigrate.verify.model import Comparison, Ending, Run, VerifyError
 from dsmigrate.verify.request import Request
+from dsmigrate.verify.resume import continuation
 from dsmigrate.verify.trial import Scene, Trials
 
 from .cases import Case, case_named
@@ -26,6 +30,7 @@ from .conversion import REPOSITORY, convert
 from .faults import FAULTS
 from .harness import EXAMPLES
 from .launching import torch_python, training_environment
+from .warm_start import warm
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("verify"), pytest.mark.slow]
 
@@ -66,9 +71,9 @@ class Bench:
         self._conversions: dict[tuple[str, int], Path] = {}
         os.environ.setdefault("TORCH_EXTENSIONS_DIR", training_environment()["TORCH_EXTENSIONS_DIR"])
 
-    def trials(self, timeout: float = 120.0) -> Trials:
+    def trials(self, timeout: float = 120.0, script: str = "trainer_class.py", **more: Any) -> Trials:
         device = Device(cpu=True, pretend=True, why="CPU")
-        return Trials(Request(Path("train.py"), timeout=timeout), torch_python(), device, self.place)
+        return Trials(Request(EXAMPLES / script, timeout=timeout, **more), torch_python(), device, self.place)
 
     def folder(self, name: str) -> Path:
         found = self.place / f"{len(list(self.place.iterdir())):03d}-{name}"
@@ -99,8 +104,24 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("verify"))
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with warm(tmp_path_factory.mktemp("warm")):
+        yield Bench(tmp_path_factory.mktemp("verify"))
+
+
+@pytest.fixture
+def here(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001 - its warm start
+    """An empty folder to be in, with processes that start warm."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def verified(script: str, *arguments: str, **more: Any) -> dict[str, Any]:
+    """Verify in this process, whose children start warm, and return the JSON."""
+    request = Request(Path(script), arguments=arguments, **{"python": torch_python(), "device": "pretend", **more})
+    found: dict[str, Any] = json.loads(as_json.render(verify_request(request, lambda _: None)))
+    jsonschema.validate(found, SCHEMA, cls=jsonschema.Draft7Validator)
+    return found
 
 
 def verify(folder: Path, *words: str, code: int | None = 0) -> dict[str, Any]:
@@ -134,35 +155,47 @@ def placed(folder: Path, *scripts: str) -> Path:
     return folder
 
 
+def test_a_conversion_agrees_from_the_command_line(tmp_path: Path) -> None:
+    found = verify(
+        placed(tmp_path, "segmentation_accum.py"), "segmentation_accum.py", "--zero-stage", "0,3", "--steps", "10"
+    )
+    check_agreement(found, (0, 3), 10)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["segmentation_accum.py"]
+
+
 @pytest.mark.parametrize(
     ("script", "stages", "arguments"),
     [
-        ("segmentation_accum.py", "0,1,2,3", ()),
-        ("trainer_class.py", "0,3", ("4", "1")),
-        ("vit_fp16_scaler.py", "0,2,3", ("--amp",)),
-        ("spawn_regression.py", "2", ()),
-        ("launch_local_rank.py", "1", ()),
-        ("nanogpt.py", "2", ("--dtype=bfloat16",)),
+        ("segmentation_accum.py", (1, 2), ()),
+        ("trainer_class.py", (3,), ("4", "1")),
+        ("vit_fp16_scaler.py", (0, 2, 3), ("--amp",)),
+        ("spawn_regression.py", (2,), ()),
+        ("launch_local_rank.py", (1,), ()),
+        ("nanogpt.py", (2,), ("--dtype=bfloat16",)),
     ],
 )
-def test_conversions_agree(tmp_path: Path, script: str, stages: str, arguments: tuple[str, ...]) -> None:
-    found = verify(placed(tmp_path, script), script, "--zero-stage", stages, "--steps", "10", "--", *arguments)
-    assert [one["status"] for one in found["verdicts"]] == ["agrees"] * len(stages.split(","))
-    assert len(found["run"]["steps"]) == 10
+def test_conversions_agree(here: Path, script: str, stages: tuple[int, ...], arguments: tuple[str, ...]) -> None:
+    placed(here, script)
+    check_agreement(verified(script, *arguments, stages=stages, steps=10), stages, 10)
+    assert sorted(path.name for path in here.iterdir()) == [script]
+
+
+def check_agreement(found: dict[str, Any], stages: tuple[int, ...], steps: int) -> None:
+    assert [(one["zero_stage"], one["status"]) for one in found["verdicts"]] == [(stage, "agrees") for stage in stages]
+    assert len(found["run"]["steps"]) == steps
     for one in found["verdicts"]:
         assert one["run"]["setting"]["kind"] == "deepspeed"
         assert one["run"]["setting"]["zero_stage"] == one["zero_stage"]
-        assert len(one["run"]["steps"]) == 10
+        assert len(one["run"]["steps"]) == steps
         assert one["worst"]["weights"] < 1e-2
         assert one["notes"] == []
         assert 0 < one["run"]["overhead_per_step"] < one["run"]["seconds_per_step"] * 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == [script]
 
 
 @pytest.mark.parametrize(("fault", "name", "stage", "cause"), PLANTED, ids=[one[0] for one in PLANTED])
 def test_a_planted_fault_is_detected_and_named(bench: Bench, fault: str, name: str, stage: int, cause: str) -> None:
     hangs = fault == "save under the rank guard"
-    found = bench.faulty(fault, case_named(name), stage, 25.0 if hangs else 120.0)
+    found = bench.faulty(fault, case_named(name), stage, 15.0 if hangs else 120.0)
     assert not found.agrees
     assert [one.id for one in found.causes][:1] == [cause], (found.differences, found.causes, found.converted.outcome)
 
@@ -175,15 +208,29 @@ def test_launchers_give_the_same(tmp_path: Path, launcher: str) -> None:
     assert len(found["verdicts"][0]["run"]["steps"]) == 6
 
 
-def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
-    placed(tmp_path, "warmup_resume.py")
-    words = ("--zero-stage", "2", "--resume-args", "--resume checkpoints/last.pt")
-    found = verify(tmp_path, "warmup_resume.py", *words)
+def test_a_resumed_run_goes_on(here: Path) -> None:
+    placed(here, "warmup_resume.py")
+    found = verified("warmup_resume.py", stages=(2,), resume=("--resume", "checkpoints/last.pt"))
     assert found["resumed"]["agrees"]
     verdict = found["verdicts"][0]
     assert verdict["resumed"]["agrees"]
     assert verdict["resumed"]["stopped_after"] >= len(verdict["run"]["steps"]) // 2
-    assert not (tmp_path / "checkpoints").exists()
+    assert not (here / "checkpoints").exists()
+
+
+@pytest.fixture(scope="session")
+def stopped(bench: Bench) -> tuple[Run, Run, Path]:
+    """A conversion that has run to its end, its first half, and the folder in which that has left its checkpoint."""
+    made = bench.folder("warmup_resume")
+    convert(EXAMPLES / "warmup_resume.py", 2, made)
+    trials, runs, folder = bench.trials(script="warmup_resume.py"), [], made
+    for save_after in (None, 12):
+        folder = bench.folder("resuming")
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        scene = Scene(folder, "warmup_resume.py", folder)
+        runs.append(trials.run("converted", scene, arguments=(), save_after=save_after))
+    assert all(run.is_complete for run in runs), [run.outcome for run in runs]
+    return runs[0], runs[1], folder
 
 
 @pytest.mark.parametrize(
@@ -194,25 +241,31 @@ def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
         ("scheduler state lost", "schedule-not-restored"),
     ],
 )
-def test_a_bad_restart_is_named(tmp_path: Path, fault: str, cause: str) -> None:
-    placed(tmp_path, "warmup_resume.py")
-    convert(tmp_path / "warmup_resume.py", 2, tmp_path / "out")
-    next(one for one in FAULTS if one.name == fault).plant(tmp_path / "out", case_named("warmup_resume"))
-    words = ("warmup_resume.py", "out/warmup_resume.py", "--resume-args", "--resume checkpoints/last.pt")
-    verdict = verify(tmp_path, *words, code=1)["verdicts"][0]
-    assert verdict["status"] == "agrees"
-    assert not verdict["resumed"]["agrees"]
-    assert [one["id"] for one in verdict["resumed"]["causes"]] == [cause]
+def test_a_bad_restart_is_named(bench: Bench, stopped: tuple[Run, Run, Path], fault: str, cause: str) -> None:
+    whole, half, left = stopped
+    folder = bench.folder("restart")
+    shutil.copytree(left, folder, dirs_exist_ok=True)
+    next(one for one in FAULTS if one.name == fault).plant(folder, case_named("warmup_resume"))
+    second = bench.trials(script="warmup_resume.py").run(
+        "converted, resumed",
+        Scene(folder, "warmup_resume.py", folder),
+        arguments=("--resume", "checkpoints/last.pt"),
+        steps=len(whole.steps) - len(half.steps),
+    )
+    assert second.is_complete, second.outcome
+    found = continuation(whole, second, len(half.steps), 1.0)
+    assert not found.agrees
+    assert [one.id for one in found.causes] == [cause]
 
 
-def test_what_the_scripts_write_stays_in_the_copies(tmp_path: Path) -> None:
+def test_what_the_scripts_write_stays_in_the_copies(here: Path) -> None:
     """A checkpoint of a real run must survive, although both scripts save to its place (and DeepSpeed fails there)."""
-    placed(tmp_path, "warmup_resume.py")
-    (tmp_path / "checkpoints").mkdir()
+    placed(here, "warmup_resume.py")
+    (here / "checkpoints").mkdir()
     precious = os.urandom(1 << 19)
-    (tmp_path / "checkpoints" / "last.pt").write_bytes(precious)
-    verify(tmp_path, "warmup_resume.py", "--zero-stage", "1", "--steps", "8", code=None)
-    assert (tmp_path / "checkpoints" / "last.pt").read_bytes() == precious
+    (here / "checkpoints" / "last.pt").write_bytes(precious)
+    verified("warmup_resume.py", stages=(1,), steps=8)
+    assert (here / "checkpoints" / "last.pt").read_bytes() == precious
 
 
 CUDA_ONLY = """
@@ -221,11 +274,22 @@ import torch, torch.distributed as dist, torch.nn as nn, torch.nn.functional as 
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 assert torch.cuda.is_available(), "this needs a GPU"
+assert torch.accelerator.is_available() and torch.accelerator.device_count() == 2
+assert str(torch.accelerator.current_accelerator()) == "cuda"
 os.environ["MASTER_PORT"] = "29511"
 dist.init_process_group("nccl", init_method="env://")
 rank = dist.get_rank()
 local_rank = rank % torch.cuda.device_count()
 torch.cuda.set_device(local_rank)
+torch.accelerator.set_device_index(local_rank)
+assert torch.accelerator.current_device_index() == torch.cuda.current_device() == local_rank
+
+
+@torch.jit.script
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.ones(1)
+
+
 torch.backends.cudnn.benchmark = True
 torch.manual_seed(0)
 torch.cuda.manual_seed_all(0)
@@ -243,7 +307,7 @@ for step in range(6):
     torch.cuda.current_stream().wait_stream(stream)
     weight = torch.ones(4, device=f"cuda:{local_rank}") * torch.zeros(1, device=torch.device("cuda", local_rank)).exp()
     with torch.cuda.amp.autocast(dtype=torch.bfloat16):
-        loss = F.cross_entropy(model(x).float(), y, weight=weight)
+        loss = F.cross_entropy(scaled(model(x).float()), y, weight=weight)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -279,34 +343,118 @@ def test_an_original_that_fails_is_said_with_its_last_lines(tmp_path: Path) -> N
     assert "before" in done.stderr
 
 
-def test_an_original_that_does_not_train_is_said(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\nprint('usage: train.py DATA')\n")
-    done = command(tmp_path, "train.py", "train.py")
-    assert done.returncode == 2
-    assert "ended without an optimizer step" in done.stderr
-    assert "usage: train.py DATA" in done.stderr
+SPAWNING = """
+import torch
+import torch.multiprocessing as mp
+
+def main(rank):
+    raise ValueError(f"no data for {rank}")
+
+if __name__ == "__main__":
+    mp.spawn(main, nprocs=2)
+"""
 
 
-def test_a_script_that_is_refused_is_said_with_the_reason(tmp_path: Path) -> None:
-    text = (EXAMPLES / "trainer_class.py").read_text().replace("optimizer.step()", "optimizer.step(lambda: 0.0)")
-    (tmp_path / "train.py").write_text(text)
-    done = command(tmp_path, "train.py", "--steps", "2", "--", "4", "1")
-    assert done.returncode == 2
-    assert "train.py is refused" in done.stderr or "the original itself fails" in done.stderr
+def test_an_error_in_a_spawned_process_is_said(here: Path) -> None:
+    (here / "train.py").write_text(SPAWNING)
+    with pytest.raises(VerifyError, match=r"the original itself fails at .*train\.py:6: ValueError: no data for"):
+        verified("train.py", converted=Path("train.py"), steps=2)
 
 
-def test_a_hanging_conversion_ends_in_its_time_and_leaves_nothing(tmp_path: Path) -> None:
-    placed(tmp_path, "trainer_class.py")
-    hanging = (
-        (EXAMPLES / "trainer_class.py")
-        .read_text()
-        .replace("import torch\n", "import time\nimport torch\ntime.sleep(3600)\n", 1)
-    )
-    (tmp_path / "hangs.py").write_text(hanging)
+def test_an_original_that_does_not_train_is_said(here: Path) -> None:
+    (here / "train.py").write_text("import torch\nprint('usage: train.py DATA')\n")
+    with pytest.raises(VerifyError, match="ended without an optimizer step") as error:
+        verified("train.py", converted=Path("train.py"), keep=True)
+    assert "usage: train.py DATA" in str(error.value)
+    kept = Path(str(error.value).rpartition("records, output and copies: ")[2])
+    assert "usage: train.py DATA" in (kept / "run00-original" / "process0.txt").read_text()
+    shutil.rmtree(kept)
+
+
+def test_a_script_that_is_refused_is_said_with_the_reason(here: Path) -> None:
+    text = (EXAMPLES / "trainer_class.py").read_text()
+    step = "self.optimizer.step() if __debug__ else self.optimizer.step(lambda: 0.0)"
+    assert "self.optimizer.step()" in text
+    (here / "train.py").write_text(text.replace("self.optimizer.step()", step))
+    with pytest.raises(VerifyError, match=r"train\.py is refused.*closure"):
+        verified("train.py", "4", "1", steps=2)
+
+
+SHARED = """
+import torch
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main(rank, model):
+    torch.distributed.init_process_group("nccl", init_method="tcp://127.0.0.1:23456", rank=rank, world_size=2)
+    model.to(rank)
+    model = DDP(model, device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        model(torch.randn(6, 4)).square().mean().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    mp.spawn(main, nprocs=2, args=(torch.nn.Linear(4, 1),))
+"""
+
+
+def test_a_model_that_is_handed_to_spawned_processes_is_one_for_each(here: Path) -> None:
+    (here / "train.py").write_text(SHARED)
+    check_agreement(verified("train.py", stages=(1,)), (1,), 4)
+
+
+BARE = """
+import os
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
+if distributed:
+    torch.distributed.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+if distributed:
+    model = DDP(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    loss = model(torch.randn(6, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_one_process_may_train_without_a_wrapper(here: Path) -> None:
+    (here / "train.py").write_text(BARE)
+    found = verified("train.py", processes=1, stages=(2,))
+    check_agreement(found, (2,), 8)
+    assert [step["samples"] for step in found["run"]["steps"]] == [6] * 8
+
+
+def test_a_script_that_trains_without_an_engine_is_no_conversion(here: Path) -> None:
+    placed(here, "trainer_class.py")
+    verdict = verified("trainer_class.py", "4", "1", converted=Path("trainer_class.py"), steps=2)["verdicts"][0]
+    assert (verdict["status"], verdict["causes"][0]["id"]) == ("parts", "no-engine")
+
+
+HANGING = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)  # {mark}"], start_new_session=True)
+time.sleep(3600)
+"""
+
+
+def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
+    """Its processes start cold, as those of srun do here: who descends from whom is what is tried."""
+    mark = f"left by {tmp_path}"
+    (tmp_path / "hangs.py").write_text(HANGING.format(mark=mark))
     start = time.monotonic()
-    found = verify(tmp_path, "trainer_class.py", "hangs.py", "--timeout", "60", "--steps", "3", "--", "4", "1", code=1)
-    assert time.monotonic() - start < 180
-    assert found["verdicts"][0]["status"] == "timed_out"
-    assert any("hangs.py:" in stack for stack in found["verdicts"][0]["run"]["stacks"])
-    listing = subprocess.run(["ps", "-A", "-o", "args"], capture_output=True, text=True, check=True).stdout
-    assert "hangs.py" not in listing
+    run = bench.trials(8.0, launcher="srun").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
+    assert time.monotonic() - start < 60
+    assert run.outcome.ending is Ending.TIMED_OUT
+    assert any("hangs.py:4 in <module>" in stack for stack in run.outcome.stacks)
+    listing = subprocess.run(["ps", "-A", "-ww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    assert mark not in listing

@@ -44,7 +44,7 @@ def test_without_a_table_nothing_is_set(folder: Path) -> None:
         ("timeout", 0, "--timeout 0 is not a number above 0"),
         ("zero-stage", "0,4", "--zero-stage '0,4': ZeRO stages are 0, 1, 2 and 3; several as 0,2,3"),
         ("device", "tpu", "--device 'tpu' does not exist; allowed: auto, cuda, pretend, cpu"),
-        ("launcher", "srun", "--launcher 'srun' does not exist; allowed: auto, torchrun, deepspeed, python"),
+        ("launcher", "mpirun", "--launcher 'mpirun' does not exist; allowed: auto, torchrun, deepspeed, srun, python"),
         ("python", "", "--python '' is not a text"),
         ("resume-args", "--resume 'x", '--resume-args "--resume \'x": No closing quotation'),
         ("stepps", 3, "--unknown setting 'stepps'; did you mean steps?"),

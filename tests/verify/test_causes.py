@@ -66,6 +66,7 @@ CASES: list[Case] = [
     ("same-data-on-every-rank", run(), converted(lambda one: replace(one, data=(one.data[0],) * 2, loss=9.0))),
     ("epoch-order", run(), converted(_repeating)),
     ("data-order", run(), converted(_unlike)),
+    ("no-engine", run(), run("converted")),
     ("precision", _changed(run(), _each(autocast=("bfloat16",))), converted(_factor(1.02))),
     ("precision", run(), converted(_factor(1.02), start=weights(1, dtype="bfloat16"))),
     ("evaluation-mode", run(), converted(_from(4, lambda one: replace(one, train=(False,), loss=one.loss * 0.8)))),
@@ -96,6 +97,11 @@ CASES: list[Case] = [
     ("clipping-default", run(), converted(_clipped(1.0))),
     ("clipping-lost", _changed(run(), _clipped(1.5)), converted()),
     ("clipping-limit", _changed(run(), _clipped(1.5)), converted(_clipped(1.0))),
+    (
+        "clipping-of-scaled-gradients",
+        _changed(run(), _each(scale=65536.0, limit=1.0, applied=1.0 / 65536)),
+        converted(_clipped(1.0)),
+    ),
     ("schedule-stands-still", run(), rates(converted(), [0.1] * 8)),
     ("schedule-too-fast", run(), rates(converted(), _schedule(2))),
     (

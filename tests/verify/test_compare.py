@@ -105,6 +105,23 @@ def test_nan_in_both_runs_is_no_difference() -> None:
     assert found.notes == ("the loss of the original is not a finite number from step 6 on: equal is not right there",)
 
 
+def test_a_run_without_an_engine_is_no_conversion_however_equal_it_is() -> None:
+    found = compare(run(), run("converted"))
+    assert not found.agrees
+    assert [one.quantity for one in found.differences] == ["engine"]
+    assert [cause.id for cause in found.causes] == ["no-engine"]
+    assert compare(run(), run("original, resumed"), is_conversion=False).agrees
+
+
+def test_that_nothing_is_trained_is_a_note() -> None:
+    def still(one: Step) -> Step:
+        return replace(one, norm=0.0, applied=0.0)
+
+    found = compare(replace(run(), steps=tuple(map(still, run().steps))), converted(still))
+    assert found.agrees
+    assert any("nothing is trained" in note for note in found.notes)
+
+
 def test_another_length_is_a_difference() -> None:
     found = compare(run(), converted(steps=6))
     assert found.differences[0].quantity == "number of steps"

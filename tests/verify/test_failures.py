@@ -31,6 +31,11 @@ def failing(*tails: str, crash: tuple[str, str] | None = None) -> Outcome:
             "backward-on-the-loss",
         ),
         ("RuntimeError: mat2 must be 2-D, 'weight' must be 2-D", "partitioned-weights"),
+        (
+            "AttributeError: Can't pickle local object 'DeepSpeedEngine._create_module_post_hook.<locals>.hook'",
+            "module-pickled",
+        ),
+        ("requires_grad=True) Cannot partition a param in flight", "uneven-forward"),
         ("KeyError: 'lr_scheduler'", "client-state"),
         ("TypeError: zero_grad() got an unexpected keyword argument 'set_to_none'", "zero-grad-argument"),
         ("ModuleNotFoundError: No module named 'timm'", "not-installed"),

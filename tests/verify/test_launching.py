@@ -31,6 +31,11 @@ def launch(kind: str, source: str = "", *arguments: str) -> Launch:
         ("mp.spawn(main, nprocs=2)\n", "python"),
         ("torch.multiprocessing.spawn(main, nprocs=2)\n", "python"),
         ("for r in range(2):\n    mp.Process(target=main, args=(r,)).start()\n", "python"),
+        ("rank = int(os.environ['SLURM_PROCID'])\n", "srun"),
+        ("rank = int(os.environ.get('SLURM_PROCID', 0))\n", "srun"),
+        ("rank = int(os.environ.get('RANK', os.environ.get('SLURM_PROCID')))\n", "ranks"),
+        ("if 'SLURM_JOB_ID' in os.environ:\n    pass\n", "ranks"),
+        ("rank = os.environ['SLURM_PROCID']\nmp.spawn(main, nprocs=2)\n", "python"),
         ("# no spawn here\nrespawn(1)\n", "ranks"),
     ],
 )
@@ -49,6 +54,16 @@ def test_every_rank_gets_what_torchrun_gives() -> None:
         assert start.environment["MASTER_PORT"] == "1234"
         assert start.environment["LOCAL_RANK"] == start.environment["RANK"]
         assert start.environment["A"] == "b"
+
+
+def test_every_task_gets_what_srun_gives_and_no_rank() -> None:
+    found = launch("srun", "", "--epochs", "2")
+    assert found.shown == "srun --ntasks 3 python train.py --epochs 2"
+    assert [start.environment["SLURM_PROCID"] for start in found.starts] == ["0", "1", "2"]
+    for start in found.starts:
+        assert start.environment["SLURM_NTASKS"] == "3"
+        assert start.environment["SLURM_LOCALID"] == start.environment["SLURM_PROCID"]
+        assert "RANK" not in start.environment
 
 
 @pytest.mark.parametrize("argument", ["--local_rank", "--local-rank"])

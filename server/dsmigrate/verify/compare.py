@@ -11,6 +11,7 @@ from dsmigrate.verify.causes import explain
 from dsmigrate.verify.model import Comparison, Difference, Run, Step
 from dsmigrate.verify.tolerance import Tolerance, choose, scaled
 
+ENGINE = "engine"
 NEAR_ZERO = 1e-3
 """Losses and norms below this share of the first one are compared with that share, not with themselves."""
 
@@ -35,8 +36,11 @@ QUANTITIES = (
 )
 
 
-def compare(original: Run, converted: Run, factor: float = 1.0) -> Comparison:
-    """Return where two runs part, and why that is likely. ``factor`` multiplies every tolerance."""
+def compare(original: Run, converted: Run, factor: float = 1.0, *, is_conversion: bool = True) -> Comparison:
+    """Return where two runs part, and why that is likely.
+
+    ``factor`` multiplies every tolerance; ``is_conversion`` says that the second has to train with an engine.
+    """
     allowed = scaled(choose(original, converted), factor)
     worst: dict[str, float] = {}
     found: dict[str, Difference] = {}
@@ -45,7 +49,8 @@ def compare(original: Run, converted: Run, factor: float = 1.0) -> Comparison:
             difference = _at(quantity, before, after, original, allowed, worst)
             if difference is not None:
                 found.setdefault(quantity.name, difference)
-    for difference in (*_length(original, converted), *_weights(original, converted, allowed, worst)):
+    engine = _engine(converted) if is_conversion else ()
+    for difference in (*engine, *_length(original, converted), *_weights(original, converted, allowed, worst)):
         found.setdefault(difference.quantity, difference)
     order = [quantity.name for quantity in QUANTITIES]
     differences = sorted(found.values(), key=lambda one: _when(one, order))
@@ -65,6 +70,8 @@ def relative(expected: float, actual: float, floor: float = 0.0) -> float:
 
 
 def _when(difference: Difference, order: list[str]) -> tuple[float, int]:
+    if difference.quantity == ENGINE:
+        return -1.0, 0
     step = math.inf if difference.step is None else difference.step
     return step, order.index(difference.quantity) if difference.quantity in order else len(order)
 
@@ -95,6 +102,11 @@ def _of_groups(expected: object, actual: object) -> float:
     if len(expected) == len(actual):
         return max(map(relative, expected, actual), default=0.0)
     return 0.0 if set(expected) == set(actual) else math.inf
+
+
+def _engine(converted: Run) -> Iterator[Difference]:
+    if converted.steps and converted.setting.get("kind") == "plain":
+        yield Difference(ENGINE, None, "DistributedDataParallel", "no DeepSpeed engine", math.inf, 0.0)
 
 
 def _length(original: Run, converted: Run) -> Iterator[Difference]:
@@ -142,6 +154,11 @@ def _notes(original: Run, converted: Run) -> Iterator[str]:
                 f"buffers (running statistics) of rank 0 differ by {buffers:.1e}: DDP broadcasts them before each "
                 "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
             )
+    if original.steps and all(step.norm == 0.0 for step in original.steps):
+        yield (
+            "the gradient of the original is zero at every step: nothing is trained, and a wrong conversion would "
+            "agree as well; other arguments or data would show more"
+        )
     broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
     if broken is not None:
         yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"

@@ -1,56 +1,66 @@
-"""Asks dsmigrate itself for a conversion, by its command line."""
+"""Converts a script for a verification, with dsmigrate itself."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import dsmigrate
+from dsmigrate.codemod.model import Kind
+from dsmigrate.files.writing import WriteError, write_all
+from dsmigrate.migration.job import Job, Outcome, run
+from dsmigrate.migration.placement import PlacementError, place, writes
+from dsmigrate.migration.sets import flattened, project_root, reconcile
+from dsmigrate.settings.errors import SettingsError
+from dsmigrate.settings.options import resolve
 from dsmigrate.verify.model import VerifyError
 
-_SECONDS = 300
 
+def convert(script: Path, root: Path, copy: Path, stage: int | None) -> tuple[str, ...]:
+    """Write the conversion of ``script`` over ``copy``, a copy of ``root``; return what it leaves for a person.
 
-def convert(script: Path, output: Path, stage: int | None) -> tuple[str, ...]:
-    """Let dsmigrate write its conversion of ``script`` over what lies in ``output``; return what it left for a person.
-
-    Settings files count as they do for a migration. Raises VerifyError, with the reasons, where it does not convert.
+    Settings files count as they do for a migration. Other scripts that use a changed module are no hindrance, as only
+    this one is run here: they are named with what is left. Raises VerifyError, with the reasons, where the script is
+    not converted, or where it trains with modules outside of ``root``.
     """
-    package = str(Path(dsmigrate.__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-m", "dsmigrate", "migrate", str(script), "--output", str(output), "--force"]
-    if stage is not None:
-        command += ["--zero-stage", str(stage)]
-    done = subprocess.run(  # noqa: S603 - dsmigrate
-        [*command, "--format", "json"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=_SECONDS,
-        check=False,
-    )
     try:
-        report: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        raise VerifyError(f"{script} could not be converted: {done.stderr.strip()[-2000:]}") from None
-    entry = next((file for file in report["files"] if Path(file["path"]).name == script.name), report["files"][0])
-    if not report.get("written"):
-        reasons = [
-            f"{file['path']}:{change['line']}: {change['code']} {change['message']}"
-            for file in report["files"]
-            for change in file["changes"]
-            if change["kind"] == "refused"
-        ]
-        said = "; ".join(reasons) or "nothing of DistributedDataParallel to convert in it"
-        raise VerifyError(f"{script} is {entry['status']}, so that there is nothing to verify: {said}")
-    return tuple(
-        f"{file['path']}:{change['line']}: {change['code']} {change['message']}"
-        for file in report["files"]
-        for change in file["changes"]
-        if change["kind"] == "todo"
-    )
+        options = resolve(script.parent, {} if stage is None else {"zero-stage": stage}).options
+    except SettingsError as error:
+        raise VerifyError(str(error)) from None
+    outcome = run(Job(script, script.parent, options, project=project_root(script)))
+    if not outcome.changes:
+        raise VerifyError(_unchanged(script, outcome))
+    _check_inside(outcome, root)
+    placed = [replace(item, job=replace(item.job, root=root)) for item in flattened([outcome])]
+    try:
+        write_all(writes(place(placed, copy), force=True, in_place=False))
+    except (PlacementError, WriteError) as error:
+        raise VerifyError(f"the conversion of {script} cannot be written: {error}") from None
+    return tuple(_left(outcome))
+
+
+def _unchanged(script: Path, outcome: Outcome) -> str:
+    reasons = [line for item in (outcome, *outcome.modules) for line in _lines(item, Kind.REFUSED)]
+    said = "; ".join(reasons) or "nothing of DistributedDataParallel to convert in it"
+    return f"{script} is {outcome.result.status.value}, so that there is nothing to verify: {said}"
+
+
+def _check_inside(outcome: Outcome, root: Path) -> None:
+    """Refuse a training whose modules are not copied: the originals would be run in their place."""
+    files = [item.job.path.resolve() for item in (outcome, *outcome.modules) if item.changes]
+    outside = [path for path in files if not path.is_relative_to(root.resolve())]
+    if outside:
+        raise VerifyError(
+            f"{outcome.job.name} trains with {', '.join(map(str, outside))}, which is not below {root}, the folder "
+            f"that is copied: start from {project_root(outcome.job.path).resolve()}"
+        )
+
+
+def _left(outcome: Outcome) -> list[str]:
+    todos = [line for item in (outcome, *outcome.modules) for line in _lines(item, Kind.TODO)]
+    others = [line for item in reconcile([outcome]) if not item.changes for line in _lines(item, Kind.REFUSED)]
+    return [*todos, *others]
+
+
+def _lines(outcome: Outcome, kind: Kind) -> list[str]:
+    found = (change for change in outcome.result.changes if change.kind is kind)
+    return [f"{outcome.job.name}:{change.line}: {change.code} {change.message}" for change in found]

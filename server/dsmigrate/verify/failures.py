@@ -56,6 +56,19 @@ _KNOWN = (
         "read weights inside of deepspeed.zero.GatheredParameters, on all ranks",
     ),
     Known(
+        "module-pickled",
+        r"Can't (?:get|pickle) local object '(?:DeepSpeedEngine|DeepSpeedZeRo)|cannot pickle .*ProcessGroup",
+        "the module inside of the engine is pickled or copied as an object",
+        "the engine puts hooks on it: save its state_dict, with engine.save_checkpoint or engine.save_16bit_model, and "
+        "copy the model before deepspeed.initialize",
+    ),
+    Known(
+        "uneven-forward",
+        r"Cannot partition a param in flight|Nested GatheredParameters contexts|params_already_fetched",
+        "a forward runs on some processes only while ZeRO 3 has the weights partitioned",
+        "every forward gathers weights from all processes at ZeRO 3: evaluate on all of them, not under rank == 0",
+    ),
+    Known(
         "client-state",
         r"KeyError: '(?:lr_scheduler|module|optimizer|global_steps)'",
         "a key of the checkpoint is DeepSpeed's own",

@@ -37,10 +37,13 @@ def verify(request: Request, say: Say) -> Verification:
         say(f"training {request.original}")
         original = _trained(trials.run("original", scene, arguments=request.arguments), request)
         again = _resumed_original(trials, scenes, original, say)
-        verdicts = tuple(_verdict(trials, scenes, original, stage, again, say) for stage in request.stages or (None,))
+        told = _once(say)
+        verdicts = tuple(_verdict(trials, scenes, original, stage, again, told) for stage in request.stages or (None,))
         return Verification(
             request.original, request.converted, where.why, verdicts, again, place if request.keep else None
         )
+    except VerifyError as error:
+        raise VerifyError(f"{error}\nrecords, output and copies: {place}" if request.keep else str(error)) from None
     finally:
         if not request.keep:
             shutil.rmtree(place, ignore_errors=True)
@@ -54,6 +57,18 @@ def judge(original: Run, converted: Run, factor: float = 1.0) -> Comparison:
     differences = tuple(one for one in found.differences if one.step is not None)
     causes = (*explain_failure(converted), *(found.causes if differences else ()))
     return replace(found, differences=differences, causes=causes)
+
+
+def _once(say: Say) -> Say:
+    """Return ``say`` without what it has said before: every stage leaves the same for a person."""
+    said: set[str] = set()
+
+    def tell(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    return tell
 
 
 def _check(request: Request) -> None:

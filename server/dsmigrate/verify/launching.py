@@ -17,6 +17,8 @@ _SPAWNS = re.compile(
 _LOCAL_RANK = re.compile(r"add_argument\(\s*['\"](--local[_-]rank)['\"]")
 _PLACE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")
 _FOREIGN = ("SLURM_", "TORCHELASTIC", "OMPI_", "PMI_", "PMIX_")
+_SLURM = re.compile(r"""env(?:iron)?(?:\.get\(|\[|\()\s*['"]SLURM_(?:PROCID|LOCALID)['"]""")
+_RANK = re.compile(r"""['"](?:LOCAL_)?RANK['"]""")
 HARNESS = Path(__file__).resolve().parent / "harness" / "site"
 
 
@@ -44,10 +46,16 @@ def free_port() -> int:
 
 
 def kind_of(source: str, asked: str) -> str:
-    """Return how a script is started: ``asked``, or by what it does itself; "ranks" is torchrun without its agent."""
+    """Return how a script is started: ``asked``, or by what it does itself.
+
+    "ranks" is torchrun without its agent, "srun" the environment of srun's tasks, for a script that reads its rank
+    there and nowhere else.
+    """
     if asked != "auto":
         return asked
-    return "python" if _SPAWNS.search(source) else "ranks"
+    if _SPAWNS.search(source):
+        return "python"
+    return "srun" if _SLURM.search(source) and not _RANK.search(source) else "ranks"
 
 
 def plan(
@@ -61,7 +69,7 @@ def plan(
     environment: Mapping[str, str],
     source: str,
 ) -> Launch:
-    """Return the launch of a script of kind "ranks", "torchrun", "deepspeed" or "python"."""
+    """Return the launch of a script of kind "ranks", "torchrun", "deepspeed", "srun" or "python"."""
     run = (python, script, *arguments)
     if kind == "python":
         return Launch((Start(run, environment),), " ".join(("python", script, *arguments)))
@@ -74,6 +82,10 @@ def plan(
         return Launch(
             (Start(_deepspeed(python, run[1:], processes, port, source), environment),), _shown(run, processes)
         )
+    if kind == "srun":
+        places = (_task(rank, processes, port) for rank in range(processes))
+        tasks = tuple(Start(run, {**environment, **task}) for task in places)
+        return Launch(tasks, f"srun --ntasks {processes} python {' '.join(run[1:])}")
     argument = _local_rank_argument(source)
     starts = []
     for rank in range(processes):
@@ -96,6 +108,7 @@ def base_environment(*, cpu: bool) -> dict[str, str]:
         "WANDB_MODE": "disabled",
     }
     if cpu:
+        found["PYTORCH_JIT"] = "0"  # what stands in for a function of torch has no source for its compiler
         found |= {"CUDA_VISIBLE_DEVICES": "", "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
     return found
 
@@ -107,6 +120,29 @@ def _place(rank: int, processes: int, port: int) -> dict[str, str]:
         "WORLD_SIZE": str(processes),
         "LOCAL_WORLD_SIZE": str(processes),
         "GROUP_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+
+
+def _task(rank: int, processes: int, port: int) -> dict[str, str]:
+    """Return what srun gives a task of a job on this one node; batch scripts export address and port themselves."""
+    return {
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+        "SLURM_NODEID": "0",
+        "SLURM_NTASKS": str(processes),
+        "SLURM_NPROCS": str(processes),
+        "SLURM_NTASKS_PER_NODE": str(processes),
+        "SLURM_TASKS_PER_NODE": str(processes),
+        "SLURM_NNODES": "1",
+        "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_JOB_ID": str(port),
+        "SLURM_JOBID": str(port),
+        "SLURM_JOB_NODELIST": "127.0.0.1",
+        "SLURM_NODELIST": "127.0.0.1",
+        "SLURM_STEP_NODELIST": "127.0.0.1",
+        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }

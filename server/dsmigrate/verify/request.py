@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-LAUNCHERS = ("auto", "torchrun", "deepspeed", "python")
+LAUNCHERS = ("auto", "torchrun", "deepspeed", "srun", "python")
 DEVICES = ("auto", "cuda", "pretend", "cpu")
 
 

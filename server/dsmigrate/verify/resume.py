@@ -38,7 +38,7 @@ def continuation(whole: Run, second: Run, stopped: int, factor: float) -> Compar
     """Compare the second half of an uninterrupted run with a run that continues one."""
     rest = tuple(replace(step, index=index) for index, step in enumerate(whole.steps[stopped:]))
     expected = replace(whole, steps=rest)
-    found = compare(expected, replace(second, start=whole.start), factor)
+    found = compare(expected, replace(second, start=whole.start), factor, is_conversion=False)
     causes = tuple(_causes(whole, second, stopped, found)) or found.causes
     return replace(found, causes=causes)
 

@@ -43,7 +43,7 @@ class Scenes:
         folder = self._copy()
         script = folder / self._script()
         if converted is None:
-            left = convert(self.request.original, script.parent, stage)
+            left = convert(self.request.original, self.root, folder, stage)
             return Scene(folder, self._script(), self.root), left
         beside = converted.resolve().parent
         if beside != self.request.original.resolve().parent:

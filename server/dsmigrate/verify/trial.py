@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from dsmigrate.verify import launching, reading, running
 from dsmigrate.verify.device import Device
@@ -43,7 +44,24 @@ class Trials:
         steps: int | None = None,
         save_after: int | None = None,
     ) -> Run:
-        """Train a script and return its records; ``name`` is for people, and for its folder."""
+        """Train a script and return its records; ``name`` is for people, and for its folder.
+
+        Another program may take the free port before the run does: then it is tried once more, at another.
+        """
+        words: dict[str, Any] = {"arguments": arguments, "stage": stage, "steps": steps, "save_after": save_after}
+        found = self._run(name, scene, **words)
+        return self._run(name, scene, **words) if _lost_its_port(found) else found
+
+    def _run(
+        self,
+        name: str,
+        scene: Scene,
+        *,
+        arguments: Sequence[str],
+        stage: int | None,
+        steps: int | None,
+        save_after: int | None,
+    ) -> Run:
         trace = self._folder(name)
         request = self.request
         port = launching.free_port()
@@ -60,6 +78,7 @@ class Trials:
             save_after=save_after,
             zero_stage=stage,
             links=scene.is_copy,
+            spawns=launching.kind_of(_source(request.original), "auto") == "python",
         )
         file = trace / "job.json"
         file.write_text(json.dumps(asdict(job)), encoding="utf-8")
@@ -88,6 +107,10 @@ class Trials:
         folder = self.place / f"run{count:02d}-{name.replace(' ', '-')}"
         folder.mkdir(parents=True)
         return folder
+
+
+def _lost_its_port(run: Run) -> bool:
+    return not run.is_complete and not run.steps and any("EADDRINUSE" in tail for tail in run.outcome.tails)
 
 
 def _source(script: Path) -> str:

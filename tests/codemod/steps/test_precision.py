@@ -191,6 +191,24 @@ def test_evaluation_without_autocast_runs_the_module() -> None:
     migrated.said("MG306", "total += ", Kind.CONVERTED)
 
 
+def test_a_part_of_the_model_is_not_taken_for_the_engine_in_its_own_forward() -> None:
+    wrapper = """
+class Crops(nn.Module):
+    def __init__(self, backbone):
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, x):
+        return self.backbone(x)
+"""
+    migrated = convert(
+        helpers=wrapper,
+        wrap="model = Net()\nmodel = Crops(model).cuda()\nmodel = DDP(model)\n",
+        loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'),
+    )
+    assert "self.backbone.module(x)" not in migrated.section("helpers")
+
+
 def test_evaluation_under_autocast_runs_the_engine() -> None:
     migrated = convert(
         helpers=EVALUATE.format(

@@ -74,8 +74,13 @@ def _in_region(plan: Plan, statement: Statement) -> bool:
 
 
 def _may_be_raw(plan: Plan, node: Node) -> bool:
-    """Whether a parameter is handed both wrapped and other models by its callers."""
+    """Whether a parameter is handed both wrapped and other models by its callers, or a module calls its own part.
+
+    What a model keeps may have had the name of the wrapped model before that was wrapped; it runs inside of the engine.
+    """
     function = plan.function_of(node)
+    if isinstance(node, cst.Attribute) and isinstance(function.node, cst.FunctionDef):
+        return function.node.name.value == "forward"
     if not isinstance(node, cst.Name) or node.value not in function.params:
         return False
     for binding in plan.flow.by_place.get(("v", id(function), node.value), ()):

@@ -57,3 +57,23 @@ def clipping_limit(evidence: Evidence) -> str | None:
     ):
         return None
     return f"the limit is {shown(a.limit)} in the original and {shown(b.limit)} in the conversion"
+
+
+@signature(
+    "clipping-of-scaled-gradients",
+    "the original clips gradients that are still multiplied with the loss scale",
+    advice="it lacks scaler.unscale_(optimizer) before clip_grad_norm_, so that its steps are far too small; the engine "
+    "clips unscaled gradients, which is what was meant: add the line to the original to compare the rest",
+    explains=_EXPLAINS,
+    certain=True,
+)
+def clipping_of_scaled_gradients(evidence: Evidence) -> str | None:
+    a = evidence.a
+    if not a.scale or a.scale <= 1.0 or a.limit is None or a.applied is None or not a.norm:
+        return None
+    if a.applied * a.scale > a.limit * 1.01 or a.norm * a.scale <= a.limit or a.applied > 0.5 * min(a.norm, a.limit):
+        return None
+    return (
+        f"at step {a.index + 1} a norm of {shown(a.norm)} becomes {shown(a.applied)}, which is the limit, {shown(a.limit)}, "
+        f"divided by the loss scale, {shown(a.scale)}"
+    )

@@ -11,6 +11,20 @@ _NUMBERS = ("loss", "gradient norm", "clipped gradient norm", "weights")
 
 
 @signature(
+    "no-engine",
+    "the conversion trains without a DeepSpeed engine",
+    advice="give the converted script, and arguments with which it calls deepspeed.initialize: what was compared is the "
+    "original with itself",
+    explains=("engine",),
+    certain=True,
+)
+def no_engine(evidence: Evidence) -> str | None:
+    if evidence.converted.setting.get("kind") != "plain":
+        return None
+    return "no engine was made, and the model is called as the original's is"
+
+
+@signature(
     "precision",
     "the conversion computes in another precision",
     advice="the engine switches a surrounding autocast region off unless the config has torch_autocast.enabled; "

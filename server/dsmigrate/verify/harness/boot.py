@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 import threading
-import traceback
-from types import TracebackType
 from typing import Any
 
 from . import deepspeed_hooks, determinism, shim, torch_hooks
 from .accelerator import TARGET, answer_for_the_accelerator
+from .calls import hook_calls
+from .crashes import remember_crashes
 from .imports import AfterImport
 from .job import Job, read_job
 from .links import protect
@@ -38,11 +38,12 @@ def boot() -> None:
         determinism.settle(torch, cpu=job.cpu)
         determinism.fix_fresh_seeds(torch, job.seed)
         determinism.seed_everything(torch, job.seed)
-        hook_network(torch, job)
+        hook_network(torch, job, lambda number: _joined(torch, job, number))
         if job.pretend:
             shim.pretend(torch, job)
+        recorder.watch = hook_calls(torch, recorder)
         torch_hooks.hook_torch(torch, recorder)
-        _remember_crashes(recorder)
+        remember_crashes(recorder)
 
     patches = {
         "torch": torch_is_there,
@@ -54,24 +55,19 @@ def boot() -> None:
     AfterImport(patches).install()
 
 
+def _joined(torch: Any, job: Job, number: int) -> None:
+    """Seed again where the original spawns its processes.
+
+    They had no rank before, and what their parent has seeded, as every process of the conversion does, did not reach
+    them.
+    """
+    if job.spawns:
+        determinism.seed_everything(torch, job.seed, number)
+
+
 def _look_in_the_copy(job: Job) -> None:
     """Let paths into the original folder (of an editable installation) lead into the copy."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")  # noqa: PTH100, PTH118, PTH120
     for index, entry in enumerate(sys.path):
         if entry != own and (entry == job.origin or entry.startswith(job.origin + os.sep)):
             sys.path[index] = job.work + entry[len(job.origin) :]
-
-
-def _remember_crashes(recorder: Recorder) -> None:
-    before = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        recorder.crashed = True
-        if recorder.active:
-            frames = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)]
-            own = [frame for frame in frames if frame.startswith(recorder.job.work)]
-            recorder.take_rank()
-            recorder.trace.write("crash", type=kind.__name__, message=str(error)[:2000], at=(own or frames or [""])[-1])
-        before(kind, error, trace)
-
-    sys.excepthook = hook

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import gradients
 from .job import Job
 from .recorder import Recorder
-from .torch_hooks import around, watch_model
+from .torch_hooks import around
 
 
 def hook_config(module: Any, job: Job) -> None:
@@ -63,7 +62,7 @@ def _init(original: Any, recorder: Recorder) -> Any:
         if recorder.engine is None:
             recorder.engine = self
             recorder.take_rank()
-            watch_model(self.module, recorder)
+            recorder.watch.wrap(self.module)
 
     return wrapped
 
@@ -136,8 +135,7 @@ def _inner(optimizer: Any) -> Any:
 
 def _clip(original: Any, recorder: Recorder) -> Any:
     def wrapped(self: Any) -> Any:
-        if recorder.window.norm is None:
-            recorder.window.norm = gradients.norm(recorder.torch, self.module.parameters())
+        recorder.inside_the_engine(self.module.parameters())
         return original(self)
 
     return wrapped

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from typing import Any
 
+from .place import rank
 
-def seed_everything(torch: Any, seed: int) -> None:
-    """Seed each rank apart, as processes without a seed are apart from each other, but alike in every run."""
-    own = seed + int(os.environ.get("RANK", "0"))
+
+def seed_everything(torch: Any, seed: int, number: int | None = None) -> None:
+    """Seed each rank apart, as processes without a seed are apart from each other, but alike in every run.
+
+    ``number`` is the rank where the environment does not tell it.
+    """
+    own = seed + (rank() if number is None else number)
     random.seed(own)
     torch.manual_seed(own)
     with contextlib.suppress(ImportError):
@@ -31,7 +35,7 @@ def settle(torch: Any, *, cpu: bool) -> None:
 
 def fix_fresh_seeds(torch: Any, seed: int) -> None:
     """Make ``torch.seed()`` and ``random.seed()``, which ask the clock, give the same in every run."""
-    own = seed + int(os.environ.get("RANK", "0"))
+    own = seed + rank()
 
     def seeded() -> int:
         torch.manual_seed(own)

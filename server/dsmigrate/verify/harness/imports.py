@@ -41,7 +41,9 @@ class AfterImport(MetaPathFinder):
         self._patches = dict(patches)
 
     def install(self) -> None:
-        """Take effect for everything that is imported from now on."""
+        """Take effect for everything that is imported from now on, and for what something else has imported already."""
+        for name in [name for name in self._patches if name in sys.modules]:
+            self._patches.pop(name)(sys.modules[name])
         sys.meta_path.insert(0, self)
 
     def find_spec(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 VARIABLE = "DSMIGRATE_VERIFY_JOB"
 
@@ -18,7 +17,8 @@ class Job:
     ``trace`` is the folder for the records of all ranks; ``steps`` the optimizer steps after which to stop;
     ``save_after`` the step from which on the run stops as soon as a checkpoint is saved (None: never). ``pretend``
     makes a machine without CUDA look to the script as if it had some. ``work`` is the copy of ``origin`` that the
-    script runs in. ``zero_stage`` overrides what the config says. ``port`` is free.
+    script runs in. ``zero_stage`` overrides what the config says. ``port`` is free. ``spawns`` says that the original
+    spawns its processes, so that they do not know their rank from the start.
     """
 
     trace: str
@@ -33,7 +33,7 @@ class Job:
     save_after: int | None = None
     zero_stage: int | None = None
     links: bool = True
-    extra: dict[str, Any] = field(default_factory=dict)
+    spawns: bool = False
 
 
 def read_job() -> Job:

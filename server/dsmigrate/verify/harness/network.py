@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from .job import Job
@@ -12,10 +13,10 @@ from .torch_hooks import around
 _TCP = re.compile(r"(tcp://[^:/?]+):\d+")
 
 
-def hook_network(torch: Any, job: Job) -> None:
+def hook_network(torch: Any, job: Job, joined: Callable[[int], None] | None = None) -> None:
     """Let the process group meet at the free port, and over gloo where there is no CUDA.
 
-    A port that the launcher has chosen stays: its own store waits there.
+    A port that the launcher has chosen stays: its own store waits there. ``joined`` is called with the rank.
     """
     dist = torch.distributed
     if not dist.is_available():
@@ -31,7 +32,10 @@ def hook_network(torch: Any, job: Job) -> None:
             if job.cpu:
                 backend = over_gloo(backend)
                 words.pop("device_id", None)
-            return original(backend, init_method, *rest, **words)
+            found = original(backend, init_method, *rest, **words)
+            if joined is not None:
+                joined(dist.get_rank())
+            return found
 
         return wrapped
 

@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import gradients, weights
+from . import gradients, place, weights
 from .job import Job
 from .trace import Trace
 from .window import Window, closed
 
-OTHERS_SECONDS = 20.0
-"""How long a rank that has finished waits for the others, so that none loses its partner in a collective."""
+OTHERS_SECONDS = 300.0
+"""How long a rank that has finished waits for the others, which may evaluate first, so that none loses its partner."""
 _INPUTS = 8
 
 
@@ -52,6 +52,7 @@ class Recorder:
         self.steps = 0
         self.engine: Any = None
         self.model: Any = None
+        self.watch: Any = None
         self.depth = 0
         self.in_engine = False
         self.spent = 0.0
@@ -62,6 +63,8 @@ class Recorder:
         self._optimizers: list[Any] = []
         self._began = False
         self._finished = False
+        self._seen: Any = None
+        self._trains_in_evaluation = False
 
     # What there is to watch
 
@@ -81,7 +84,7 @@ class Recorder:
         if dist.is_available() and dist.is_initialized():
             self.trace.rank = dist.get_rank()
         else:
-            self.trace.rank = int(os.environ.get("RANK", "0"))
+            self.trace.rank = place.rank()
 
     @property
     def ranks(self) -> int:
@@ -100,11 +103,17 @@ class Recorder:
             return
         if self.window.stepped:
             self.close()
+        self._seen = module
+        if self.torch.is_grad_enabled() and (module.training or self._trains_in_evaluation):
+            self._at_a_step(module)
+        if self.torch.is_grad_enabled():
+            self.see_batch(arguments, words)
+
+    def _at_a_step(self, module: Any) -> None:
+        """Begin, or end, where all ranks come along: one of them may evaluate alone."""
         self._stop_if_enough()
         if not self._began:
             self.begin(module)
-        if self.torch.is_grad_enabled():
-            self.see_batch(arguments, words)
 
     @watched
     def inside_forward(self, module: Any) -> None:
@@ -134,6 +143,9 @@ class Recorder:
         """See what is differentiated: ``root``, a tensor, divided by ``divisor`` on its way."""
         if self.window.stepped:
             self.close()
+        if not self.window.losses and self._seen is not None:
+            self._trains_in_evaluation |= not self._began
+            self._at_a_step(self._seen)
         if self.engine is None and not self.window.losses:
             self.window.carry = gradients.norm(self.torch, gradients.parameters_of(self.optimizers))
         unscaled = getattr(root, "dsmigrate_unscaled", root).detach()
@@ -145,6 +157,12 @@ class Recorder:
         if self.window.norm is None:
             self.window.norm = self._norm()
         self.window.limit = limit
+
+    @watched
+    def inside_the_engine(self, parameters: Iterable[Any]) -> None:
+        """See gradients that are about to be clipped within the step of the engine, by it or by the script."""
+        if self.window.norm is None and _whole_gradients(self.engine):
+            self.window.norm = gradients.norm(self.torch, parameters)
 
     @watched
     def before_step(self, optimizer: Any) -> None:

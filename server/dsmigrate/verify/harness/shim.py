@@ -7,7 +7,6 @@ so that nothing below the script tries to reach a device.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .job import Job
+from .place import local_rank
 from .torch_hooks import around
 
 _MEMORY = 80 * 2**30
@@ -84,7 +84,7 @@ class Shim:
     def __init__(self, torch: Any, job: Job) -> None:
         self.torch = torch
         self.job = job
-        self.device = int(os.environ.get("LOCAL_RANK", "0"))
+        self.device = local_rank()
         self.real_device = torch.device
 
     def asks(self, depth: int = 2) -> bool:
@@ -113,6 +113,7 @@ def pretend(torch: Any, job: Job) -> None:
     _queries(shim)
     _streams(shim)
     _tensors(shim)
+    _moves(shim)
     _modules(shim)
     _precision(shim)
     _randomness(shim)
@@ -165,10 +166,40 @@ def _queries(shim: Shim) -> None:
     cuda.is_initialized = lambda: False
     cuda.get_arch_list = list
     cuda.nvtx = SimpleNamespace(range_push=lambda *_: None, range_pop=lambda: None, mark=lambda *_: None, range=_region)
+    _accelerator(shim)
     if shim.torch.distributed.is_available():
         nccl = lambda original: lambda: True if shim.asks() else original()  # noqa: E731
         for owner in (shim.torch.distributed, shim.torch.distributed.distributed_c10d):
             around(owner, "is_nccl_available", nccl)
+
+
+def _accelerator(shim: Shim) -> None:
+    """``torch.accelerator`` (torch 2.6 and later), which scripts use in the place of ``torch.cuda``."""
+    accelerator = getattr(shim.torch, "accelerator", None)
+    if accelerator is None:
+        return
+    cuda = shim.torch.cuda
+    around(accelerator, "is_available", lambda original: lambda: True if shim.asks() else original())
+    around(accelerator, "device_count", lambda original: lambda: shim.job.processes if shim.asks() else original())
+    around(
+        accelerator,
+        "current_accelerator",
+        lambda original: lambda *_, **words: shim.real_device("cuda") if shim.asks() else original(*_, **words),
+    )
+    for names, stand_in in (
+        (("set_device_index", "set_device_idx"), cuda.set_device),
+        (("current_device_index", "current_device_idx"), cuda.current_device),
+        (("current_stream",), lambda *_: _Stream()),
+        (("device_index",), _region),
+        (("get_memory_info",), cuda.mem_get_info),
+        (("get_device_capability",), lambda *_: {"supported_dtypes": set()}),
+        (("memory_stats",), cuda.memory_stats),
+        (("set_stream", *_NOTHING), lambda *_, **__: None),
+        (_COUNTERS, lambda *_, **__: 0),
+    ):
+        for name in names:
+            if hasattr(accelerator, name) and name != "set_device":
+                setattr(accelerator, name, stand_in)
 
 
 @contextlib.contextmanager
@@ -224,29 +255,47 @@ def _tensors(shim: Shim) -> None:
 
         return wrapped
 
+    for name in _FACTORIES:
+        if hasattr(torch, name):
+            around(torch, name, with_words)
+    for name in _METHODS:
+        around(torch.Tensor, name, with_words)
+
+    torch.nn.Module.to_empty = with_words(torch.nn.Module.to_empty)
+    for name, kind in (("FloatTensor", "float32"), ("LongTensor", "int64"), ("HalfTensor", "float16")):
+        setattr(torch.cuda, name, _legacy(torch, kind))
+    around(torch, "load", lambda original: _load(original, shim))
+
+
+def _moves(shim: Shim) -> None:
+    torch = shim.torch
+
     def to(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> Any:
             if arguments:
                 arguments = (shim.to_cpu(arguments[0]), *arguments[1:])
             if "device" in words:
                 words["device"] = shim.to_cpu(words["device"])
-            return original(self, *arguments, **words)
+            return _unshared(torch, original(self, *arguments, **words))
 
         return wrapped
 
-    for name in _FACTORIES:
-        if hasattr(torch, name):
-            around(torch, name, with_words)
-    for name in _METHODS:
-        around(torch.Tensor, name, with_words)
-    around(torch.Tensor, "to", to)
-    around(torch.nn.Module, "to", to)
-    torch.Tensor.cuda = lambda self, *_, **__: self
-    torch.nn.Module.cuda = lambda self, *_, **__: self
-    torch.nn.Module.to_empty = with_words(torch.nn.Module.to_empty)
-    for name, kind in (("FloatTensor", "float32"), ("LongTensor", "int64"), ("HalfTensor", "float16")):
-        setattr(torch.cuda, name, _legacy(torch, kind))
-    around(torch, "load", lambda original: _load(original, shim))
+    for owner in (torch.Tensor, torch.nn.Module):
+        around(owner, "to", to)
+        around(owner, "cuda", lambda _: lambda self, *_, **__: _unshared(torch, self))
+
+
+def _unshared(torch: Any, moved: Any) -> Any:
+    """Return what was moved to a device, out of the memory that processes share, as a device has its own.
+
+    A model that a script hands to the processes that it spawns would else be one for all of them.
+    """
+    if isinstance(moved, torch.Tensor):
+        return moved.clone() if moved.layout == torch.strided and moved.is_shared() else moved
+    for tensor in (*moved.parameters(), *moved.buffers()):
+        if tensor.is_shared():
+            tensor.data = tensor.data.clone()
+    return moved
 
 
 def _legacy(torch: Any, kind: str) -> Callable[..., Any]:

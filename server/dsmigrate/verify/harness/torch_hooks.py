@@ -29,15 +29,6 @@ def hook_torch(torch: Any, recorder: Recorder) -> None:
     _ending(torch, recorder)
 
 
-def watch_model(model: Any, recorder: Recorder) -> None:
-    """See every call of the module inside of a wrapper, under the precision that the wrapper gives it."""
-
-    def see(module: Any, arguments: Any, words: Any) -> None:  # noqa: ARG001
-        recorder.inside_forward(module)
-
-    model.register_forward_pre_hook(see, with_kwargs=True)
-
-
 def _models(torch: Any, recorder: Recorder) -> None:
     ddp = torch.nn.parallel.DistributedDataParallel
 
@@ -45,7 +36,7 @@ def _models(torch: Any, recorder: Recorder) -> None:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> None:
             original(self, *arguments, **words)
             recorder.take_rank()
-            watch_model(self.module, recorder)
+            recorder.watch.wrap(self.module)
 
         return wrapped
 
@@ -85,7 +76,9 @@ def _clipping(torch: Any, recorder: Recorder) -> None:
             if isinstance(parameters, torch.Tensor):
                 parameters = [parameters]
             parameters = list(parameters)
-            if not recorder.in_engine:
+            if recorder.in_engine:
+                recorder.inside_the_engine(parameters)
+            else:
                 recorder.before_clipping(float(max_norm) if float(norm_type) == 2.0 else None)
             return original(parameters, max_norm, norm_type, **words)
 
@@ -110,6 +103,7 @@ def _optimizers(torch: Any, recorder: Recorder) -> None:
         def wrapped(self: Any, *arguments: Any, **words: Any) -> None:
             original(self, *arguments, **words)
             recorder.see_optimizer(self)
+            recorder.watch.take_bare(torch, self)
 
         return wrapped
 
