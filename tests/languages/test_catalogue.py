@@ -72,7 +72,7 @@ KEPT = frozenset(
     }
 )
 """Words that Chinese users write as they are: collectives, formats, values of keys, names of other programs."""
-NAMES = re.compile(r"[\w.+×/ →():,-]*")
+NAMES = re.compile(r"[\w.+×/ →():,、-]*")
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -145,7 +145,10 @@ def test_a_translation_that_fills_in_something_else_is_told(copy: Path) -> None:
     file = copy / "locale" / "zh-CN" / "rules_keys.toml"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("添加 `{name}`", "添加 `{names}`", 1), encoding="utf-8")
-    assert list(catalogue.problems(copy, "zh-CN")) == ["\"Add `{name}`\" fills in name, its translation ['names']"]
+    assert list(catalogue.problems(copy, "zh-CN")) == [
+        '"Add `{name}`" has other code in backticks than its translation',
+        "\"Add `{name}`\" fills in name, its translation ['names']",
+    ]
 
 
 def test_a_sentence_that_stands_in_two_files_is_an_error(copy: Path) -> None:

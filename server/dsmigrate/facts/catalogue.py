@@ -58,7 +58,7 @@ def read(schemas: Path, language: str) -> dict[str, str]:
 
 def problems(schemas: Path, language: str, package: Path = PACKAGE) -> Iterator[str]:
     """Yield what is wrong with a catalogue: sentences that are missing, stale, or filled in with something else."""
-    said = spoken(schemas / "deepspeed") | sentences(package)
+    said = {**spoken(schemas / "deepspeed"), **sentences(package)}
     there = read(schemas, language)
     for sentence, module in said.items():
         if sentence not in there:

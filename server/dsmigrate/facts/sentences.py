@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _CALLS = frozenset({"say", "mark"})
@@ -13,7 +14,8 @@ ENGLISH_ONLY = "en_"
 """How names begin that a sentence of another language leaves out."""
 
 
-def sentences(package: Path) -> dict[str, str]:
+@functools.lru_cache(maxsize=1)
+def sentences(package: Path) -> Mapping[str, str]:
     """Return each sentence of the modules below ``package``, with the first module that says it (``rules/batch``)."""
     found: dict[str, str] = {}
     for path in sorted(package.rglob("*.py")):
@@ -24,6 +26,8 @@ def sentences(package: Path) -> dict[str, str]:
 
 def of_module(source: str) -> Iterator[str]:
     """Yield the sentences of a module in the order of its text."""
+    if _FROM not in source:
+        return
     tree = ast.parse(source)
     if not any(isinstance(node, ast.ImportFrom) and node.module == _FROM for node in tree.body):
         return
