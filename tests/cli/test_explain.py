@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dsmigrate.cli.app import run
+from dsmigrate.launchers.ideas import IDEAS as LAUNCHERS
 from tests.support.codemod import IDEAS
 
 pytestmark = pytest.mark.usefixtures("stub_codemod")
@@ -47,7 +48,8 @@ def test_codes_lists_all(capsys: Captured) -> None:
     assert run(["explain", "codes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "MG101  converted  the wrap becomes deepspeed.initialize"
-    assert [line[:5] for line in lines if line.startswith("MG")] == ["MG101", "MG901", "MG914", "MG998"]
+    codes = [line[:5] for line in lines if line.startswith("MG")]
+    assert codes == ["MG101", *(idea.code for idea in LAUNCHERS), "MG901", "MG914", "MG998"]
     assert any(line.startswith("DS110  error ") for line in lines)
 
 
