@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -97,25 +98,46 @@ def test_the_lock_file_names_no_address() -> None:
     assert '"resolved"' not in (EXTENSION / "package-lock.json").read_text("utf-8")
 
 
-@pytest.fixture(scope="session")
-def in_host(vscode: Path) -> dict[str, Any]:  # noqa: ARG001 - it has to be there
-    """How the suites of each profile ended in the extension host, and all that was said."""
-    done = run("node", "test/host.mjs")
+def in_profiles(*profiles: str) -> dict[str, Any]:
+    """Run the suites of some profiles, or of all, in the extension host: how each ended, and all that was said."""
+    done = run("node", "test/host.mjs", *profiles)
     runs = json.loads((EXTENSION / "out" / "host.json").read_text("utf-8"))
     return {"said": done.stdout, **{entry["profile"]: entry for entry in runs}}
 
 
+def faults(runs: dict[str, Any], profile: str) -> list[str]:
+    """Return what failed in a profile; a profile that did not run at all is a fault too."""
+    entry = runs.get(profile)
+    if entry is None or "error" in entry or not entry["tests"]:
+        return [runs["said"]]
+    return [f"{test['title']}\n{test.get('error')}" for test in entry["tests"] if test["state"] == "failed"]
+
+
+def once_more(first: object) -> None:
+    """Say what failed at first: an editor on a busy machine loses a key now and then, a fault fails twice."""
+    warnings.warn(f"tried once more after\n{first}", stacklevel=2)
+
+
+@pytest.fixture(scope="session")
+def in_host(vscode: Path) -> dict[str, Any]:  # noqa: ARG001 - it has to be there
+    """How the suites of each profile ended."""
+    return in_profiles()
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_in_the_extension_host(in_host: dict[str, Any], profile: str) -> None:
-    assert profile in in_host, in_host["said"]
-    assert "error" not in in_host[profile], in_host["said"]
-    tests = in_host[profile]["tests"]
-    failed = [f"{test['title']}\n{test.get('error')}" for test in tests if test["state"] == "failed"]
+    failed = faults(in_host, profile)
+    if failed:
+        once_more("\n".join(failed))
+        failed = faults(in_profiles(profile), profile)
     assert failed == []
-    assert tests
 
 
 @pytest.mark.usefixtures("vscode")
 def test_in_the_window() -> None:
-    done = run("node", "test/ui.mjs", *os.environ.get("DSMIGRATE_THEMES", "").split())  # none: all of them
+    command = "node", "test/ui.mjs", *os.environ.get("DSMIGRATE_THEMES", "").split()  # none: all of them
+    done = run(*command)
+    if done.returncode:
+        once_more(done.stdout)
+        done = run(*command)
     assert done.returncode == 0, done.stdout
