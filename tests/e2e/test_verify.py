@@ -95,7 +95,7 @@ class Bench:
         key = (case.script, stage)
         if key not in self._conversions:
             self._conversions[key] = self.folder(f"{case.example}-zero{stage}")
-            convert(EXAMPLES / case.script, stage, self._conversions[key])
+            convert([EXAMPLES / case.script], stage, self._conversions[key])
         folder = self.folder(f"{case.name}-fault")
         shutil.copytree(self._conversions[key], folder, dirs_exist_ok=True)
         planted.plant(folder, case)
@@ -222,7 +222,7 @@ def test_a_resumed_run_goes_on(here: Path) -> None:
 def stopped(bench: Bench) -> tuple[Run, Run, Path]:
     """A conversion that has run to its end, its first half, and the folder in which that has left its checkpoint."""
     made = bench.folder("warmup_resume")
-    convert(EXAMPLES / "warmup_resume.py", 2, made)
+    convert([EXAMPLES / "warmup_resume.py"], 2, made)
     trials, runs, folder = bench.trials(script="warmup_resume.py"), [], made
     for save_after in (None, 12):
         folder = bench.folder("resuming")
