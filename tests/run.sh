@@ -132,12 +132,6 @@ if [ "${1:-}" = --vscode ]; then
     exec "$bin/python" -m pytest tests/e2e/vscode
 fi
 
-setting_up=
-if command -v npm >/dev/null; then
-    vscode &  # mostly downloads; its tests come last
-    setting_up=$!
-fi
-
 step "ruff" "$bin/ruff" check .
 step "ruff format" "$bin/ruff" format --check .
 step "mypy --strict" "$bin/mypy"
@@ -160,13 +154,4 @@ done
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
 "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
-
-if [ -z "$setting_up" ]; then
-    say "the extension is not tested, as npm is not installed"
-elif wait "$setting_up"; then
-    DSMIGRATE_THEMES=dark step "the extension in the real VS Code, in one theme" \
-        "$bin/python" -m pytest tests/e2e/vscode -p no:cacheprovider --no-cov
-else
-    failed+=("setting up VS Code")
-fi
 [ ${#failed[@]} -eq 0 ]

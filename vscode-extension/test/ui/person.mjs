@@ -92,6 +92,19 @@ export class Person {
   }
 
   /**
+   * Choose an entry of a menu. A submenu takes no click in the moment after it has opened: then the menu is still there.
+   * @param {import('playwright-core').Locator} entry
+   */
+  async choose(entry) {
+    await entry.waitFor();
+    for (let tries = 0; (await entry.count()) > 0 && tries < 20; tries++) {
+      await entry.click({ timeout: 1000 }).catch(() => undefined);
+      await this.page.waitForTimeout(250);
+    }
+    assert.equal(await entry.count(), 0, 'the menu closes');
+  }
+
+  /**
    * Return the content of a panel of ours that shows a text.
    * @param {string} text
    * @returns {Promise<import('playwright-core').Frame>}

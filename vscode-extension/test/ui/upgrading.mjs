@@ -29,7 +29,7 @@ export async function fromExplorer(person) {
   const titles = await menu.locator('.action-label').allTextContents();
   assert.ok(titles.some((title) => title.startsWith('Explain Changes Since HEAD')), String(titles));
   assert.ok(!titles.some((title) => title.includes('Convert')), 'it is no script');
-  await entry.click();
+  await person.choose(entry);
   await person.answer('Upgrade to DeepSpeed', '0.16.4');
   const panel = await person.panel('DeepSpeed 0.16.4 →');
   await closed(panel);
@@ -53,7 +53,7 @@ export async function twoSelected(person) {
   await rows.filter({ hasText: 'ds_config.json' }).first().click({ modifiers: ['Control'] });
   await rows.filter({ hasText: 'ds_config.json' }).first().click({ button: 'right' });
   await page.locator('.monaco-menu .action-item').filter({ hasText: /^DeepSpeed$/ }).hover();
-  await page.locator('.monaco-submenu .action-item').filter({ hasText: 'Compare with Another Config' }).click();
+  await person.choose(page.locator('.monaco-submenu .action-item').filter({ hasText: 'Compare with Another Config' }));
   const panel = await person.panel(`${OLD} → ds_config.json`);
   await panel.locator('.verdict').first().waitFor();
   await page.locator('.tab').filter({ hasText: '↔' }).first().waitFor();
