@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from tests.rules.agreement.judging import judge
 from tests.rules.agreement.valid import valid
 from tests.schemas.judge import filled
 
-from .launching import torch_python, training_environment
+from . import judging
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e]
 
@@ -191,17 +190,7 @@ def test_a_config_without_what_equals_its_default_is_the_same_for_deepspeed() ->
 
 def states(configs: list[dict[str, Any]]) -> list[object]:
     """Return what DeepSpeedConfig holds for each config, where a whole number is a float too; None for an error."""
-    child = subprocess.run(
-        [torch_python(), str(Path(__file__).with_name("fact_judge.py")), "--state"],
-        input="".join(json.dumps(one) + "\n" for one in configs),
-        capture_output=True,
-        text=True,
-        env=training_environment(),
-        timeout=600,
-        check=False,
-    )
-    answers = [json.loads(line) for line in child.stdout.splitlines()]
-    assert len(answers) == len(configs), child.stderr[-2000:]
+    answers = judging.ask("fact_judge.py", configs, "--state")
     return [json.loads(answer["state"]) if "state" in answer else None for answer in answers]
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +27,8 @@ from dsmigrate.rules.context import UNKNOWN
 from tests.document.texts import seeded
 from tests.rules.agreement.valid import valid
 
-from .launching import free_port, torch_python, training_environment
+from . import judging
+from .launching import free_port
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
@@ -48,18 +47,7 @@ FIELDS = {
 
 def ask(questions: Sequence[Config]) -> list[Config]:
     """Return DeepSpeed's answer to each question."""
-    child = subprocess.run(
-        [torch_python(), str(Path(__file__).with_name("editing_judge.py")), str(free_port())],
-        input="".join(json.dumps(question) + "\n" for question in questions),
-        capture_output=True,
-        text=True,
-        env=training_environment(),
-        timeout=600,
-        check=False,
-    )
-    answers = [json.loads(line) for line in child.stdout.splitlines()]
-    assert len(answers) == len(questions), child.stderr[-2000:]
-    return answers
+    return judging.ask("editing_judge.py", questions, str(free_port()))
 
 
 def view_of(config: Config, world: int | None = None) -> View:

@@ -8,17 +8,15 @@ the config goes. What only shows where the engine uses a key is in test_facts_at
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Status
 
+from . import judging
 from .facts import boundaries, keys, known, none, show
-from .launching import torch_python, training_environment
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
@@ -48,18 +46,7 @@ CONTEXT: dict[str, Config] = {
 
 def judge(configs: Sequence[Config], *, cuda: bool = True) -> list[Answer]:
     """Return DeepSpeed's answer to each config, where there is CUDA, as its config asks in one place, or is not."""
-    child = subprocess.run(
-        [torch_python(), str(Path(__file__).with_name("fact_judge.py")), *(["--cuda"] if cuda else [])],
-        input="".join(json.dumps(config) + "\n" for config in configs),
-        capture_output=True,
-        text=True,
-        env=training_environment(),
-        timeout=600,
-        check=False,
-    )
-    answers = [json.loads(line) for line in child.stdout.splitlines()]
-    assert len(answers) == len(configs), child.stderr[-2000:]
-    return answers
+    return judging.ask("fact_judge.py", configs, *(["--cuda"] if cuda else []))
 
 
 def placed(key: Key, value: object) -> Config:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,8 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.recommend import recommend
 from tests.recommend.grid import requests
 
-from .launching import free_port, torch_python, training_environment
+from . import judging
+from .launching import free_port
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("rules")]
 
@@ -48,18 +47,7 @@ def small(config: Config) -> Config:
 
 def judged(questions: list[Config]) -> list[Config]:
     """Return what the judge says to each question."""
-    child = subprocess.run(
-        [torch_python(), str(Path(__file__).with_name("rule_judge.py")), str(free_port())],
-        input="".join(json.dumps(question) + "\n" for question in questions),
-        capture_output=True,
-        text=True,
-        env=training_environment(),
-        timeout=600,
-        check=False,
-    )
-    answers = [json.loads(line) for line in child.stdout.splitlines()]
-    assert len(answers) == len(questions), child.stderr[-2000:]
-    return answers
+    return judging.ask("rule_judge.py", questions, str(free_port()))
 
 
 def test_the_loader_takes_every_config_and_the_engine_every_kind() -> None:
