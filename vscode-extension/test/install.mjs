@@ -33,9 +33,11 @@ export function install() {
     return found;
   }
   rmSync(folder, { recursive: true, force: true });
-  add(join(folder, 'node'), NODE, process.env);
+  // What an `npm run` around this says of itself, its own Node above all, is not for the npm that installs.
+  const around = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')));
+  add(join(folder, 'node'), NODE, around);
   add(join(folder, 'code-server'), CODE_SERVER, {
-    ...process.env,
+    ...around,
     PATH: `${join(modules, 'bin')}:${process.env.PATH}`,
     npm_config_nodedir: modules, // its native modules are compiled for this Node, not for the one that runs npm
   });
