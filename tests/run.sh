@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there
 # (what goes through many values, to the same end on each, on one of them),
-# and everything, real DeepSpeed included, on one. A second call reuses the environments.
+# everything, real DeepSpeed included, on one, and the extension in the real VS Code. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
 #   bash tests/run.sh --setup      only set up
-#   bash tests/run.sh --vscode     the extension alone, in the real VS Code, in all themes
+#   bash tests/run.sh --vscode     the extension alone, in the real VS Code
 #   PYTHON=python3.12 bash tests/run.sh
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -105,6 +105,7 @@ editors() {  # tests/e2e/editors drives them
 
 vscode() {  # tests/e2e/vscode drives it, in a window of Chromium
     local package
+    command -v npm >/dev/null || apt_install npm
     for package in chromium fonts-dejavu-core libkrb5-dev; do
         dpkg -s "$package" >/dev/null 2>&1 || apt_install "$package"
     done
@@ -117,6 +118,14 @@ step() {
     say "$1"
     shift
     "$@" || failed+=("$*")
+}
+
+other_pythons() {  # environments for the unit suite
+    local version
+    for version in "${!others[@]}"; do
+        make_venv "${others[$version]}" ".venv-test-$version"
+        once ".venv-test-$version" install_unit
+    done
 }
 
 python=$(main_python) || die "no Python of ${SUPPORTED[*]/3.10/} is installed"
@@ -132,26 +141,34 @@ if [ "${1:-}" = --vscode ]; then
     exec "$bin/python" -m pytest tests/e2e/vscode
 fi
 
+declare -A others=()
+missing=()
+for version in "${SUPPORTED[@]}"; do
+    [ "$version" = "$(version_of "$bin/python")" ] && continue
+    if other=$(find_python "$version"); then others[$version]=$other; else missing+=("$version"); fi
+done
+other_pythons & setting_up_others=$!  # beside what follows, as it is mostly waiting
+vscode & setting_up_vscode=$!
+
 step "ruff" "$bin/ruff" check .
 step "ruff format" "$bin/ruff" format --check .
 step "mypy --strict" "$bin/mypy"
 
-missing=()
-for version in "${SUPPORTED[@]}"; do
-    [ "$version" = "$(version_of "$bin/python")" ] && continue
-    if ! other=$(find_python "$version"); then
-        missing+=("$version")
-        continue
-    fi
-    make_venv "$other" ".venv-test-$version"
-    once ".venv-test-$version" install_unit
+wait "$setting_up_others" || failed+=("environments of ${!others[*]}")
+for version in "${!others[@]}"; do
     step "unit suite on Python $version" \
         ".venv-test-$version/bin/python" -m pytest tests --ignore=tests/e2e -m "not e2e and not slow and not broad and not node and not derivation" -q -n 2 --dist worksteal -p no:cacheprovider
 done
 [ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
-[ ${#failed[@]} -eq 0 ] || printf '\nFAILED so far:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
 "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
+
+if wait "$setting_up_vscode"; then  # alone: a window wants an answer before it goes on
+    step "the extension in the real VS Code" "$bin/python" -m pytest tests/e2e/vscode
+else
+    failed+=("setting up VS Code")
+fi
+[ ${#failed[@]} -eq 0 ] || printf '\nFAILED:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 [ ${#failed[@]} -eq 0 ]

@@ -81,6 +81,7 @@ def test_a_crash_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert row.crash.startswith("RuntimeError: planted (")
 
 
+@pytest.mark.broad
 def test_every_example_is_sound_and_finished(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(__file__).parents[1] / "examples"
     assert corpus_table.main([str(folder), "--json", "--jobs", "1"]) == 0

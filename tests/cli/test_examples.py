@@ -19,7 +19,11 @@ SCHEMA = json.loads(schema_file("output/migrate.schema.json").read_text(encoding
 Captured = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [*EXAMPLES[::5], *(pytest.param(path, marks=pytest.mark.broad) for path in EXAMPLES if path not in EXAMPLES[::5])],
+    ids=lambda path: path.stem,
+)
 def test_an_example_is_converted_in_full_by_every_way_out(
     example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

@@ -16,6 +16,8 @@ from . import generate
 from .examples import view
 from .pairs import pairs
 
+pytestmark = pytest.mark.broad
+
 COUNT = 200
 EVERY = list(generate.pairs(COUNT, seed=20))
 CHAINS = [

@@ -36,6 +36,7 @@ def edit_and_compare(text: str, chance: random.Random, settings: Settings, edits
         assert hover_at(edited, place) == hover_at(fresh, place), (document.text, place)
 
 
+@pytest.mark.broad
 @GENERAL
 @given(st.integers(), st.sampled_from(Consumer))
 def test_edits_of_made_configs(seed: int, consumer: Consumer) -> None:

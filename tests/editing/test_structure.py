@@ -112,6 +112,7 @@ def test_a_key_that_nobody_knows_has_no_relations() -> None:
     assert relations.references(view, offset, itself=False) == ()
 
 
+@pytest.mark.broad
 @GENERAL
 @given(st.integers(0, 1 << 30))
 def test_nothing_raises_on_any_text(seed: int) -> None:

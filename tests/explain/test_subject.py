@@ -73,6 +73,7 @@ def every_word() -> list[str | None]:
     return [None, "codes", "MG101", "DF101", *known.every_path(), *(facts.path for facts in types), *parameters]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("version", [None, "0.9.0", "0.16.4"])
 def test_every_subject_has_markdown_and_json_that_keeps_the_contract(version: str | None) -> None:
     known = knowledge(version)

@@ -24,6 +24,7 @@ def copy(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.broad
 def test_a_changed_sentence_makes_files_stale_until_they_are_written(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

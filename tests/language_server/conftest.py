@@ -25,6 +25,7 @@ EDITORS = {
     "neovim": "Neovim",
     "emacs": "Emacs",
 }
+NEWEST = next(iter(EDITORS))
 AGREED = (
     types.CLIENT_REGISTER_CAPABILITY,
     types.WORKSPACE_CODE_LENS_REFRESH,
@@ -50,7 +51,10 @@ def capabilities_of(editor: str) -> types.ClientCapabilities:
 
 
 @pytest_lsp.fixture(
-    config=ClientServerConfig(server_command=SERVER), params=list(EDITORS), scope="module", loop_scope="module"
+    config=ClientServerConfig(server_command=SERVER),
+    params=[NEWEST, *(pytest.param(name, marks=pytest.mark.broad) for name in EDITORS if name != NEWEST)],
+    scope="module",
+    loop_scope="module",
 )
 async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, workspace: Path) -> AsyncIterator[None]:
     """A session with the capabilities of an editor; its name is that of the editor."""

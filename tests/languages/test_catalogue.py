@@ -109,6 +109,7 @@ def _left(text: str) -> list[str]:
     return [word for word in WORD.findall(CODE.sub(" ", text)) if word not in KEPT]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("messages", [_of_rules, _of_explanations])
 def test_no_message_of_any_example_keeps_a_word_of_english(messages: object) -> None:
     with using("zh-CN"):

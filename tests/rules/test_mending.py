@@ -28,6 +28,7 @@ def asked() -> Iterator[Case]:
         yield from corpus.cases(Path(CORPUS))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
 def test_what_is_mended_stays_as_it_is(unsafe: bool) -> None:
     changed = 0

@@ -26,6 +26,7 @@ def wrong(texts: list[str], seed: int, count: int) -> list[str]:
     return [str(fault) for fault in found if isinstance(fault, Fault)]
 
 
+@pytest.mark.broad
 def test_items_in_made_configs_leave_them_whole() -> None:
     assert wrong(made(3, 200, knowledge()), 3, MADE) == []
 
