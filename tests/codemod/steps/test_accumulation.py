@@ -312,3 +312,21 @@ def test_gradients_of_inputs_are_another_matter() -> None:
             """
     )
     migrated.silent("MG409")
+
+
+def test_a_window_that_only_the_person_can_mark_needs_the_managed_engine() -> None:
+    migrated = convert(
+        loop="""
+            seen = 0
+            for x, y in train_loader:
+                (F.cross_entropy(model(x), y) / args.accum).backward()
+                seen += 1
+                if seen % args.accum == 0:
+                    model.module.head.weight.grad.mul_(0.1)
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """
+    )
+    told = migrated.said("MG406", "    optimizer.step()", Kind.TODO)
+    assert "take managed_gradient_accumulation out of the config" in told.message
+    assert migrated.config["managed_gradient_accumulation"] is False

@@ -61,6 +61,18 @@ def test_a_batch_size_from_an_option_follows_it(loader: str, expression: str) ->
     assert f'ds_config["train_micro_batch_size_per_gpu"] = {expression}\n' in migrated.section("optimizer")
 
 
+@pytest.mark.parametrize("given", ["dict(batch_size=args.batch_size // 2)", '{"batch_size": args.batch_size // 2}'])
+def test_a_batch_size_among_keywords_is_found(given: str) -> None:
+    migrated = convert(data=data(f"keywords = {given}\ntrain_loader = DataLoader(dataset, **keywords)"))
+    assert 'ds_config["train_micro_batch_size_per_gpu"] = args.batch_size // 2\n' in migrated.section("optimizer")
+    assert migrated.said("MG701", "train_loader = ").reason == "the training loader's batch size"
+
+
+def test_a_size_that_only_an_option_names_is_not_called_the_loaders() -> None:
+    migrated = convert(data="train_loader = Digits.loader(args.batch_size)\n")
+    assert "not seen here" in migrated.said("MG701", '"--batch-size"').reason
+
+
 def test_the_loader_of_the_loop_counts() -> None:
     migrated = convert(
         data=data(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -66,6 +68,56 @@ def test_buffers_are_sent_once_where_there_may_be_some() -> None:
         "for buffer in model.module.buffers():\n    torch.distributed.broadcast(buffer.data, src=0)\n"
     )
     migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
+
+
+FOREIGN = """
+    class Probe(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = {made}
+            self.head = nn.Linear(64, 10)
+
+        def forward(self, x):
+            return self.head(self.encoder(x))
+    """
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "encoders.Encoder()",
+        "encoders.__dict__[args.name]()",
+        "nn.Sequential(nn.Linear(32, 64), encoders.Encoder().cuda())",
+        'torch.hub.load("owner/name", "encoder")',
+    ],
+)
+def test_a_part_from_elsewhere_may_have_buffers(made: str) -> None:
+    migrated = convert(imports="import encoders", helpers=FOREIGN.format(made=made), wrap="model = DDP(Probe().cuda())")
+    migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
+
+
+def test_layers_around_a_model_from_elsewhere_hide_no_buffers() -> None:
+    migrated = convert(
+        imports="import encoders",
+        wrap="encoder = encoders.make()\nmodel = DDP(nn.Sequential(encoder, nn.Linear(64, 10)).cuda())",
+    )
+    migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize("made", ["nn.Linear(32, int(64 * math.sqrt(1)))", "make_layers(2)", "Net()"])
+def test_layers_that_are_seen_to_have_none_send_none(made: str) -> None:
+    helpers = """
+        def make_layers(count):
+            return nn.Sequential(*[nn.Linear(32, 64) for _ in range(count)])
+
+
+        """
+    migrated = convert(
+        imports="import math",
+        helpers=dedent(helpers) + dedent(FOREIGN.format(made=made)),
+        wrap="model = DDP(Probe().cuda())",
+    )
+    migrated.silent("MG109")
 
 
 def test_a_model_without_buffers_sends_none() -> None:

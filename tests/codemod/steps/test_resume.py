@@ -161,3 +161,22 @@ def test_an_export_at_stage_three_is_gathered_on_all_ranks() -> None:
 def test_weights_in_a_checkpoint_at_stage_three_are_the_engines() -> None:
     migrated = convert(loop=saving(f'if rank == 0:\n    torch.save({STATE}, "last.pt")'), to={"zero_stage": 3})
     assert "model.module.state_dict()" not in migrated.section("loop") or "GatheredParameters" in migrated.code
+
+
+@pytest.mark.parametrize("read", ['checkpoint["model"]', 'checkpoint.get("model")'])
+def test_weights_that_are_read_for_something_else_too_stay_in_the_checkpoint(read: str) -> None:
+    migrated = convert(
+        wrap="average = Net().cuda()\nmodel = DDP(Net().cuda())",
+        resume=RESUME.rstrip("\n") + f"\n    average.load_state_dict({read})\n",
+        loop=saving(f'torch.save({STATE}, "last.pt")'),
+    )
+    assert f"average.load_state_dict({read})" in migrated.section("resume")
+    assert '"model": model.module.state_dict(), "optimizer": "saved by the engine"' in migrated.section("loop")
+
+
+def test_an_entry_of_the_same_name_elsewhere_is_another_matter() -> None:
+    migrated = convert(
+        resume=RESUME,
+        loop=saving(f'torch.save({STATE}, "last.pt")\nprint(vars(args)["model"])'),
+    )
+    assert HOLLOW in migrated.section("loop")

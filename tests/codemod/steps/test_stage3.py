@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import check_kept, check_section, convert
+from tests.codemod.checks import check_section, convert
 
 EMA = """
 @torch.no_grad()
@@ -67,7 +67,7 @@ def test_a_copy_behind_the_engine_is_left_to_the_person() -> None:
 
 
 def test_a_copy_behind_the_engine_is_fine_at_other_stages() -> None:
-    check_kept("end", "best = copy.deepcopy(model.module)\nprint(best)\n", to={"zero_stage": 2}).silent("MG705")
+    convert(end="best = copy.deepcopy(model.module)\nprint(best)\n", to={"zero_stage": 2}).silent("MG705")
 
 
 @pytest.mark.parametrize("arguments", ["", 'mode="max-autotune"', "dynamic=True, fullgraph=False"])

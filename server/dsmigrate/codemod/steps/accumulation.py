@@ -128,7 +128,7 @@ def choose_accumulation(plan: Plan) -> None:
         plan.kept(
             "MG404",
             where,
-            "the script's own accumulation stays: managed_gradient_accumulation is false and the loss is divided here",
+            "the script's own windows stay: managed_gradient_accumulation is false, and the engine divides no loss",
             "the engine steps where the script steps; exact at ZeRO 0-3, partial windows included",
         )
         return
@@ -146,13 +146,15 @@ def choose_accumulation(plan: Plan) -> None:
         return
     if exists:
         plan.config["managed_gradient_accumulation"] = False
+    message = "call set_gradient_accumulation_boundary(True or False) on the engine before each backward"
     plan.todo(
         "MG406",
         where,
-        "call set_gradient_accumulation_boundary(True or False) on the engine before each backward",
-        "managed_gradient_accumulation is new in 0.19.4"
-        if not exists
-        else "without it gradients are averaged inside step(), too late for code that looks at them",
+        f"{message}, and take managed_gradient_accumulation out of the config" if exists else message,
+        "without it gradients are averaged inside step(), too late for code that looks at them; unmanaged, the engine "
+        "refuses the call"
+        if exists
+        else "managed_gradient_accumulation is new in 0.19.4",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -79,7 +80,7 @@ def run(plan: Plan) -> None:
 
 def _micro_batch(plan: Plan) -> None:
     plan.config.setdefault("train_micro_batch_size_per_gpu", 1)
-    node, function, statement = _batch_size(plan)
+    node, function, statement, reason = _batch_size(plan)
     where = statement if statement is not None else plan.wraps[0].statement
     if node is not None and function is not None:
         value = resolve(plan, node, function)
@@ -92,22 +93,23 @@ def _micro_batch(plan: Plan) -> None:
             plan.set_at_run_time(("train_micro_batch_size_per_gpu",), value.expression, where)
         if value.expression is not None or (static is not None and not value.is_default):
             shown = value.expression if value.expression is not None else str(static)
-            plan.converted(
-                "MG701", where, f"train_micro_batch_size_per_gpu = {shown}", "the training loader's batch size"
-            )
+            plan.converted("MG701", where, f"train_micro_batch_size_per_gpu = {shown}", reason)
             return
     plan.kept("MG702", where, "train_micro_batch_size_per_gpu is 1 in the config: the loader's batch size is not readable here",
               "the script's own loader decides; the number only matters for throughput figures")  # fmt: skip
 
 
-def _batch_size(plan: Plan) -> tuple[Node | None, Function | None, Statement | None]:
-    """The batch-size expression of the loader that feeds the training loop."""
+_FoundSize: TypeAlias = tuple[Node | None, Function | None, Statement | None, str]
+
+
+def _batch_size(plan: Plan) -> _FoundSize:
+    """The batch-size expression of the loader that feeds the training loop, where it stands, and what it is."""
     candidates: list[tuple[int, cst.Call, Node]] = []
     training = {plan.function_of(call) for call in find_backward(plan)}
     for call in plan.tree.calls:
         if not _LOADER.search(dotted(call.func) or ""):
             continue
-        size = argument(call, 1, "batch_size")
+        size = argument(call, 1, "batch_size") or _in_keywords(plan, call)
         if size is None or dotted(size) == "None":
             continue
         statement = plan.tree.statement(call)
@@ -128,8 +130,29 @@ def _batch_size(plan: Plan) -> tuple[Node | None, Function | None, Statement | N
     if candidates:
         best = max(candidates, key=lambda item: item[0])
         statement = plan.tree.statement(best[1])
-        return best[2], statement.function, statement
-    return _by_name(plan)
+        return best[2], statement.function, statement, "the training loader's batch size"
+    return *_by_name(plan), "an option of that name; the loader that it goes to is not seen here"
+
+
+def _in_keywords(plan: Plan, call: cst.Call) -> Node | None:
+    """The batch size in what a loader gets as ``**kwargs``: a dictionary that is written out in the same function."""
+    function = plan.function_of(call)
+    for arg in call.args:
+        place = plan.flow.place(arg.value, function) if arg.star == "**" else None
+        for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+            value = binding.value
+            if binding.function is not function:
+                continue
+            if isinstance(value, cst.Call) and dotted(value.func) == "dict":
+                found = argument(value, None, "batch_size")
+                if found is not None:
+                    return found
+            elif isinstance(value, cst.Dict):
+                for element in value.elements:
+                    if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
+                        if element.key.evaluated_value == "batch_size":
+                            return element.value
+    return None
 
 
 def _bound_name(statement: Statement) -> str:

@@ -16,7 +16,7 @@ from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -223,6 +223,43 @@ def _restore_weights(plan: Plan, found: Found) -> None:
         plan.converted("MG622", statement, "model.load_state_dict removed: the engine restores the weights",
                        "weights loaded after initialize are undone at ZeRO 1-3")  # fmt: skip
     plan.facts["weight_keys"] = keys
+    if keys and _reads_again(plan, found, keys):
+        plan.facts["keep_weights"] = True
+
+
+def _reads_again(plan: Plan, found: Found, keys: set[str]) -> bool:
+    """Whether the weights' entry of a resumed checkpoint is read for something else too (an average that begins with it)."""
+    known = {part for call in found.model_loads if call in plan.handled for part in descendants(call)}
+    for statement in plan.tree.statements:
+        if isinstance(statement.node, cst.BaseCompoundStatement):
+            continue
+        for sub in descendants(statement.node):
+            if sub in known:
+                continue
+            key = _key(sub) if isinstance(sub, cst.Subscript) else _asked_key(sub)
+            if key not in keys:
+                continue
+            base = sub.value if isinstance(sub, cst.Subscript) else sub.func.value  # type: ignore[attr-defined]
+            if _comes_from(plan, found, base, statement.function, 4):
+                return True
+    return False
+
+
+def _asked_key(node: Node) -> str | None:
+    """The key of ``checkpoint.get("key")`` and ``checkpoint.pop("key")``."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in ("get", "pop"):
+        value = node.args[0].value if node.args else None
+        return str(value.evaluated_value) if isinstance(value, cst.SimpleString) else None
+    return None
+
+
+def _comes_from(plan: Plan, found: Found, node: Node, function: Function, depth: int) -> bool:
+    """Whether an expression may be what one of the resume loads gave."""
+    if node in found.loads:
+        return True
+    place = plan.flow.place(node, function) if depth and isinstance(node, cst.Name | cst.Attribute) else None
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return any(_comes_from(plan, found, b.value, b.function, depth - 1) for b in bindings)
 
 
 def bare(arg: cst.Arg) -> cst.Arg:

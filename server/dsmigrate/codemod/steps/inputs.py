@@ -10,8 +10,8 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.buffers import may_have_buffers
 from dsmigrate.codemod.steps.sites import find_backward
-from dsmigrate.codemod.steps.wrap import may_have_buffers
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
+from dsmigrate.codemod.steps.copies import copies
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -33,15 +36,6 @@ IDEAS = (
         "`model.module if distributed else model` becomes `model.module`: the engine is there on both branches.",
         "DDP wrapped only distributed runs; the engine wraps every run.",
         "ddp-idioms trap 11",
-        Kind.CONVERTED,
-    ),
-    Idea(
-        "MG506",
-        "Copies and averages take the module",
-        "deepcopy, torch.save and EMA helpers get engine.module instead of the engine.",
-        "The engine holds locks and process groups and cannot be copied or pickled; helpers of other modules unwrap by "
-        "testing for DistributedDataParallel, which the engine is not.",
-        "measured against DeepSpeed 0.19.8",
         Kind.CONVERTED,
     ),
     Idea(
@@ -73,7 +67,8 @@ def run(plan: Plan) -> None:
             for sub in descendants(head):
                 if isinstance(sub, cst.Call):
                     _isinstance(plan, sub, statement)
-                    _whole_engine(plan, sub, statement)
+                    copies(plan, sub, statement)
+                    _averages(plan, sub, statement)
                     _already_wrapped(plan, sub, statement)
                 elif isinstance(sub, cst.IfExp):
                     _choice(plan, sub, statement)
@@ -193,34 +188,41 @@ def _isinstance(plan: Plan, call: cst.Call, statement: Statement) -> None:
                    "the engine is no DistributedDataParallel")  # fmt: skip
 
 
-def _whole_engine(plan: Plan, call: cst.Call, statement: Statement) -> None:
-    """Copying and pickling want the module, and so do averaging helpers of other modules that test for DDP by type."""
-    last = (dotted(call.func) or "").rpartition(".")[2]
-    base = call.func.value if isinstance(call.func, cst.Attribute) else None
-    text = dotted(call.func) or ""
-    copies = last == "deepcopy" or bool(plan.imports.names(call.func) & {"torch.save"})
-    averages = (
-        last in ("update", "update_parameters", "update_attr", "set", "step")
-        and base is not None
-        and ("ema" in text.lower() or "swa" in text.lower() or "N" in plan.tags(base))
-        and plan.flow.callee(call) is None
-    )
-    if not copies and not averages:
+# Classes that average a model: timm's ModelEmaV2, torch's AveragedModel, EMA of many projects.
+_AVERAGE = re.compile(r"ema(?:v\d)?$|^ema|averaged?_?model|moving_?average", re.IGNORECASE)
+
+
+def _averages(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """Averaging helpers of other modules test for DDP by type, and want the module."""
+    if not _is_average(plan, call) or plan.flow.callee(call) is not None:
         return
-    for arg in call.args[:1] if copies else call.args:
+    last = (dotted(call.func) or "").rpartition(".")[2]
+    for arg in call.args:
         value = arg.value
         if (
             isinstance(value, cst.Name | cst.Attribute)
             and plan.is_engine(value)
             and value not in plan.edits.expressions
+            and "N" not in plan.tags(value)
         ):
-            if "N" in plan.tags(value):
-                continue
             name = plan.code(value)
             plan.edits.replace(value, f"{name}.module")
             plan.converted(
-                "MG506", statement, f"{last}({name}) → {name}.module", "the engine itself cannot be copied or pickled"
+                "MG506", statement, f"{last}({name}) → {name}.module", "helpers of other modules look for DDP"
             )
+
+
+def _is_average(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call makes an averaged model or updates one."""
+    name = dotted(call.func) or ""
+    last = name.rpartition(".")[2]
+    if last[:1].isupper() and _AVERAGE.search(last):
+        return True
+    if last not in ("update", "update_parameters", "update_attr", "set", "step") or not isinstance(
+        call.func, cst.Attribute
+    ):
+        return False
+    return "ema" in name.lower() or "swa" in name.lower() or "N" in plan.tags(call.func.value)
 
 
 def _already_wrapped(plan: Plan, call: cst.Call, statement: Statement) -> None:

@@ -158,7 +158,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
         plan.note(
             "MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments"
         )
-    if broadcast and not wrap.is_apex and _has_batch_norm(plan) and not _synchronised(plan):
+    if broadcast and not wrap.is_apex and has_batch_norm(plan) and not _synchronised(plan):
         plan.kept(
             "MG104",
             wrap.statement,
@@ -167,7 +167,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
         )
 
 
-def _has_batch_norm(plan: Plan) -> bool:
+def has_batch_norm(plan: Plan) -> bool:
     """BatchNorm in this file, or a model made elsewhere that may have it."""
     found: bool | None = plan.facts.get("batch_norm")
     if found is None:
@@ -184,13 +184,6 @@ def _synchronised(plan: Plan) -> bool:
             if not any(isinstance(o.node, cst.If) for o in plan.tree.statement(call).enclosing()):
                 return True
     return False
-
-
-def may_have_buffers(plan: Plan) -> bool:
-    """Whether the model may hold buffers: registered here, in a BatchNorm, or made in another module."""
-    if _has_batch_norm(plan):
-        return True
-    return any((dotted(call.func) or "").endswith("register_buffer") for call in plan.tree.calls)
 
 
 def _model_is_here(plan: Plan) -> bool:

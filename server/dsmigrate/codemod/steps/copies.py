@@ -1,0 +1,124 @@
+"""MG506: copies of the model, and files of the whole model, leave the engine's hooks behind.
+
+The engine hangs two local functions into the module's forward hooks, and ZeRO notes its process group on every parameter.
+``pickle`` can store neither, in a copy no more than in the module itself; a bare copy has none of them.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, sources
+from dsmigrate.codemod.tree import Node, Statement
+
+IDEAS = (
+    Idea(
+        "MG506",
+        "Copies and averages take the module",
+        "deepcopy and torch.save of the whole model take a bare copy of engine.module; EMA helpers get engine.module.",
+        "The engine holds locks and process groups and cannot be copied or pickled, and the module carries its hooks, "
+        "which cannot be pickled either; helpers of other modules unwrap by testing for DistributedDataParallel, which "
+        "the engine is not.",
+        "measured against DeepSpeed 0.19.8",
+        Kind.CONVERTED,
+    ),
+)
+
+_HELPER = '''def copy_of_module(module):
+    """A copy of the model for files and averages: without the engine's hooks, which cannot be pickled."""
+    copied = copy.deepcopy(module)
+    for hooks in (copied._forward_pre_hooks, copied._forward_hooks):
+        for key, hook in list(hooks.items()):
+            if getattr(hook, "__qualname__", "").startswith("DeepSpeedEngine."):
+                del hooks[key]
+                copied._forward_pre_hooks_with_kwargs.pop(key, None)
+    return copied
+'''
+
+
+def copies(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """Make ``deepcopy(model)`` and ``torch.save`` of the whole model, alone or in a dictionary, work behind the engine."""
+    if (dotted(call.func) or "").rpartition(".")[2] == "deepcopy":
+        if call.args and _is_whole(plan, call.args[0].value):
+            _take_module(plan, call.args[0].value)
+            if plan.zero_stage != PARTITIONED:  # where deepcopy fails, which stage3 says
+                plan.edits.replace(call.func, "copy_of_module")
+                _helper(plan)
+            _said(plan, statement, f"{plan.code(call.func)}({plan.code(call.args[0].value)})")
+        return
+    if not plan.imports.names(call.func) & {"torch.save", "pickle.dump", "pickle.dumps", "joblib.dump"}:
+        return
+    for holder, value in _saved(plan, argument(call, 0, "obj"), statement):
+        if holder in plan.edits.expressions or not _is_whole(plan, value):
+            continue
+        _take_module(plan, value)
+        if plan.zero_stage == PARTITIONED:
+            plan.todo("MG705", holder, "the whole model cannot be copied or pickled at ZeRO stage 3: save gathered weights instead",
+                      "its parameters are partitioned")  # fmt: skip
+            continue
+        plan.edits.replace(holder, _wrapped)
+        _helper(plan)
+        _said(plan, plan.tree.statement(holder), f"{plan.code(value)} in a file")
+
+
+def _saved(plan: Plan, node: Node | None, statement: Statement) -> list[tuple[Node, Node]]:
+    """The values that go to a file, each with the node (argument, entry, assignment) that holds it."""
+    if node is None:
+        return []
+    found: list[tuple[Node, Node]] = []
+    for source, _ in sources(plan, node, statement.function, 6):
+        if isinstance(source, cst.Dict):
+            found += [(e, e.value) for e in source.elements if isinstance(e, cst.DictElement)]
+        elif isinstance(source, cst.Call) and dotted(source.func) == "dict":
+            found += [(arg, arg.value) for arg in source.args]
+        elif isinstance(plan.tree.parent.get(source), cst.Assign | cst.Arg) and source is not node:
+            if _is_item(plan.tree.parent[source]):
+                found.append((plan.tree.parent[source], source))
+    parent = plan.tree.parent.get(node)
+    if isinstance(parent, cst.Arg):
+        found.append((parent, node))
+    return found
+
+
+def _is_item(node: Node) -> bool:
+    return isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Subscript)
+
+
+def _wrapped(holder: Node) -> Node:
+    value = holder.value  # type: ignore[attr-defined]
+    return holder.with_changes(value=cst.Call(cst.Name("copy_of_module"), [cst.Arg(value)]))
+
+
+def _is_whole(plan: Plan, node: Node) -> bool:
+    """Whether an expression is the engine or the engine's module, and not a value made of it (a state dict)."""
+    if isinstance(node, cst.IfExp):
+        return _is_whole(plan, node.body) or _is_whole(plan, node.orelse)
+    if isinstance(node, cst.Call):
+        asked = dotted(node.func) == "getattr" and len(node.args) == 3 and '"module"' in plan.code(node.args[1])
+        return asked and _is_whole(plan, node.args[0].value)
+    if not isinstance(node, cst.Name | cst.Attribute) or "N" in plan.tags(node) or plan.is_before_engine(node):
+        return False
+    if isinstance(node, cst.Attribute) and node.attr.value == "module":
+        return plan.is_engine(node.value)
+    return plan.is_ours(node)
+
+
+def _take_module(plan: Plan, node: Node) -> None:
+    """``.module`` behind a plain name of the engine."""
+    if isinstance(node, cst.Name | cst.Attribute) and plan.is_engine(node) and node not in plan.edits.expressions:
+        plan.edits.replace(node, f"{plan.code(node)}.module")
+
+
+def _helper(plan: Plan) -> None:
+    plan.need("copy")
+    if _HELPER not in plan.helpers:
+        plan.helpers.append(_HELPER)
+
+
+def _said(plan: Plan, statement: Statement, what: str) -> None:
+    plan.converted("MG506", statement, f"{what} → a copy of the module without the engine's hooks",
+                   "neither the engine nor its hooks can be copied or pickled")  # fmt: skip

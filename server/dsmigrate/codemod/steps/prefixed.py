@@ -1,0 +1,124 @@
+"""MG508: between the old wrap and the engine, names of weights still begin with ``module.``.
+
+DDP's state dicts and named parameters have that prefix, those of the plain model have not: a state dict would not fit, or,
+with ``strict=False``, nothing of it would be loaded, and tests such as ``"module.head" in name`` would never hold.
+"""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG508",
+        "Names of weights keep the prefix that DDP gave them",
+        'state_dict, load_state_dict and named_parameters go through ModuleDict({"module": model}) before the engine.',
+        "The wrapper's names begin with `module.`, and so do those of its files. The plain model's do not: with "
+        "strict=False nothing of such a file would be loaded, without a word.",
+        "torch.nn.Module.load_state_dict; measured against torch 2.13",
+        Kind.CONVERTED,
+    ),
+)
+
+_KEYED = frozenset({"state_dict", "load_state_dict"})
+_NAMED = frozenset({"named_parameters", "named_modules", "named_buffers"})
+_PREFIX = re.compile(r"module(?:\\*\.|$)")
+_DEPTH = 4
+
+
+def prefixed(plan: Plan) -> None:
+    """Give the model its prefix back where the script was between the wrap and what is the engine's place now."""
+    names_matter = _names_matter(plan)
+    for call in plan.tree.calls:
+        func = call.func
+        if not isinstance(func, cst.Attribute) or func.attr.value not in _KEYED | (_NAMED if names_matter else set()):
+            continue
+        model = func.value
+        if not isinstance(model, cst.Name | cst.Attribute) or not plan.is_ours(model):
+            continue
+        if not plan.is_before_engine(call) or model in plan.edits.expressions:
+            continue
+        wrapped = _is_wrapped(plan, model, plan.tree.statement(call), _DEPTH)
+        if wrapped is None:
+            plan.todo("MG508", call, "some callers hand in the model that was wrapped, with names that begin with 'module.'",
+                      "the engine is made further down: all of them hand in the plain model now")  # fmt: skip
+        elif wrapped:
+            text = plan.code(model)
+            plan.need("torch")
+            plan.edits.replace(model, f'torch.nn.ModuleDict({{"module": {text}}})')
+            plan.converted("MG508", call, f"{text}.{func.attr.value} keeps the prefix 'module.'",
+                           "it was the wrapper's here; the engine is made further down")  # fmt: skip
+
+
+def _names_matter(plan: Plan) -> bool:
+    """Whether the script looks for the prefix in the names of weights."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.FunctionDef | cst.ClassDef) or _is_text(node):
+            continue
+        for sub in descendants(_head(node)):
+            if isinstance(sub, cst.SimpleString) and _PREFIX.match(str(sub.evaluated_value).lstrip("^")):
+                if not _asks_for_attribute(plan, sub):
+                    return True
+    return False
+
+
+def _is_text(node: Node) -> bool:
+    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
+
+
+def _head(node: Node) -> Node:
+    if isinstance(node, cst.If | cst.While):
+        return node.test
+    if isinstance(node, cst.For):
+        return node.iter
+    return cst.Pass() if isinstance(node, cst.BaseCompoundStatement) else node
+
+
+def _asks_for_attribute(plan: Plan, text: Node) -> bool:
+    """``hasattr(model, "module")`` and ``getattr(model, "module", model)`` ask for no prefix."""
+    argument = plan.tree.parent.get(text)
+    call = plan.tree.parent.get(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and dotted(call.func) in ("hasattr", "getattr", "setattr")
+
+
+def _is_wrapped(plan: Plan, model: Node, use: Statement, depth: int) -> bool | None:
+    """Whether the original had wrapped a model at a place; None where only some callers had."""
+    text, function = plan.code(model), use.function
+    for wrap in plan.wraps:
+        if wrap.function is function and wrap.statement.order < use.order and _target(plan, wrap.statement) == text:
+            return not _is_taken_back(plan, text, wrap.statement, use)
+    if not isinstance(model, cst.Name) or model.value not in function.params or depth == 0:
+        return False
+    return _by_callers(plan, model.value, function, depth)
+
+
+def _by_callers(plan: Plan, name: str, function: Function, depth: int) -> bool | None:
+    answers: set[bool | None] = set()
+    for binding in plan.flow.by_place.get(("v", id(function), name), ()):
+        if binding.kind == "argument":
+            named = isinstance(binding.value, cst.Name | cst.Attribute)
+            answers.add(named and _is_wrapped(plan, binding.value, binding.statement, depth - 1))
+    return answers.pop() if len(answers) == 1 else None if answers else False
+
+
+def _target(plan: Plan, statement: Statement) -> str | None:
+    node = statement.node
+    return plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and len(node.targets) == 1 else None
+
+
+def _is_taken_back(plan: Plan, text: str, wrap: Statement, use: Statement) -> bool:
+    """``model = model.module`` between the wrap and a use."""
+    return any(
+        _target(plan, statement) == text
+        and isinstance(statement.node, cst.Assign)
+        and isinstance(statement.node.value, cst.Attribute)
+        for statement in plan.statements_between(wrap, use)
+    )

@@ -1,0 +1,83 @@
+"""MG506: copies and files of the whole model."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import check_kept, check_section, convert
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'torch.save(model.module.state_dict(), "weights.pt")\n',
+        'torch.save({"epoch": 3, "weights": model.module.state_dict()}, "weights.pt")\n',
+        'torch.save(args, "args.pt")\n',
+        "history = copy.deepcopy(args)\nprint(history)\n",
+    ],
+)
+def test_what_is_not_the_whole_model_stays(text: str) -> None:
+    check_kept("end", text).silent("MG506")
+
+
+def test_a_copy_from_before_the_engine_stays() -> None:
+    migrated = convert(wrap="net = Net().cuda()\naverage = copy.deepcopy(net)\nmodel = DDP(net)\n")
+    assert "average = copy.deepcopy(net)" in migrated.section("wrap")
+    migrated.silent("MG506")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("best = copy.deepcopy(model)\n", "best = copy_of_module(model.module)\n"),
+        ("best = copy.deepcopy(model.module).half()\n", "best = copy_of_module(model.module).half()\n"),
+        ('torch.save(model, "net.pt")\n', 'torch.save(copy_of_module(model.module), "net.pt")\n'),
+        ('torch.save(model.module, "net.pt")\n', 'torch.save(copy_of_module(model.module), "net.pt")\n'),
+        (
+            'raw = model.module\ntorch.save({"net": raw, "epoch": 1}, "net.pt")\n',
+            'raw = model.module\ntorch.save({"net": copy_of_module(raw), "epoch": 1}, "net.pt")\n',
+        ),
+        (
+            'state = {"epoch": 1}\nstate["net"] = model.module\ntorch.save(state, "net.pt")\n',
+            'state = {"epoch": 1}\nstate["net"] = copy_of_module(model.module)\ntorch.save(state, "net.pt")\n',
+        ),
+        (
+            'torch.save(dict(net=model, o=optimizer.state_dict()), "net.pt")\n',
+            (
+                'request_checkpoint(dict(net=copy_of_module(model.module), o="saved by the engine"), "net.pt")\n'
+                "save_requested_checkpoints(model)\n"
+            ),
+        ),
+    ],
+)
+def test_the_engine_hooks_stay_behind(before: str, after: str) -> None:
+    migrated = check_section("end", before, after)
+    assert "def copy_of_module(module):" in migrated.code
+    assert "import copy\n" in migrated.code
+    migrated.said("MG506", before.splitlines()[-2 if "state[" in before else -1], Kind.CONVERTED)
+
+
+def test_a_copy_made_in_a_helper() -> None:
+    migrated = convert(
+        helpers="""
+            def snapshot(net):
+                return copy.deepcopy(net.module if hasattr(net, "module") else net).cpu()
+            """,
+        end='torch.save({"net": snapshot(model)}, "net.pt")',
+    )
+    assert 'copy_of_module(net.module if hasattr(net, "module") else net).cpu()' in migrated.section("helpers")
+
+
+def test_averaging_classes_of_others_get_the_module() -> None:
+    check_section(
+        "end",
+        "average = torch.optim.swa_utils.AveragedModel(model)\naverage.update_parameters(model)\n",
+        "average = torch.optim.swa_utils.AveragedModel(model.module)\naverage.update_parameters(model.module)\n",
+    )
+
+
+def test_at_stage_three_a_file_of_the_whole_model_is_for_the_person() -> None:
+    migrated = convert(end='torch.save(model.module, "net.pt")', to={"zero_stage": 3})
+    migrated.said("MG705", "torch.save(model.module", Kind.TODO)
+    assert "copy_of_module" not in migrated.code

@@ -1,0 +1,84 @@
+"""MG508: names of weights between the old wrap and the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import check_section, convert
+
+HELPER = """
+    def load_weights(net, path):
+        net.load_state_dict(torch.load(path), strict=False)
+    """
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "model = Net().cuda()\nmodel.load_state_dict(torch.load(args.resume))\nmodel = DDP(model)",
+        "model = DDP(Net().cuda())\nmodel.module.load_state_dict(torch.load(args.resume))",
+        "model = DDP(Net().cuda())\nraw = model.module\nraw.load_state_dict(torch.load(args.resume))",
+        'model = DDP(Net().cuda())\nfor name, p in model.named_parameters():\n    p.requires_grad = "bias" not in name',
+        "model = DDP(Net().cuda())\nmodel = model.module\nmodel.load_state_dict(torch.load(args.resume))",
+    ],
+)
+def test_names_without_the_prefix_stay_so(wrap: str) -> None:
+    migrated = convert(wrap=wrap)
+    assert "ModuleDict" not in migrated.code
+    migrated.silent("MG508")
+
+
+def test_names_behind_the_engine_are_the_engines() -> None:
+    migrated = convert(end='print([n for n, _ in model.named_parameters() if n.startswith("module.head")])')
+    migrated.silent("MG508")
+
+
+def test_a_state_dict_of_the_wrapper_still_fits() -> None:
+    migrated = check_section(
+        "wrap",
+        "model = DDP(Net().cuda())\nmodel.load_state_dict(torch.load(args.resume), strict=False)\n",
+        """
+        model = Net().cuda()
+        torch.nn.ModuleDict({"module": model}).load_state_dict(torch.load(args.resume), strict=False)
+        """,
+    )
+    migrated.said("MG508", "model.load_state_dict(", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize(
+    "test", ['name.startswith("module.head")', '"module.head" in name', r're.match(r"module\.", name)']
+)
+def test_tests_for_names_of_the_wrapper_still_hold(test: str) -> None:
+    migrated = check_section(
+        "wrap",
+        f"model = DDP(Net().cuda())\nfor name, p in model.named_parameters():\n    p.requires_grad = bool({test})\n",
+        f"""
+        model = Net().cuda()
+        for name, p in torch.nn.ModuleDict({{"module": model}}).named_parameters():
+            p.requires_grad = bool({test})
+        """,
+        imports="import re",
+    )
+    migrated.said("MG508", "for name, p in model.named_parameters()", Kind.CONVERTED)
+
+
+def test_a_helper_that_gets_the_wrapper() -> None:
+    migrated = convert(wrap="model = DDP(Net().cuda())\nload_weights(model, args.resume)", helpers=HELPER)
+    assert 'torch.nn.ModuleDict({"module": net}).load_state_dict(torch.load(path), strict=False)' in migrated.code
+
+
+def test_a_helper_that_gets_the_plain_model_stays() -> None:
+    migrated = convert(
+        wrap="model = Net().cuda()\nload_weights(model, args.resume)\nmodel = DDP(model)", helpers=HELPER
+    )
+    assert "    net.load_state_dict(torch.load(path), strict=False)" in migrated.code
+    migrated.silent("MG508")
+
+
+def test_a_helper_that_gets_both_is_for_the_person() -> None:
+    migrated = convert(
+        wrap='model = Net().cuda()\nload_weights(model, "a.pt")\nmodel = DDP(model)\nload_weights(model, args.resume)',
+        helpers=HELPER,
+    )
+    migrated.said("MG508", "net.load_state_dict(", Kind.TODO)
