@@ -220,7 +220,8 @@ class Plan:
         statement = self.tree.statement(node)
         if statement.function is site.function:
             return statement.order <= site.order
-        return statement.function in self.upstream or self._runs_before(statement.function)
+        until = self.upstream.get(statement.function)
+        return statement.order <= until if until is not None else self._runs_before(statement.function)
 
     def _runs_before(self, function: Function) -> bool:
         """Whether every call of a function happens before the engine exists."""
@@ -232,9 +233,9 @@ class Plan:
         return known[function]
 
     @property
-    def upstream(self) -> set[Function]:
-        """Functions that only ever see the raw model, because the engine is made further down."""
-        found: set[Function] = self.facts.setdefault("upstream", set())
+    def upstream(self) -> dict[Function, int]:
+        """Functions on the way to the engine, with the order up to which their statements run before it exists."""
+        found: dict[Function, int] = self.facts.setdefault("upstream", {})
         return found
 
     def engine_in(self, node: Node) -> str | None:

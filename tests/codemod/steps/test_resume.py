@@ -50,6 +50,28 @@ def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
     assert '"model": model.module.state_dict(), "optimizer": "saved by the engine"' in migrated.section("loop")
 
 
+def test_a_checkpoint_that_is_read_where_the_optimizer_takes_it_is_still_read() -> None:
+    load = 'optimizer.load_state_dict(torch.load("optimizer.pt"))'
+    check_section("resume", load, 'read_checkpoint("optimizer.pt")\nresume_engine(model)')
+    guarded = f"if rank == 0:\n    {load}\n"
+    check_section("resume", guarded, 'if rank == 0:\n    read_checkpoint("optimizer.pt")\nresume_engine(model)')
+
+
+def test_a_checkpoint_that_the_optimizer_takes_before_the_wrap_is_still_read() -> None:
+    migrated = convert(
+        wrap="net = Net().cuda()",
+        optimizer="""
+            optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
+            if os.path.isfile("optimizer.pt"):
+                optimizer.load_state_dict(torch.load("optimizer.pt"))
+            model = DDP(net)
+            """,
+    )
+    code = migrated.section("optimizer")
+    assert 'if os.path.exists("optimizer.pt"):\n    read_checkpoint("optimizer.pt")\n' in code
+    assert code.endswith("resume_engine(model)\n")
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

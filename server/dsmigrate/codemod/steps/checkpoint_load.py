@@ -99,25 +99,32 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
             )
             continue
         guard = rank_guard(plan, statement)
+        read = _read_within(plan, found, statement)
         if early:
-            plan.edits.remove(statement.node)
+            plan.edits.substitute(statement.node, *read)
             resumed_early = True
         elif guard is not None:
-            plan.edits.remove(statement.node)
+            plan.edits.substitute(statement.node, *read)
             plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
             _rank_local_loads(plan, guard, call)
         elif (weights := _weights_further_out(plan, found, call)) is not None:
-            plan.edits.substitute(weights.node, f"resume_engine({engine})")
+            plan.edits.substitute(weights.node, *read, f"resume_engine({engine})")
             plan.edits.remove(statement.node)
             plan.converted("MG622", weights, "model.load_state_dict → resume_engine, which restores the optimizer too",
                            "the weights are loaded whatever the condition around the optimizer says")  # fmt: skip
         else:
-            plan.edits.substitute(statement.node, f"resume_engine({engine})")
+            plan.edits.substitute(statement.node, *read, f"resume_engine({engine})")
         plan.handled.add(call)
         plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
                        "the optimizer state is spread over the ranks")  # fmt: skip
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
+
+
+def _read_within(plan: Plan, found: Found, statement: Statement) -> list[str]:
+    """What still has to be read where ``optimizer.load_state_dict(torch.load(path))`` goes: resume_engine asks for it."""
+    within = set(descendants(statement.node))
+    return [f"read_checkpoint({plan.code(load.args[0].value)})" for load in found.loads if load in within]
 
 
 _ONLY_EVALUATES = re.compile(r"\b(?:eval|evaluate|test|test_only|eval_only|inference)\b")

@@ -14,6 +14,7 @@ from dsmigrate.codemod.plan import EngineSite, Plan
 from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, heads_of
 from dsmigrate.codemod.steps.trained import target_of, trained_groups, wrap_groups
+from dsmigrate.codemod.steps.upstream import upstream
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -118,7 +119,7 @@ def choose(plan: Plan) -> None:
     plan.site = site
     _behind_added_groups(plan, site)
     site.latest = _latest(plan, site)
-    plan.facts["upstream"] = _upstream(plan, site)
+    plan.facts["upstream"] = upstream(plan, site)
 
 
 def _no_optimizer(plan: Plan, wrap: Wrap) -> Exception:
@@ -305,28 +306,3 @@ def _only_schedules(plan: Plan, statement: Statement) -> bool:
     """Whether a statement just makes a scheduler on the optimizer, or reads its learning rate."""
     node = statement.node
     return isinstance(node, cst.Assign) and "S" in plan.roles.of(node.value, statement.function)
-
-
-def _upstream(plan: Plan, site: EngineSite) -> set[Function]:
-    """Functions that hold the wrap (or pass it on) before the function that makes the engine is reached."""
-    found: set[Function] = set()
-    for wrap in plan.wraps:
-        if wrap.function is not site.function:
-            found.add(wrap.function)
-    # Callers of the engine's function that hand the model in.
-    queue = [site.function]
-    takes = any(
-        tag[0] == "E" and tag[1:] in plan.group
-        for param in site.function.params
-        for tag in plan.roles.env.get(("v", id(site.function), param), ())
-    )
-    if takes:
-        while queue:
-            current = queue.pop()
-            for call in plan.flow.callers.get(current, ()):
-                caller = plan.function_of(call)
-                if caller not in found and caller is not site.function:
-                    found.add(caller)
-                    queue.append(caller)
-    found.discard(site.function)
-    return found

@@ -345,11 +345,7 @@ def _may_be_raw(plan: Plan, node: Node) -> bool:
     if not isinstance(node, cst.Name) or node.value not in function.params or plan.site is None:
         return False
     for binding in plan.flow.by_place.get(("v", id(function), node.value), ()):
-        if binding.kind != "argument":
-            continue
-        if binding.function is plan.site.function and binding.statement.order <= plan.site.order:
-            return True
-        if binding.function in plan.upstream:
+        if binding.kind == "argument" and plan.is_before_engine(binding.value):
             return True
     return False
 
