@@ -92,12 +92,17 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         "lower_precision_safe_modules": [],
     }
     plan.config["torch_autocast"] = section
+    # Beside apex amp, whose switch stands among the run-time values already: either of them is enough.
+    apex = next((value for value in plan.runtime if value.path == ("torch_autocast", "enabled")), None)
+    if apex is not None and (first.probe is not None or first.enabled is True):
+        plan.runtime.remove(apex)
+    also = f" or {apex.expression}" if apex is not None else ""
     if first.probe is not None:
-        plan.before_engine.extend(_probe_lines(first.probe))
+        plan.before_engine.extend(_probe_lines(first.probe, also))
         plan.facts["probe"] = True
     else:
         if not isinstance(first.enabled, bool):
-            plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({first.enabled})", statement)
+            plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({first.enabled}){also}", statement)
         if first.dtype_is_text:
             plan.set_at_run_time(("torch_autocast", "dtype"), first.dtype, statement)
     for _, where in regions:
@@ -177,11 +182,11 @@ def _branch_within(statement: Statement, outer: Statement) -> str | None:
     return None
 
 
-def _probe_lines(context: str) -> list[str]:
+def _probe_lines(context: str, also: str) -> list[str]:
     return [
         f"with {context}:",
         '    ds_config["torch_autocast"] = {',
-        '        "enabled": torch.is_autocast_enabled(deepspeed.get_accelerator().device_name()),',
+        f'        "enabled": torch.is_autocast_enabled(deepspeed.get_accelerator().device_name()){also},',
         '        "dtype": str(torch.get_autocast_dtype(deepspeed.get_accelerator().device_name())),',
         '        "lower_precision_safe_modules": [],',
         "    }",

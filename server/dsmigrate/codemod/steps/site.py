@@ -296,8 +296,10 @@ def _speaks_of_model(plan: Plan, statement: Statement) -> bool:
                 return True
             if any(tag[0] == "O" for tag in tags) and not _only_schedules(plan, statement):
                 return True
-        elif (isinstance(sub, cst.Call) and plan.flow.callee(sub) is not None) or isinstance(sub, cst.For | cst.While):
+        elif isinstance(sub, cst.For | cst.While):
             return True
+        elif isinstance(sub, cst.Call) and (callee := plan.flow.callee(sub)) is not None and callee.name != "__init__":
+            return True  # an object that is made of something else leaves the model alone
     return False
 
 
