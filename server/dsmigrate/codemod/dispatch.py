@@ -6,10 +6,35 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from dsmigrate.codemod.binding_forms import is_abstract
 from dsmigrate.codemod.tree import Class, Function
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.flow import Flow
+
+
+def find_method(flow: Flow, cls: Class, name: str) -> Function | None:
+    """A method by name, looked up through the base classes of the tree."""
+    seen: set[str] = set()
+    queue = [cls]
+    while queue:
+        current = queue.pop(0)
+        if current.key in seen:
+            continue
+        seen.add(current.key)
+        if name in current.methods:
+            own = current.methods[name]
+            return (_override(flow, cls, name) or own) if is_abstract(own) else own
+        queue.extend(flow.bases(current))
+    # A hook that a base class calls and a subclass overrides.
+    return _override(flow, cls, name)
+
+
+def _override(flow: Flow, cls: Class, name: str) -> Function | None:
+    for other in flow.tree.classes.values():
+        if name in other.methods and cls in flow.bases(other):
+            return other.methods[name]
+    return None
 
 
 def others(flow: Flow, call: cst.Call, first: Function) -> list[Function]:
@@ -19,7 +44,7 @@ def others(flow: Flow, call: cst.Call, first: Function) -> list[Function]:
     function = flow.tree.statement(call).function
     found = [first]
     for cls in _receivers(flow, call, first, function):
-        method = flow.find_method(cls, first.name)
+        method = find_method(flow, cls, first.name)
         if method is not None and method not in found:
             found.append(method)
     return found[1:]

@@ -140,3 +140,22 @@ def test_parameters_and_arguments_over_several_lines_stay_so() -> None:
     project = convert({"train.py": CHOOSING, "scalers.py": SCALERS})
     assert "        optimizer,\n        *,\n        engine,\n    ):" in project.after("scalers.py")
     assert "            optimizer,\n            engine=model,\n        )" in project.after("train.py")
+
+
+def test_a_clip_beside_the_hook_that_steps_is_the_engine_s() -> None:
+    clip = "\n            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n            self.apply"
+    base = "\n    import torch\n" + BASE.replace("\n            self.apply", clip)
+    special = SPECIAL.replace("\n            self.apply", clip.replace("model", "net")).replace(
+        "from base", "import torch\n    from base"
+    )
+    project = convert({"train.py": ENTRY, "special.py": special, "base.py": base})
+    assert "MG424" not in project.told()
+    assert project.result.entry.config is not None
+    assert project.result.entry.config["gradient_clipping"] == 1.0
+
+
+def test_a_step_of_the_hook_that_no_clip_comes_before_is_marked() -> None:
+    clip = "\n            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n            self.apply"
+    base = "\n    import torch\n" + BASE.replace("\n            self.apply", clip)
+    project = convert({"train.py": ENTRY, "special.py": SPECIAL, "base.py": base})
+    assert "MG424 todo the script did not clip before this step" in project.told()

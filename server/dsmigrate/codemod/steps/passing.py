@@ -11,6 +11,7 @@ from functools import partial
 import libcst as cst
 
 from dsmigrate.codemod.binding_forms import calls_in_branches
+from dsmigrate.codemod.callables import held_by, is_partial
 from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
@@ -94,16 +95,37 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
             return True
     if function.name == "__call__":
         return False
+    if any(
+        plan.flow.callee(call) is None and not is_partial(plan.flow, call)
+        for call in plan.tree.calls
+        for arg in call.args
+        if any(held.function is function for held in held_by(plan.flow, arg.value, plan.function_of(call)))
+    ):
+        return True
     return any(
         isinstance(sub, cst.Name | cst.Attribute)
         and id(sub) not in own
         and (dotted(sub) or "").rpartition(".")[2] == function.name
         and not isinstance(plan.tree.parent.get(sub), cst.Attribute | cst.ImportAlias | cst.FunctionDef)
         and plan.flow.function_named(sub, plan.function_of(sub)) is function
+        and not _is_followed(plan, sub)
         for statement in plan.tree.statements
         if not isinstance(statement.node, cst.BaseCompoundStatement | cst.Import | cst.ImportFrom)
         for sub in descendants(statement.node)
     )
+
+
+def _is_followed(plan: Plan, node: Node) -> bool:
+    """Whether a function that is named as a value comes to a place whose calls are known, and to no other."""
+    parent = plan.tree.parent.get(node)
+    if isinstance(parent, cst.Arg):
+        call = plan.tree.parent.get(parent)
+        if not isinstance(call, cst.Call) or not is_partial(plan.flow, call):
+            return isinstance(call, cst.Call) and plan.flow.callee(call) is not None
+        return _is_followed(plan, call)
+    if isinstance(parent, cst.IfExp):
+        return _is_followed(plan, parent)
+    return any(binding.value is node for binding in plan.flow.bindings)
 
 
 def _may_be_unknown(plan: Plan, place: Place) -> bool:
