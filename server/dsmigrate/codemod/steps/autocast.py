@@ -12,7 +12,8 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
-from dsmigrate.codemod.steps.evaluation import calls_engine, evaluation, may_be_autocast, under_no_grad
+from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
+from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, under_no_grad
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
@@ -63,11 +64,12 @@ def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
 
 
 def _engine_called_within(plan: Plan, statement: Statement) -> bool:
-    for call in plan.tree.calls:
-        inner = plan.tree.statement(call)
-        if statement.order < inner.order <= statement.last_order and calls_engine(plan, call):
-            return True
-    return False
+    """Whether the engine runs in a region: called there, or in what is called there for a training step."""
+    inner = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
+    if any(calls_engine(plan, call) for call in inner):
+        return True
+    trains = serves_training(plan, statement.function) and not under_no_grad(plan, statement)
+    return trains and any(runs_engine(plan, call) for call in inner)
 
 
 def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
