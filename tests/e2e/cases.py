@@ -158,6 +158,7 @@ CASES: tuple[Case, ...] = (
         halves=(("train.epochs=1",), ("run.resume=forecaster.pt",)),
     ),
     Case("bert_utils", "bert_utils/run_tagging.py"),
+    Case("task_state", "task_state/train.py", precision="bf16"),
     Case("library_scaler", "library_scaler/main.py", argv=("--clip-grad", "0.6", "--update-freq", "2")),
     Case(
         "library_scaler-amp",

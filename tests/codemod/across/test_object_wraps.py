@@ -64,10 +64,8 @@ def _changed(path: str, *changes: tuple[str, str]) -> dict[str, str]:
 
 def test_the_engine_is_kept_where_the_object_keeps_its_model() -> None:
     project = convert(FILES)
-    assert (
-        "    task.distribute()\n    task.net = deepspeed.initialize(\n        model=task.net,\n        optimizer=optimizer,"
-        in project.after("train.py")
-    )
+    made = "    task.net = deepspeed.initialize(\n        model=task.net,\n        optimizer=optimizer,"
+    assert f"    task.distribute()\n{made}" in project.after("train.py")
     assert "DistributedDataParallel" not in project.after("task.py")
     assert "self.criterion(self.net(x), y)" in project.after("task.py")
 
@@ -160,3 +158,16 @@ def test_an_object_that_wraps_when_it_is_made() -> None:
     project = convert(files)
     assert "self.net = net" in project.after("task.py")
     assert "task.net = deepspeed.initialize(" in project.after("train.py")
+
+
+def test_a_region_around_a_forward_whose_loss_is_handed_to_a_helper_is_one_of_training() -> None:
+    loop = LOOP.replace(
+        "            opt.zero_grad()\n            loss.backward()\n            opt.step()\n",
+        "            update(work, opt, loss)\n",
+    )
+    helper = (
+        "\n    def update(work, opt, loss):\n        opt.zero_grad()\n        loss.backward()\n        opt.step()\n"
+    )
+    config = convert({**FILES, "loop.py": loop.rstrip() + "\n" + helper}).result.entry.config
+    assert config is not None
+    assert config["torch_autocast"]["enabled"] is True

@@ -14,7 +14,6 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
 from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, under_no_grad
-from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
 
@@ -74,7 +73,7 @@ def _engine_called_within(plan: Plan, statement: Statement) -> bool:
 
 def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself."""
-    training = [item for item in regions if _trains(plan, item[1].function)] or regions
+    training = [item for item in regions if serves_training(plan, item[1].function)] or regions
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]
@@ -193,10 +192,6 @@ def _probe_lines(context: str, also: str) -> list[str]:
         '        "lower_precision_safe_modules": [],',
         "    }",
     ]
-
-
-def _trains(plan: Plan, function: object) -> bool:
-    return any(plan.function_of(call) is function for call in find_backward(plan))
 
 
 def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | None:

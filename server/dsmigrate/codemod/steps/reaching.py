@@ -41,10 +41,10 @@ def _calls_in(plan: Plan) -> dict[Function, list[cst.Call]]:
 
 
 def serves_training(plan: Plan, function: Function) -> bool:
-    """Whether a function runs backward, or is called, outside of ``no_grad``, by one that does."""
+    """Whether a function runs forward and backward of a step, or is called by one that does, outside of ``no_grad``."""
     serving: set[Function] | None = plan.facts.get("serves_training")
     if serving is None:
-        serving = {plan.function_of(call) for call in find_backward(plan)}
+        serving = _with_forward(plan)
         queue = list(serving)
         while queue:
             for call in _calls_in(plan).get(queue.pop(), ()):
@@ -54,6 +54,19 @@ def serves_training(plan: Plan, function: Function) -> bool:
                     queue.extend(more)
         plan.facts["serves_training"] = serving
     return function in serving
+
+
+def _with_forward(plan: Plan) -> set[Function]:
+    """Functions that run backward, and those that hand the loss to one that does: they compute it."""
+    found = {plan.function_of(call) for call in find_backward(plan)}
+    queue = list(found)
+    while queue:
+        function = queue.pop()
+        for call in plan.flow.callers.get(function, ()) if not _holds_run(plan, function) else ():
+            if plan.function_of(call) not in found:
+                found.add(plan.function_of(call))
+                queue.append(plan.function_of(call))
+    return found
 
 
 def _without_gradients(plan: Plan, function: Function) -> bool:
