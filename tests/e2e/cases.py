@@ -158,6 +158,18 @@ CASES: tuple[Case, ...] = (
         halves=(("train.epochs=1",), ("run.resume=forecaster.pt",)),
     ),
     Case("bert_utils", "bert_utils/run_tagging.py"),
+    Case("task_state", "task_state/train.py", precision="bf16"),
+    Case("library_scaler", "library_scaler/main.py", argv=("--clip-grad", "0.6", "--update-freq", "2")),
+    Case(
+        "library_scaler-amp",
+        "library_scaler/main.py",
+        argv=("--amp", "--clip-grad", "0.6", "--update-freq", "2"),
+        precision="fp16",
+        halves=(
+            ("--amp", "--clip-grad", "0.6", "--update-freq", "2", "--stop-epoch", "0"),
+            ("--amp", "--clip-grad", "0.6", "--update-freq", "2", "--resume", "output_dir/checkpoint.pth"),
+        ),
+    ),
 )
 
 

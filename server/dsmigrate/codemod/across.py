@@ -10,13 +10,15 @@ import libcst as cst
 from dsmigrate.codemod import decide, launch, result
 from dsmigrate.codemod.edit import Edits
 from dsmigrate.codemod.model import Change, FileResult, Options, Status
-from dsmigrate.codemod.names import Imports, dotted
+from dsmigrate.codemod.names import Imports
 from dsmigrate.codemod.plan import Plan, RefusedError
 from dsmigrate.codemod.project.index import Index, Read
+from dsmigrate.codemod.project.libraries import is_library
 from dsmigrate.codemod.project.reach import reached
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.shared_code import add_everywhere
 from dsmigrate.codemod.starting import start_of
+from dsmigrate.codemod.steps.library import bring_in, import_of
 from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText
@@ -60,7 +62,7 @@ def _migrate(
     tree = _linked(index, parts)
     if tree is None:
         return None
-    looked_at = tuple(part.path for part in tree.parts)
+    looked_at = tuple(part.path for part in tree.parts if not is_library(part.path))
     path = shown(index.entry)
     imports = Imports(tree)
     plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
@@ -68,13 +70,15 @@ def _migrate(
         if not decide.concerns_us(plan):
             return SetResult(FileResult(path, Status.UNCHANGED), looked_at=looked_at)
         decide.decide(plan)
+        bring_in(plan)
         add_everywhere(plan)
         return _results(plan, index, shown)
     except RefusedError as refusal:
         change = refusal.change
         if refusal.path != index.entry and refusal.path:
             line = _line_of_import(plan, refusal.path)
-            message = f"{shown(refusal.path)}:{change.line}: {change.message}"
+            where = refusal.path.strip("<>") if is_library(refusal.path) else f"{shown(refusal.path)}:{change.line}"
+            message = f"{where}: {change.message}"
             change = Change(change.code, change.kind, line, line, message, change.reason)
         return SetResult(FileResult(path, Status.REFUSED, (change,)), looked_at=looked_at)
     except result.AuditError as error:
@@ -134,7 +138,8 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
     modules: dict[str, FileResult] = {}
     alters: dict[str, frozenset[str]] = {}
     entry: FileResult | None = None
-    for part in plan.tree.parts:
+    parts = [part for part in plan.tree.parts if not is_library(part.path)]
+    for part in parts:
         source = _source(index, part)
         code, changes = result.rewritten(plan, part, source)
         path = shown(part.path)
@@ -149,7 +154,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
             modules[part.path] = found if code != source.text else _as_it_is(found)
             alters[part.path] = frozenset(_altered(plan, part, changes))
     assert entry is not None
-    return SetResult(entry, modules, tuple(part.path for part in plan.tree.parts), alters)
+    return SetResult(entry, modules, tuple(part.path for part in parts), alters)
 
 
 def _as_it_is(found: FileResult) -> FileResult:
@@ -186,22 +191,5 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
 
 def _line_of_import(plan: Plan, path: str) -> int:
     """The line of the entry script that imports a file, 1 where it does so through others."""
-    find = plan.tree.find_module
-    entry = plan.tree.parts[0]
-    for statement in plan.tree.statements:
-        node = statement.node
-        if plan.part_of(statement) is not entry or not isinstance(node, cst.Import | cst.ImportFrom) or find is None:
-            continue
-        for module, level in _modules(node):
-            part = find(entry, module, level)
-            if part is not None and part.path == path:
-                return statement.line
-    return 1
-
-
-def _modules(node: cst.Import | cst.ImportFrom) -> list[tuple[str, int]]:
-    if isinstance(node, cst.Import):
-        return [(dotted(alias.name) or "", 0) for alias in node.names]
-    level, module = len(node.relative), dotted(node.module) or ""
-    inner = () if isinstance(node.names, cst.ImportStar) else node.names
-    return [(module, level), *((f"{module}.{dotted(a.name)}" if module else str(dotted(a.name)), level) for a in inner)]
+    statement = import_of(plan, path)
+    return 1 if statement is None or plan.part_of(statement) is not plan.tree.parts[0] else statement.line

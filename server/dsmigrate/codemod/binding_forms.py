@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 
@@ -19,9 +20,12 @@ def is_abstract(function: Function) -> bool:
 
 
 def calls_in_branches(value: Node) -> list[cst.Call]:
-    """The calls that a value may come from: itself, or the branches of ``a() if test else None``."""
+    """The calls that a value may come from: itself, the branches of ``a() if test else None``, ``a()`` in ``a().to(x)``."""
     if isinstance(value, cst.IfExp):
         return [*calls_in_branches(value.body), *calls_in_branches(value.orelse)]
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in PASS_METHODS:
+        if isinstance(value.func.value, cst.Call):
+            return calls_in_branches(value.func.value)
     return [value] if isinstance(value, cst.Call) else []
 
 

@@ -95,7 +95,7 @@ def _of_call(roles: Roles, node: cst.Call, function: Function) -> set[str]:
     if callee is not None:
         if callee.name == "__init__":
             return set()
-        return _given(roles, callee, flow.returned(callee))
+        return {tag for each in flow.callees(node) for tag in _given(roles, each, flow.returned(each))}
     text = dotted(node.func) or ""
     if text == "getattr" and len(node.args) >= 2 and isinstance(node.args[1].value, cst.SimpleString):
         if node.args[1].value.evaluated_value == "module":
@@ -136,7 +136,7 @@ def evaluate_element(roles: Roles, node: Node, index: int, function: Function) -
             return evaluate(roles, value, function) if value is not None else set()
         callee = flow.callee(node)
         if callee is not None:
-            return _given(roles, callee, flow.returned(callee, index))
+            return {tag for each in flow.callees(node) for tag in _given(roles, each, flow.returned(each, index))}
         if index == 1 and is_scheduler_call(roles, node):
             return {"S"}
     if isinstance(node, cst.IfExp):

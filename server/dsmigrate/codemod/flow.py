@@ -13,19 +13,16 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from dsmigrate.codemod.binding_forms import calls_in_branches, is_abstract, named_expressions
+from dsmigrate.codemod import callables, dispatch, fields
+from dsmigrate.codemod.binding_forms import calls_in_branches, named_expressions
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree
 
 Place: TypeAlias = tuple[str, int | str, str]
 
-# Names under which a spawned worker is started: the first argument is the function, `args=` its arguments after the
-# process index.
-SPAWNERS = (
-    "torch.multiprocessing.spawn",
-    "torch.multiprocessing.spawn.spawn",
-    "torch.multiprocessing.start_processes",
-)
+# How a spawned worker is started: the first argument is the function, `args=` its arguments after the process index.
+_MP = "torch.multiprocessing"
+SPAWNERS = (f"{_MP}.spawn", f"{_MP}.spawn.spawn", f"{_MP}.start_processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,13 @@ class Flow:
         self.bindings: list[Binding] = []
         self.by_place: dict[Place, list[Binding]] = {}
         self.instances: dict[Place, Class] = {}
+        self.kinds: dict[Place, list[Class]] = {}
+        self.held: dict[Place, list[callables.Held]] = {}
         self.callers: dict[Function, list[cst.Call]] = {}
+        self._bound: set[tuple[cst.Call, Function]] = set()
+        self._spawns: set[cst.Call] = set()
+        self._records: set[cst.Call] = set()
+        self._filled: set[tuple[cst.Call, Place]] = set()
         self._classes_by_instance()
         self._collect()
         self._bind_calls(tree.calls)
@@ -132,28 +135,6 @@ class Flow:
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
-    def find_method(self, cls: Class, name: str) -> Function | None:
-        """A method by name, looked up through the base classes of the tree."""
-        seen: set[str] = set()
-        queue = [cls]
-        while queue:
-            current = queue.pop(0)
-            if current.key in seen:
-                continue
-            seen.add(current.key)
-            if name in current.methods:
-                own = current.methods[name]
-                return (self._override(cls, name) or own) if is_abstract(own) else own
-            queue.extend(self.bases(current))
-        # A hook that a base class calls and a subclass overrides.
-        return self._override(cls, name)
-
-    def _override(self, cls: Class, name: str) -> Function | None:
-        for other in self.tree.classes.values():
-            if name in other.methods and cls in self.bases(other):
-                return other.methods[name]
-        return None
-
     def function_named(self, node: Node, function: Function) -> Function | None:
         """The function of the tree that an expression names, if any."""
         if isinstance(node, cst.Name):
@@ -166,7 +147,7 @@ class Flow:
         if isinstance(node, cst.Attribute):
             base = node.value
             if isinstance(base, cst.Name) and base.value == function.self_name and function.class_seen is not None:
-                return self.find_method(function.class_seen, node.attr.value)
+                return dispatch.find_method(self, function.class_seen, node.attr.value)
             if (
                 isinstance(base, cst.Call)
                 and isinstance(base.func, cst.Name)
@@ -174,7 +155,7 @@ class Flow:
                 and function.class_seen is not None
             ):
                 for parent in self.bases(function.class_seen):
-                    found = self.find_method(parent, node.attr.value)
+                    found = dispatch.find_method(self, parent, node.attr.value)
                     if found is not None:
                         return found
                 return None
@@ -184,7 +165,7 @@ class Flow:
                 name = dotted(base.func)
                 cls = self.class_named(name, function) if name is not None else None
             if cls is not None:
-                return self.find_method(cls, node.attr.value)
+                return dispatch.find_method(self, cls, node.attr.value)
             return self._elsewhere(node, function)
         return None
 
@@ -200,13 +181,25 @@ class Flow:
         name = dotted(call.func)
         cls = self.class_named(name, function) if name is not None else None
         if cls is not None:
-            return self.find_method(cls, "__init__")
+            return dispatch.find_method(self, cls, "__init__")
         found = self.function_named(call.func, function)
-        if found is None and len(self.tree.parts) > 1:
+        if found is None:
             place = self.place(call.func, function)
             instance = self.instances.get(place) if place is not None else None
-            return self.find_method(instance, "__call__") if instance is not None else None
+            if instance is not None:
+                return dispatch.find_method(self, instance, "__call__")
+            held = self.held.get(place, ()) if place is not None else ()
+            return held[0].function if held else None
         return found
+
+    def callees(self, call: cst.Call) -> list[Function]:
+        """Every function of the tree that a call may run: the one of ``callee``, overrides, those of other classes."""
+        first = self.callee(call)
+        if first is None:
+            return []
+        place = self.place(call.func, self.tree.statement(call).function)
+        held = [one.function for one in self.held.get(place, ())] if place is not None else []
+        return held if first in held else [first, *dispatch.others(self, call, first)]
 
     def parameter_of(self, call: cst.Call, function: Function, arg: cst.Arg) -> str | None:
         """The parameter name of ``function`` that an argument of ``call`` fills."""
@@ -221,6 +214,9 @@ class Flow:
             if other.star:
                 return None
             position += 1
+        place = self.place(call.func, self.tree.statement(call).function)
+        held = self.held.get(place, ()) if place is not None else ()
+        position += next((one.filled for one in held if one.function is function), 0)
         params = self.positional(function)
         return params[position] if position < len(params) else None
 
@@ -238,16 +234,21 @@ class Flow:
         for statement in self.tree.statements:
             node = statement.node
             if isinstance(node, cst.Assign):
-                made = (self._made_class(call, statement.function) for call in calls_in_branches(node.value))
-                cls = next((found for found in made if found is not None), None)
-                if cls is None:
-                    continue
-                for target in node.targets:
+                made = [self.made_class(call, statement.function) for call in calls_in_branches(node.value)]
+                for target in node.targets if any(made) else ():
                     place = self.place(target.target, statement.function)
-                    if place is not None:
-                        self.instances.setdefault(place, cls)
+                    for cls in made:
+                        if place is not None and cls is not None:
+                            self._note_instance(place, cls)
 
-    def _made_class(self, call: cst.Call, function: Function) -> Class | None:
+    def _note_instance(self, place: Place, cls: Class) -> None:
+        self.instances.setdefault(place, cls)
+        kinds = self.kinds.setdefault(place, [])
+        if cls not in kinds:
+            kinds.append(cls)
+
+    def made_class(self, call: cst.Call, function: Function) -> Class | None:
+        """The class of the tree that a call makes an object of."""
         name = dotted(call.func)
         if name is None or ("." in name and len(self.tree.parts) == 1):
             return None
@@ -255,39 +256,43 @@ class Flow:
 
     def _bind_calls(self, calls: Iterable[cst.Call]) -> None:
         for call in calls:
-            function = self.callee(call)
-            if function is not None:
-                self.callers.setdefault(function, []).append(call)
-                self._bind_arguments(call, function)
-            if self.imports.names(call.func) & set(SPAWNERS):
+            for function in self.callees(call):
+                if (call, function) not in self._bound:
+                    self._bound.add((call, function))
+                    self.callers.setdefault(function, []).append(call)
+                    self._bind_arguments(call, function)
+            self._bind_fields(call)
+            if call not in self._spawns and self.imports.names(call.func) & set(SPAWNERS):
+                self._spawns.add(call)
                 self._bind_spawn(call)
 
     def _follow_instances(self) -> None:
         """Carry objects of the tree's classes through arguments and returns, so that calls of their methods are known."""
         for _ in range(_ROUNDS):
-            known = len(self.instances)
+            known = sum(len(kinds) for kinds in self.kinds.values())
+            news = [callables.note(self, binding) for binding in self.bindings]
             for binding in self.bindings:
-                cls = self._class_of(binding)
-                if cls is not None:
-                    self.instances.setdefault(binding.place, cls)
-            if len(self.instances) == known:
+                for cls in self._classes_of(binding):
+                    self._note_instance(binding.place, cls)
+            if not any(news) and sum(len(kinds) for kinds in self.kinds.values()) == known:
                 return
-            bound = {id(call) for calls in self.callers.values() for call in calls}
-            self._bind_calls([call for call in self.tree.calls if id(call) not in bound])
+            sure = {call for call, function in self._bound if function.owner is None or function.name == "__init__"}
+            self._bind_calls([call for call in self.tree.calls if call not in sure and call not in self._spawns])
 
-    def _class_of(self, binding: Binding) -> Class | None:
+    def _classes_of(self, binding: Binding) -> list[Class]:
         value = binding.value
         if binding.kind in ("for", "with"):
-            return None
+            return []
         if isinstance(value, cst.Call):
             callee = self.callee(value)
             if callee is not None and callee.name != "__init__":
-                return self.instances.get(self.returned(callee, binding.index))
-            return self._made_class(value, binding.function) if binding.index is None else None
+                return self.kinds.get(self.returned(callee, binding.index), [])
+            made = self.made_class(value, binding.function) if binding.index is None else None
+            return [] if made is None else [made]
         if binding.index is not None:
-            return None
+            return []
         place = self.place(value, binding.function)
-        return self.instances.get(place) if place is not None else None
+        return self.kinds.get(place, []) if place is not None else []
 
     def _add(self, target: Node, value: Node, index: int | None, statement: Statement, kind: str = "assign") -> None:
         function = statement.function
@@ -339,19 +344,25 @@ class Flow:
                 place: Place = ("v", id(function), name)
                 self.bindings.append(Binding(place, arg.value, None, statement.function, statement, "argument"))
 
+    def _bind_fields(self, call: cst.Call) -> None:
+        given: list[tuple[Place, Node]] = []
+        given += ((("v", id(worker), name), value) for worker, name, value in callables.filled(self, call))
+        if call not in self._records:
+            self._records.add(call)
+            given += fields.filled(self, call, self.tree.statement(call))
+        for place, value in given:
+            if (call, place) not in self._filled:
+                self._filled.add((call, place))
+                statement = self.tree.statement(call)
+                self.bindings.append(Binding(place, value, None, statement.function, statement, "argument"))
+
     def _bind_spawn(self, call: cst.Call) -> None:
         statement = self.tree.statement(call)
-        target = argument(call, 0, "fn")
-        packed = argument(call, 1, "args")
-        worker = self.function_named(target, statement.function) if target is not None else None
-        if worker is None:
-            return
-        self.callers.setdefault(worker, []).append(call)
-        params = self.positional(worker)
-        if isinstance(packed, cst.Tuple | cst.List):
-            for name, element in zip(params[1:], packed.elements, strict=False):
-                place: Place = ("v", id(worker), name)
-                self.bindings.append(Binding(place, element.value, None, statement.function, statement, "argument"))
+        worker, given = callables.spawned(self, argument(call, 0, "fn"), argument(call, 1, "args"), statement.function)
+        if worker is not None:
+            self.callers.setdefault(worker, []).append(call)
+        for place, value in given:
+            self.bindings.append(Binding(place, value, None, statement.function, statement, "argument"))
 
 
 _ROUNDS = 8

@@ -9,6 +9,7 @@ from dsmigrate.codemod.edit import Edits
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
 from dsmigrate.codemod.names import Imports
 from dsmigrate.codemod.plan import Plan, RefusedError
+from dsmigrate.codemod.project import libraries
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.tree import Tree
 from dsmigrate.files import syntax
@@ -16,6 +17,8 @@ from dsmigrate.files.text import SourceError, SourceText, decode
 
 # A file that names none of these has nothing for us; looking for them is much cheaper than parsing.
 _WORDS = ("DistributedDataParallel", "DDP", "init_process_group", "init_distributed", ".backward(")
+
+_ALONE = "script.py"
 
 
 def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
@@ -29,9 +32,21 @@ def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
         if not any(word in text.text for word in _WORDS):
             syntax.parse(text.text)
             return FileResult(path, Status.UNCHANGED)
+        if libraries.named_in(text.text):
+            together = _with_libraries(source, path, options)
+            if together is not None:
+                return together
         return syntax.with_deep_stack(lambda: _migrate(text, path, options))
     except SourceError as error:
         return _failed(path, error.line, error.message)
+
+
+def _with_libraries(source: bytes, path: str, options: Options) -> FileResult | None:
+    """The conversion of a script that leaves backward and step to a library's class; None where none is used."""
+    from dsmigrate.codemod.across import migrate_set
+
+    found = migrate_set({_ALONE: source}.get, _ALONE, shown=lambda _: path, options=options)
+    return None if found is None else found.entry
 
 
 def _failed(path: str, line: int, message: str) -> FileResult:

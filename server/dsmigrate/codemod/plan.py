@@ -263,6 +263,8 @@ class Plan:
             for place, tags in self.roles.env.items():
                 if place[0] == "a" and place[1] == family and self._holds_engine(tags):
                     candidates.setdefault(f"{function.self_name}.{place[2]}", 1)
+        for name in self._through_objects(function):
+            candidates.setdefault(name, 0)
         for place, tags in self.roles.env.items():
             if place[0] == "n" and self._holds_engine(tags):
                 base = str(place[1])
@@ -284,6 +286,27 @@ class Plan:
             if text in candidates:
                 candidates[text] += 1
         return max(candidates, key=lambda name: candidates[name])
+
+    def _through_objects(self, function: Function) -> Iterator[str]:
+        """``task.net`` for each object that a function sees, whose class keeps the engine in that attribute."""
+        holders = {(place[1], place[2]) for place in self.roles.env if place[0] == "a" and self.holds_engine(place)}
+        for place, classes in self.flow.kinds.items() if holders else ():
+            text = place[2] if self.flow.variable(place[2], function) == place else None
+            if (
+                place[0] == "a"
+                and function.class_seen is not None
+                and self.flow.family(function.class_seen) == place[1]
+            ):
+                text = f"{function.self_name}.{place[2]}"
+            families = {self.flow.family(cls) for cls in classes}
+            if text is not None:
+                yield from (
+                    f"{text}.{name}" for family, name in sorted((str(a), b) for a, b in holders) if family in families
+                )
+
+    def holds_engine(self, place: Place) -> bool:
+        """Whether a place may hold the wrapped model that is trained."""
+        return self._holds_engine(self.roles.env.get(place, set()))
 
     def _is_raw(self, name: str, function: Function) -> bool:
         """Whether a name was given the plain model, before the engine was made, and never the engine."""

@@ -15,6 +15,7 @@ import libcst as cst
 from dsmigrate.codemod.imports_edit import add_to
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, RefusedError
+from dsmigrate.codemod.project.libraries import is_library
 from dsmigrate.codemod.tree import Part, Statement
 
 
@@ -28,12 +29,12 @@ class _Helper:
 
 def add_everywhere(plan: Plan) -> None:
     """Give every file of the set the imports and functions that its new text uses. Raises RefusedError."""
-    helpers = [_parsed(text) for text in plan.helpers]
-    counts = {part: _counted(ast.parse(plan.edits.apply(part).code)) for part in plan.tree.parts}
+    parts = [part for part in plan.tree.parts if not is_library(part.path)]
+    counts = {part: _counted(ast.parse(plan.edits.apply(part).code)) for part in parts}
     after = {part: set(counted) for part, counted in counts.items()}
     homes: dict[Part, list[_Helper]] = {}
-    for helper in helpers:
-        users = [part for part in plan.tree.parts if after[part] & helper.names]
+    for helper in _users_first([_parsed(text) for text in plan.helpers]):
+        users = [part for part in parts if after[part] & helper.names]
         home = _home(plan, users) if len(users) > 1 else None
         if len(users) > 1 and home is None and helper.has_state:
             raise RefusedError(
@@ -44,15 +45,26 @@ def add_everywhere(plan: Plan) -> None:
         for part in users:
             if home is None or part is home:
                 homes.setdefault(part, []).append(helper)
+                after[part] |= helper.reads
             else:
                 _import(plan, part, home, sorted(after[part] & helper.names))
-    for part in plan.tree.parts:
+    for part in parts:
         own = homes.get(part, [])
         before = _counted(part.python)
         more = {name for name, count in counts[part].items() if count > before[name]}
         used = more.union(*(helper.reads for helper in own))
         needed = {module: text for module, text in plan.needed_imports.items() if module in used}
-        add_to(plan, part, needed, [helper.text for helper in own])
+        add_to(plan, part, needed, [helper.text for helper in reversed(own)])
+
+
+def _users_first(helpers: list[_Helper]) -> list[_Helper]:
+    """Helpers before those that they read."""
+    pending, found = list(reversed(helpers)), []
+    while pending:
+        free = next((h for h in pending if not any(h.names & o.reads for o in pending if o is not h)), pending[0])
+        pending.remove(free)
+        found.append(free)
+    return found
 
 
 def _parsed(text: str) -> _Helper:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dsmigrate.codemod.project import libraries
 from dsmigrate.codemod.project.outline import MAY_IMPORT, TRAINS, Import, Outline, outline
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText, decode
@@ -47,7 +48,7 @@ class Index:
     def file(self, path: str) -> ModuleFile | None:
         """A file of the project by its path, read once; None where there is none."""
         if path not in self.files:
-            source = self.read(path)
+            source = libraries.written(path, self._texts()) if libraries.is_library(path) else self.read(path)
             found = None
             if source is not None:
                 try:
@@ -56,6 +57,16 @@ class Index:
                     found = ModuleFile(path, source, None)
             self.files[path] = found
         return self.files[path]
+
+    def _texts(self) -> list[str]:
+        return [f.text.text for path, f in self.files.items() if f and f.text and not libraries.is_library(path)]
+
+    def settle_libraries(self, files: set[str]) -> None:
+        """Write the libraries' modules out again, now that all scripts that may use them are known."""
+        texts = [f.text.text for path in files if not libraries.is_library(path) and (f := self.file(path)) and f.text]
+        for path in filter(libraries.is_library, files):
+            source = libraries.written(path, texts)
+            self.files[path] = ModuleFile(path, source, decode(source))
 
     def outline(self, path: str) -> Outline:
         """The outline of a file; an empty one where it cannot be parsed."""
@@ -97,7 +108,8 @@ class Index:
             found = self._at(base, module)
             if found is not None:
                 return found
-        return None
+        path = libraries.path_of(module)
+        return None if path is None or any(self._at(base, root) for base in self.bases) else path
 
     def _at(self, base: str, module: str) -> str | None:
         stem = posixpath.join(base, *module.split(".")) if module else base

@@ -18,6 +18,7 @@ def reached(index: Index) -> dict[str, frozenset[str]]:
     files = index.training_files()
     if len(files) < 2:
         return {}
+    index.settle_libraries(files)
     refers: dict[Definition, set[Definition]] = {}
     entry = index.outline(index.entry)
     start: Definition = (index.entry, "")

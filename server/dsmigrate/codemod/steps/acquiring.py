@@ -10,6 +10,7 @@ from dsmigrate.codemod.evaluating import evaluate_element, through
 from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.trained import target_of
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 
@@ -52,6 +53,33 @@ def acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict
         else:
             found[name] = Acquisition(name, statements)
     return found
+
+
+def acquire_by_object(plan: Plan, function: Function) -> dict[str, Acquisition]:
+    """The wrapped model as an attribute of an object whose method wraps it, in a function that calls this method."""
+    found: dict[str, Acquisition] = {}
+    for wrap in plan.wraps:
+        target = target_of(wrap)
+        place = plan.flow.place(target, wrap.function) if target is not None else None
+        if place is None or place[0] != "a":
+            continue
+        for call in plan.flow.callers.get(wrap.function, ()):
+            holder = _object_of(plan, call, wrap.function) if plan.function_of(call) is function else None
+            if holder is None or holder == function.self_name:
+                continue
+            item = found.setdefault(f"{holder}.{place[2]}", Acquisition(f"{holder}.{place[2]}", []))
+            if plan.tree.statement(call) not in item.statements:
+                item.statements.append(plan.tree.statement(call))
+    return found
+
+
+def _object_of(plan: Plan, call: cst.Call, method: Function) -> str | None:
+    """The name of the object that a method is called on, or that a constructor makes."""
+    if method.name != "__init__":
+        return dotted(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    node = plan.tree.statement(call).node
+    is_whole = isinstance(node, cst.Assign) and node.value is call and len(node.targets) == 1
+    return dotted(node.targets[0].target) if is_whole and isinstance(node, cst.Assign) else None
 
 
 def _made_here(plan: Plan, name: str, function: Function) -> bool:

@@ -146,10 +146,13 @@ def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> Non
     if condition is not None:
         plan.set_at_run_time(("torch_autocast", "enabled"), condition, statement)
     plan.need("torch")
-    plan.helpers.append(scaler_class("torch.amp.GradScaler"))
     assert plan.site is not None
-    enabled = f", enabled={condition}" if condition is not None else ""
-    plan.after_engine.append(f'{plan.site.target}.amp_scaler = {SCALER_CLASS}("cuda"{enabled})')
+    made = ['"cuda"', *([f"enabled={condition}"] if condition is not None else [])]
+    if plan.facts.get("scaler_used") and plan.roles.scalers:
+        del made[0]  # there is a class for the script's own scaler already, and not every base of it takes a device
+    else:
+        plan.helpers.append(scaler_class("torch.amp.GradScaler"))
+    plan.after_engine.append(f"{plan.site.target}.amp_scaler = {SCALER_CLASS}({', '.join(made)})")
     plan.todo(
         "MG304",
         where,

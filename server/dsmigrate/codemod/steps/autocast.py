@@ -12,8 +12,8 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
-from dsmigrate.codemod.steps.evaluation import calls_engine, evaluation, may_be_autocast, under_no_grad
-from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
+from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, under_no_grad
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
 
@@ -63,16 +63,17 @@ def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
 
 
 def _engine_called_within(plan: Plan, statement: Statement) -> bool:
-    for call in plan.tree.calls:
-        inner = plan.tree.statement(call)
-        if statement.order < inner.order <= statement.last_order and calls_engine(plan, call):
-            return True
-    return False
+    """Whether the engine runs in a region: called there, or in what is called there for a training step."""
+    inner = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
+    if any(calls_engine(plan, call) for call in inner):
+        return True
+    trains = serves_training(plan, statement.function) and not under_no_grad(plan, statement)
+    return trains and any(runs_engine(plan, call) for call in inner)
 
 
 def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself."""
-    training = [item for item in regions if _trains(plan, item[1].function)] or regions
+    training = [item for item in regions if serves_training(plan, item[1].function)] or regions
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]
@@ -92,12 +93,17 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         "lower_precision_safe_modules": [],
     }
     plan.config["torch_autocast"] = section
+    # Beside apex amp, whose switch stands among the run-time values already: either of them is enough.
+    apex = next((value for value in plan.runtime if value.path == ("torch_autocast", "enabled")), None)
+    if apex is not None and (first.probe is not None or first.enabled is True):
+        plan.runtime.remove(apex)
+    also = f" or {apex.expression}" if apex is not None else ""
     if first.probe is not None:
-        plan.before_engine.extend(_probe_lines(first.probe))
+        plan.before_engine.extend(_probe_lines(first.probe, also))
         plan.facts["probe"] = True
     else:
         if not isinstance(first.enabled, bool):
-            plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({first.enabled})", statement)
+            plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({first.enabled}){also}", statement)
         if first.dtype_is_text:
             plan.set_at_run_time(("torch_autocast", "dtype"), first.dtype, statement)
     for _, where in regions:
@@ -177,19 +183,15 @@ def _branch_within(statement: Statement, outer: Statement) -> str | None:
     return None
 
 
-def _probe_lines(context: str) -> list[str]:
+def _probe_lines(context: str, also: str) -> list[str]:
     return [
         f"with {context}:",
         '    ds_config["torch_autocast"] = {',
-        '        "enabled": torch.is_autocast_enabled(deepspeed.get_accelerator().device_name()),',
+        f'        "enabled": torch.is_autocast_enabled(deepspeed.get_accelerator().device_name()){also},',
         '        "dtype": str(torch.get_autocast_dtype(deepspeed.get_accelerator().device_name())),',
         '        "lower_precision_safe_modules": [],',
         "    }",
     ]
-
-
-def _trains(plan: Plan, function: object) -> bool:
-    return any(plan.function_of(call) is function for call in find_backward(plan))
 
 
 def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | None:

@@ -11,6 +11,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan, number
 from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.clip_hooks import called_beside_step, unclipped_steps
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
@@ -125,11 +126,11 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
-    for step in _unclipped_steps(plan, ours):
+    for step in unclipped_steps(plan, ours):
         plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
                   "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
     for call in ours:
-        if not _called_beside_step(plan, call):
+        if not called_beside_step(plan, call):
             plan.todo("MG424", call, "this clip stands in a function that is not called right where the step is; the engine clips before each step",
                       "clipping at other times than before each step is not the same")  # fmt: skip
     partial = [call for call in ours if _clips_partial_sums(plan, call)]
@@ -142,43 +143,6 @@ def run(plan: Plan) -> None:
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
-
-
-def _unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
-    """Steps in functions that neither clip nor call what clips, where other steps are clipped."""
-    clipping = {plan.function_of(call) for call in clips}
-    for call in plan.tree.calls:
-        if clips and plan.flow.callee(call) in clipping:
-            clipping = clipping | {plan.function_of(call)} if _steps_beside(plan, call) else clipping
-    return [call for call in find_steps(plan) if clips and plan.function_of(call) not in clipping]
-
-
-def _steps_beside(plan: Plan, call: cst.Call) -> bool:
-    """Whether a call of a clipping hook stands in the branch in which its function steps."""
-    statement = plan.tree.statement(call)
-    return any(
-        plan.function_of(step) is statement.function
-        and branches_to(plan.tree.statement(step)) == branches_to(statement)
-        for step in find_steps(plan)
-    )
-
-
-def _called_beside_step(plan: Plan, call: cst.Call, depth: int = 3) -> bool:
-    """Whether a clip in a function of its own (a hook) runs whenever the step does, and not more often."""
-    steps = [plan.tree.statement(c) for c in find_steps(plan)]
-    statement = plan.tree.statement(call)
-    if any(step.function is statement.function for step in steps):
-        return True
-    callers = [plan.tree.statement(c) for c in plan.flow.callers.get(statement.function, ())]
-    callees = {id(plan.flow.callee(c)): plan.tree.statement(c) for c in plan.tree.calls if plan.flow.callee(c) is not None
-               and any(step.function is plan.flow.callee(c) for step in steps)}  # fmt: skip
-    if depth == 0 or not callers:
-        return False
-    beside = [*steps, *callees.values()]
-    return all(
-        any(one.function is caller.function and branches_to(one) == branches_to(caller) for one in beside)
-        for caller in callers
-    )
 
 
 def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:

@@ -88,7 +88,7 @@ def _stale_aliases(plan: Plan) -> list[str]:
     found: list[str] = []
     starts = [w.statement.order for w in plan.wraps if w.function is site.function]
     if not starts:
-        return []
+        return _aliases_of_attribute(plan)
     for statement in site.function.statements:
         if not min(starts) < statement.order <= site.order or statement is site.anchor:
             continue
@@ -100,6 +100,28 @@ def _stale_aliases(plan: Plan) -> list[str]:
             if text is not None and text != site.target and "without" not in text and "raw" not in text:
                 if _is_called(plan, text):
                     found.append(text)
+    return found
+
+
+def _aliases_of_attribute(plan: Plan) -> list[str]:
+    """Variables that were given the model out of the object that holds it: behind the engine they mean the engine."""
+    site = plan.site
+    assert site is not None
+    base = site.target.rpartition(".")[0]
+    if not base or base == site.function.self_name:
+        return []
+    found = []
+    for place in plan.roles.env:
+        if place[0] != "v" or place[1] != id(site.function) or not plan.holds_engine(place):
+            continue
+        orders = [b.statement.order for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
+        used = any(
+            isinstance(sub, cst.Name) and sub.value == place[2] and plan.tree.statement(sub).order > site.order
+            for sub in plan.tree.statement_of
+            if plan.tree.statement_of[sub].function is site.function
+        )
+        if used and orders and min(orders) <= site.order:
+            found.append(place[2])
     return found
 
 

@@ -7,7 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.reaching import calls_engine, serves_training, under_no_grad
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -24,7 +24,6 @@ IDEAS = (
 
 def evaluation(plan: Plan) -> None:
     """Forward passes that ran outside any autocast region keep their precision through ``engine.module``."""
-    training = {plan.function_of(call) for call in find_backward(plan)}
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if _is_outside_evaluation(plan, call):
@@ -40,9 +39,9 @@ def evaluation(plan: Plan) -> None:
             continue
         if not calls_engine(plan, call) or plan.is_before_engine(call):
             continue
-        if _in_region(plan, statement) or (statement.function in training and not under_no_grad(plan, statement)):
+        if _in_region(plan, statement):
             continue
-        if not under_no_grad(plan, statement) and statement.function in training:
+        if not under_no_grad(plan, statement) and serves_training(plan, statement.function):
             continue
         func = call.func
         tags = plan.tags(func)
@@ -90,31 +89,8 @@ def _may_be_raw(plan: Plan, node: Node) -> bool:
     return False
 
 
-def under_no_grad(plan: Plan, statement: Statement) -> bool:
-    """Whether a statement runs without gradients, by a region around it or a decorator of its function."""
-    for outer in (statement, *statement.enclosing()):
-        if isinstance(outer.node, cst.With) and any(
-            "no_grad" in plan.code(i.item) or "inference_mode" in plan.code(i.item) for i in outer.node.items
-        ):
-            return True
-    node = statement.function.node
-    return isinstance(node, cst.FunctionDef) and any(
-        "no_grad" in plan.code(d.decorator) or "inference_mode" in plan.code(d.decorator) for d in node.decorators
-    )
-
-
 def may_be_autocast(node: Node) -> bool:
     """A parameter or attribute that callers outside this file fill, by its name; or a factory such as get_autocast()."""
     text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
     last = text.rpartition(".")[2].lower()
     return "autocast" in last or last in ("amp_context", "amp_ctx")
-
-
-def calls_engine(plan: Plan, call: cst.Call) -> bool:
-    """Whether a call runs the forward pass of the trained model."""
-    func = call.func
-    if isinstance(func, cst.Attribute) and func.attr.value in ("forward", "__call__"):
-        func = func.value
-    if isinstance(func, cst.Name | cst.Attribute | cst.Subscript):
-        return any(tag[0] == "E" and tag[1:] in plan.group for tag in plan.tags(func))
-    return False

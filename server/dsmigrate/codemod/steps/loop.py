@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.makers import is_inside_optimizer
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -59,6 +60,7 @@ def run(plan: Plan) -> None:
         if plan.site is not None and plan.function_of(call) is plan.site.function and plan.is_before_engine(call):
             raise plan.refuse("MG913", call, "backward or step runs before model and optimizer are both there for an engine",
                               "the engine has to exist before it is used")  # fmt: skip
+    _steps_out_of_sight(plan, sites)
     for call in sites.backward:
         _retained(plan, call, sites)
         _backward(plan, call)
@@ -72,6 +74,23 @@ def run(plan: Plan) -> None:
         unmanaged(plan, sites)
     gradient_access(plan)
     plan.facts["sites"] = sites
+
+
+def _steps_out_of_sight(plan: Plan, sites: Sites) -> None:
+    """``strategy.step(optimizer)``: the optimizer is given away to be stepped, which would go past the engine."""
+    for call in plan.tree.calls:
+        func = call.func
+        if (
+            not isinstance(func, cst.Attribute)
+            or func.attr.value not in ("step", "optimizer_step")
+            or call in sites.steps
+        ):
+            continue
+        given = [arg.value for arg in call.args if not arg.star]
+        if plan.flow.callee(call) is None and any(plan.roles.is_optimizer(value) for value in given):
+            if not is_inside_optimizer(plan.roles, plan.function_of(call)):
+                raise plan.refuse("MG913", call, f"{short(plan.code(call))} steps the optimizer by a way that is not followed",
+                                  "the engine has to step")  # fmt: skip
 
 
 def _retained(plan: Plan, call: cst.Call, sites: Sites) -> None:

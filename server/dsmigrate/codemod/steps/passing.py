@@ -10,6 +10,9 @@ from functools import partial
 
 import libcst as cst
 
+from dsmigrate.codemod.binding_forms import calls_in_branches
+from dsmigrate.codemod.callables import held_by, is_partial
+from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -37,23 +40,37 @@ def hand_over(plan: Plan, function: Function) -> str | None:
 
 
 def _pass(plan: Plan, function: Function, depth: int) -> str | None:
-    calls = plan.flow.callers.get(function, [])
-    if depth == 0 or not calls or not isinstance(function.node, cst.FunctionDef) or _escapes(plan, function, calls):
+    group = _run_by_the_same_calls(plan, function)
+    calls = list(dict.fromkeys(call for member in group for call in plan.flow.callers.get(member, ())))
+    if depth == 0 or not calls or any(plan.is_before_engine(call) for call in calls):
         return None
-    if any(plan.is_before_engine(call) for call in calls):
-        return None
-    name = "engine" if "engine" not in function.local_names else "ds_engine"
-    plan.handed_over[function] = name  # a recursive call finds its own parameter
+    for member in group:
+        own = plan.flow.callers.get(member, [])
+        if not isinstance(member.node, cst.FunctionDef) or _escapes(plan, member, own):
+            return None
+    name = "ds_engine" if any("engine" in member.local_names for member in group) else "engine"
+    for member in group:
+        plan.handed_over[member] = name  # a recursive call finds its own parameter
     given: list[tuple[cst.Call, str]] = []
     for call in calls:
         caller = plan.function_of(call)
         engine = plan.engine_name(caller) or _pass(plan, caller, depth - 1)
         if engine is None:
-            del plan.handed_over[function]
+            for member in group:
+                del plan.handed_over[member]
             return None
         given.append((call, engine))
-    plan.facts.setdefault("passed", []).append((function, name, given))
+    plan.facts.setdefault("passed", []).append((group, name, given))
     return name
+
+
+def _run_by_the_same_calls(plan: Plan, function: Function) -> list[Function]:
+    """A function together with those that stand in for it at some call: they all take what the call gives."""
+    group = [function]
+    for member in group:
+        for call in plan.flow.callers.get(member, ()):
+            group.extend(other for other in plan.flow.callees(call) if other not in group)
+    return group
 
 
 def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
@@ -64,7 +81,9 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
     if cls is None:
         attributes = set()  # `loss.backward()` is no call of a function of that name
     elif function.name == "__call__":
-        objects = [place for place, made in plan.flow.instances.items() if made is cls]
+        objects = [place for place, made in plan.flow.kinds.items() if cls in made]
+        if any(_may_be_unknown(plan, place) for place in objects):
+            return True
         variables = {place[2] for place in objects if place[0] == "v"}
         attributes = {place[2] for place in objects if place[0] != "v"}
     for call in plan.tree.calls:
@@ -76,15 +95,46 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
             return True
     if function.name == "__call__":
         return False
+    if any(
+        plan.flow.callee(call) is None and not is_partial(plan.flow, call)
+        for call in plan.tree.calls
+        for arg in call.args
+        if any(held.function is function for held in held_by(plan.flow, arg.value, plan.function_of(call)))
+    ):
+        return True
     return any(
         isinstance(sub, cst.Name | cst.Attribute)
         and id(sub) not in own
         and (dotted(sub) or "").rpartition(".")[2] == function.name
         and not isinstance(plan.tree.parent.get(sub), cst.Attribute | cst.ImportAlias | cst.FunctionDef)
         and plan.flow.function_named(sub, plan.function_of(sub)) is function
+        and not _is_followed(plan, sub)
         for statement in plan.tree.statements
         if not isinstance(statement.node, cst.BaseCompoundStatement | cst.Import | cst.ImportFrom)
         for sub in descendants(statement.node)
+    )
+
+
+def _is_followed(plan: Plan, node: Node) -> bool:
+    """Whether a function that is named as a value comes to a place whose calls are known, and to no other."""
+    parent = plan.tree.parent.get(node)
+    if isinstance(parent, cst.Arg):
+        call = plan.tree.parent.get(parent)
+        if not isinstance(call, cst.Call) or not is_partial(plan.flow, call):
+            return isinstance(call, cst.Call) and plan.flow.callee(call) is not None
+        return _is_followed(plan, call)
+    if isinstance(parent, cst.IfExp):
+        return _is_followed(plan, parent)
+    return any(binding.value is node for binding in plan.flow.bindings)
+
+
+def _may_be_unknown(plan: Plan, place: Place) -> bool:
+    """Whether what is called may also be an object that something out of sight has made."""
+    return any(
+        plan.flow.callee(branch) is None and not _is_construction(plan, branch)
+        for binding in plan.flow.by_place.get(place, ())
+        if binding.kind == "assign"
+        for branch in calls_in_branches(binding.value)
     )
 
 
@@ -96,11 +146,12 @@ def _is_construction(plan: Plan, call: cst.Call) -> bool:
 
 def run(plan: Plan) -> None:
     """Write the parameters and the arguments; runs last, over whatever the other steps made of the calls."""
-    for function, name, given in plan.facts.get("passed", ()):
-        assert isinstance(function.node, cst.FunctionDef)
-        plan.edits.replace(function.node.params, partial(_with_parameter, name=name))
-        statement = plan.tree.statement_of[function.node]
-        plan.converted("MG111", statement, f"{_shown(function)} takes the engine", "backward and step are the engine's")
+    for group, name, given in plan.facts.get("passed", ()):
+        for function in group:
+            assert isinstance(function.node, cst.FunctionDef)
+            plan.edits.replace(function.node.params, partial(_with_parameter, name=name))
+            plan.converted("MG111", plan.tree.statement_of[function.node], f"{_shown(function)} takes the engine",
+                           "backward and step are the engine's")  # fmt: skip
         for call, engine in given:
             former = plan.edits.expressions.get(call)
             plan.edits.replace(call, partial(_with_argument, name=name, engine=engine, former=former))
@@ -119,7 +170,15 @@ def _with_parameter(params: Node, *, name: str) -> Node:
     star = params.star_arg
     if not isinstance(star, cst.Param | cst.ParamStar):
         star = cst.ParamStar()
-    return params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, new])
+    plain, named = list(params.params), list(params.kwonly_params)
+    last = (named or plain)[-1] if named or (plain and star is not params.star_arg) else None
+    if last is not None and isinstance(last.comma, cst.Comma):  # over several lines, each with its comma
+        between = plain[0].comma if plain and isinstance(plain[0].comma, cst.Comma) else last.comma
+        new = new.with_changes(comma=last.comma)
+        (named or plain)[-1] = last.with_changes(comma=between)
+        if isinstance(star, cst.ParamStar) and star is not params.star_arg:
+            star = star.with_changes(comma=between)
+    return params.with_changes(params=plain, star_arg=star, kwonly_params=[*named, new])
 
 
 def _with_argument(call: Node, *, name: str, engine: str, former: object) -> Node:
@@ -134,9 +193,12 @@ def _with_argument(call: Node, *, name: str, engine: str, former: object) -> Nod
         return call.with_changes(args=[*args[:-1], new.with_changes(comma=_COMMA), before])
     if args:
         comma = args[-1].comma
+        between = _COMMA
         if isinstance(comma, cst.Comma):  # a trailing comma, perhaps with the line break of a call over several lines
             new = new.with_changes(comma=comma)
-        args[-1] = args[-1].with_changes(comma=_COMMA)
+            if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
+                between = args[-2].comma
+        args[-1] = args[-1].with_changes(comma=between)
     return call.with_changes(args=[*args, new])
 
 

@@ -322,8 +322,15 @@ def stepped_optimizer(plan: Plan, call: cst.Call) -> Node | None:
         return None
     if is_inside_optimizer(plan.roles, plan.function_of(call)):
         return None
-    if plan.roles.is_scaler(func.value) and call.args:
+    if call.args and (plan.roles.is_scaler(func.value) or _is_scaler_by_name(plan, call)):
         return call.args[0].value
     if plan.roles.is_optimizer(func.value) and not plan.roles.is_scheduler(func.value):
         return func.value
     return None
+
+
+def _is_scaler_by_name(plan: Plan, call: cst.Call) -> bool:
+    """``scaler.step(optimizer)`` where the scaler came by a way that is not followed."""
+    assert isinstance(call.func, cst.Attribute)
+    name = (dotted(call.func.value) or "").lower()
+    return "scaler" in name and plan.flow.callee(call) is None and plan.roles.is_optimizer(call.args[0].value)

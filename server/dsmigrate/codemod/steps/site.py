@@ -12,7 +12,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, heads_of
+from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, acquire_by_object, heads_of
 from dsmigrate.codemod.steps.trained import target_of, trained_groups, wrap_groups
 from dsmigrate.codemod.steps.upstream import upstream
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -135,7 +135,8 @@ def _find_site(plan: Plan) -> EngineSite | None:
     optimizers = {str(site.index) for site in plan.roles.optimizers}
     candidates: list[tuple[int, int, EngineSite]] = []
     for function in plan.tree.functions:
-        engines = acquire(plan, function, "E", plan.group)
+        by_object = acquire_by_object(plan, function)
+        engines = by_object or acquire(plan, function, "E", plan.group)
         opts = acquire(plan, function, "O", optimizers)
         if not engines or not opts:
             continue
@@ -297,8 +298,10 @@ def _speaks_of_model(plan: Plan, statement: Statement) -> bool:
                 return True
             if any(tag[0] == "O" for tag in tags) and not _only_schedules(plan, statement):
                 return True
-        elif (isinstance(sub, cst.Call) and plan.flow.callee(sub) is not None) or isinstance(sub, cst.For | cst.While):
+        elif isinstance(sub, cst.For | cst.While):
             return True
+        elif isinstance(sub, cst.Call) and (callee := plan.flow.callee(sub)) is not None and callee.name != "__init__":
+            return True  # an object that is made of something else leaves the model alone
     return False
 
 

@@ -1,0 +1,96 @@
+"""Which calls run the engine through functions of the project, and which functions work for a training step."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.dispatch import find_method
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.tree import Function, Statement
+
+
+def runs_engine(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs the forward pass of the trained model, by itself or in a function that it calls."""
+    return calls_engine(plan, call) or any(_holds_run(plan, function) for function in _run_by(plan, call))
+
+
+def _holds_run(plan: Plan, function: Function) -> bool:
+    known: dict[Function, bool] = plan.facts.setdefault("runs_engine", {})
+    if function not in known:
+        known[function] = False  # functions that call each other
+        known[function] = any(runs_engine(plan, call) for call in _calls_in(plan).get(function, ()))
+    return known[function]
+
+
+def _run_by(plan: Plan, call: cst.Call) -> list[Function]:
+    """The functions of the project that a call runs; a module's object runs its ``forward``."""
+    found = plan.flow.callees(call)
+    place = plan.place_of(call.func) if not found else None
+    forwards = (find_method(plan.flow, cls, "forward") for cls in plan.flow.kinds.get(place, ())) if place else ()
+    return found or [function for function in forwards if function is not None]
+
+
+def _calls_in(plan: Plan) -> dict[Function, list[cst.Call]]:
+    table: dict[Function, list[cst.Call]] | None = plan.facts.get("calls_in")
+    if table is None:
+        table = plan.facts["calls_in"] = {}
+        for call in plan.tree.calls:
+            table.setdefault(plan.function_of(call), []).append(call)
+    return table
+
+
+def serves_training(plan: Plan, function: Function) -> bool:
+    """Whether a function runs forward and backward of a step, or is called by one that does, outside of ``no_grad``."""
+    serving: set[Function] | None = plan.facts.get("serves_training")
+    if serving is None:
+        serving = _with_forward(plan)
+        queue = list(serving)
+        while queue:
+            for call in _calls_in(plan).get(queue.pop(), ()):
+                if not under_no_grad(plan, plan.tree.statement(call)):
+                    more = [f for f in _run_by(plan, call) if f not in serving and not _without_gradients(plan, f)]
+                    serving.update(more)
+                    queue.extend(more)
+        plan.facts["serves_training"] = serving
+    return function in serving
+
+
+def _with_forward(plan: Plan) -> set[Function]:
+    """Functions that run backward, and those that hand the loss to one that does: they compute it."""
+    found = {plan.function_of(call) for call in find_backward(plan)}
+    queue = list(found)
+    while queue:
+        function = queue.pop()
+        for call in plan.flow.callers.get(function, ()) if not _holds_run(plan, function) else ():
+            if plan.function_of(call) not in found:
+                found.add(plan.function_of(call))
+                queue.append(plan.function_of(call))
+    return found
+
+
+def _without_gradients(plan: Plan, function: Function) -> bool:
+    return bool(function.statements) and all(under_no_grad(plan, statement) for statement in function.statements)
+
+
+def under_no_grad(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement runs without gradients, by a region around it or a decorator of its function."""
+    for outer in (statement, *statement.enclosing()):
+        if isinstance(outer.node, cst.With) and any(
+            "no_grad" in plan.code(i.item) or "inference_mode" in plan.code(i.item) for i in outer.node.items
+        ):
+            return True
+    node = statement.function.node
+    return isinstance(node, cst.FunctionDef) and any(
+        "no_grad" in plan.code(d.decorator) or "inference_mode" in plan.code(d.decorator) for d in node.decorators
+    )
+
+
+def calls_engine(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs the forward pass of the trained model."""
+    func = call.func
+    if isinstance(func, cst.Attribute) and func.attr.value in ("forward", "__call__"):
+        func = func.value
+    if isinstance(func, cst.Name | cst.Attribute | cst.Subscript):
+        return any(tag[0] == "E" and tag[1:] in plan.group for tag in plan.tags(func))
+    return False

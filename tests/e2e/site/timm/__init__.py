@@ -1,0 +1,1 @@
+"""Stands in for the timm library, of which the examples use no more than this."""
