@@ -158,6 +158,13 @@ CASES: tuple[Case, ...] = (
         halves=(("train.epochs=1",), ("run.resume=forecaster.pt",)),
     ),
     Case("bert_utils", "bert_utils/run_tagging.py"),
+    Case(
+        "zero_redundancy",
+        "zero_redundancy.py",
+        halves=(("--stop-epoch", "2"), ("--resume", "autoencoder.pt")),
+    ),
+    Case("comm_hooks-fp16", "comm_hooks.py", argv=("--comm-hook", "fp16")),
+    Case("comm_hooks-none", "comm_hooks.py"),
 )
 
 
