@@ -180,11 +180,12 @@ def _of_call(plan: Plan, node: cst.Call, function: Function, depth: int) -> list
 
 def conditions(plan: Plan, statement: Statement) -> tuple[Condition, ...] | None:
     """What has to hold for a statement to run, given that the model is wrapped; None where that cannot be read."""
-    above = _functions_around_wraps(plan)
+    above = _functions_around(plan, [wrap.function for wrap in plan.wraps])
+    training = _functions_around(plan, [plan.site.function] if plan.site is not None else [])
     found: list[Condition] = []
     for _ in range(_CALLS):
         inner = _in_function(plan, statement)
-        if inner is None:
+        if inner is None or (statement.function not in training and _may_be_left_before(plan, statement)):
             return None
         found[:0] = inner
         function = statement.function
@@ -201,9 +202,9 @@ _CALLS = 6
 """How many calls up the conditions of a statement are looked for."""
 
 
-def _functions_around_wraps(plan: Plan) -> set[Function]:
-    """The functions that wrap the model, and those from which they are called."""
-    queue = [wrap.function for wrap in plan.wraps]
+def _functions_around(plan: Plan, functions: list[Function]) -> set[Function]:
+    """Functions, and those from which they are called."""
+    queue = list(functions)
     found: set[Function] = set()
     while queue:
         function = queue.pop()
@@ -226,10 +227,17 @@ def _in_function(plan: Plan, statement: Statement) -> list[Condition] | None:
             continue
         elif (outer, branch) not in shared:
             return None
-    first = max((wrap.order for wrap in wraps if wrap.order < statement.order), default=-1)
-    if any(first < s.order < statement.order and _leaves(s) for s in statement.function.statements):
-        return None
     return found
+
+
+def _may_be_left_before(plan: Plan, statement: Statement) -> bool:
+    """Whether a condition may end the function between the wrap and a statement: the training goes on without it.
+
+    Not asked of a function that makes the engine, or calls the one that does: left early, nothing is trained.
+    """
+    wraps = [wrap.statement.order for wrap in plan.wraps if wrap.function is statement.function]
+    first = max((order for order in wraps if order < statement.order), default=-1)
+    return any(first < s.order < statement.order and _leaves(s) for s in statement.function.statements)
 
 
 def _branches(statement: Statement) -> list[tuple[Statement, str]]:
@@ -243,7 +251,7 @@ def _branches(statement: Statement) -> list[tuple[Statement, str]]:
 
 
 def _leaves(statement: Statement) -> bool:
-    """Whether a statement may end its function or loop early, under a condition."""
-    if not isinstance(statement.node, cst.Return | cst.Continue | cst.Break):
+    """Whether a statement may end its function early, under a condition."""
+    if not isinstance(statement.node, cst.Return):
         return False
     return next(statement.enclosing(), None) is not None

@@ -226,6 +226,14 @@ def test_the_report_says_what_differs_at_the_stage(stage: int, line: str, presca
     assert says in migrated.said("MG309", line, Kind.CONVERTED).reason
 
 
+@pytest.mark.parametrize(("release", "spelt"), [("0.14.0", "bfp16"), ("0.14.1", "bf16")])
+def test_the_format_is_spelt_as_the_release_spells_it(release: str, spelt: str) -> None:
+    to = {"target_version": release}
+    assert hooked(BF16, to=to).config["communication_data_type"] == spelt
+    assert chosen(hooked(f"if args.amp:\n    {BF16}", to=to)) == f'"{spelt}" if args.amp else None'
+    assert hooked(FP16, to=to).config["communication_data_type"] == "fp16"
+
+
 AUTOCAST = """
 for x, y in train_loader:
     with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -346,6 +354,11 @@ def test_a_helper_that_registers_is_followed_to_its_caller() -> None:
             """,
     )
     assert chosen(migrated) == '"fp16" if args.fp16_hook else None'
+
+
+def test_leaving_the_training_itself_early_is_no_condition() -> None:
+    migrated = hooked(f"if args.amp:\n    return\n{FP16}")
+    assert chosen(migrated) == '"fp16"'
 
 
 _HELPERS = """

@@ -258,6 +258,22 @@ def test_a_dictionary_that_is_not_seen_is_left_to_the_person() -> None:
     assert "optimizer = torch.optim.AdamW(model.parameters(), **read_options())" in migrated.code
 
 
+@pytest.mark.parametrize(
+    ("given", "todo"), [("lr=args.lr", False), ("overlap_with_ddp=True", True), ("**vars(args)", True)]
+)
+def test_keywords_of_a_factory_are_looked_for_at_its_calls(given: str, *, todo: bool) -> None:
+    migrated = convert(
+        imports=IMPORTS,
+        helpers="""
+            def build(params, cls, **options):
+                return ZeroRedundancyOptimizer(params, optimizer_class=cls, **options)
+            """,
+        optimizer=f"optimizer = build(model.parameters(), torch.optim.AdamW, {given})",
+    )
+    assert "return cls(params, **options)" in migrated.code
+    assert bool([c for c in migrated.changes if c.code == "MG610" and c.kind is Kind.TODO]) is todo
+
+
 def test_two_branches_that_become_equal_are_one() -> None:
     check_optimizer(
         """

@@ -12,6 +12,7 @@ from dsmigrate.codemod.hooks import Hook, Registration, chosen, conditions, regi
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.redundancy import is_whole_world
+from dsmigrate.codemod.targets import holds
 from dsmigrate.codemod.values import by_default, settled
 
 IDEAS = (
@@ -133,7 +134,8 @@ def _decided(plan: Plan, hook: Hook) -> Hook | None:
     """A hook with the conditions that only a run decides; None where it is never chosen."""
     if any(truth(plan, c, settled) is False for c in hook.conditions):
         return None
-    return Hook(hook.name, hook.format, hook.obstacle, _open(plan, hook.conditions))
+    spelt = "bfp16" if hook.format == "bf16" and not holds("bf16_name", plan.options.target_version) else hook.format
+    return Hook(hook.name, spelt, hook.obstacle, _open(plan, hook.conditions))
 
 
 def _check_group(plan: Plan, found: Registration) -> None:
@@ -230,7 +232,7 @@ def _numbers(plan: Plan, hook: Hook) -> str:
         return f"ZeRO {stage} looks at the key where there is no autocast"
     if stage == 0:
         return "the numbers are those of the hook" + (", with prescale_gradients" if hook.format == "fp16" else "")
-    if hook.format == "bf16":
+    if hook.format != "fp16":
         return f"the numbers at ZeRO {stage} are those of the hook"
     skipped = "a step whose gradients overflow float16 is skipped"
     if stage == _PARAMETERS:

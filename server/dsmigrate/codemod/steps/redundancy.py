@@ -14,7 +14,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import REDUNDANCY_NAMES
 from dsmigrate.codemod.steps.sites import mark_twins, short
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement
 from dsmigrate.codemod.values import settled
 
 IDEAS = (
@@ -134,6 +134,8 @@ def _read_spread(plan: Plan, making: _Making, arg: cst.Arg, given: dict[str, Nod
     place = plan.flow.place(arg.value, function)
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     value = arg.value if isinstance(arg.value, cst.Dict) else bindings[0].value if len(bindings) == 1 else None
+    if isinstance(arg.value, cst.Name) and _are_the_class_own(plan, arg.value.value, function):
+        return
     entries = _entries(value)
     if entries is None or value is None:
         plan.todo("MG610", making.call, f"take {', '.join(REDUNDANCY_OWN[1:])} out of {plan.code(arg.value)}, if they are in it",
@@ -150,6 +152,16 @@ def _read_spread(plan: Plan, making: _Making, arg: cst.Arg, given: dict[str, Nod
         raise _refused(
             plan, making.call, f"gets {name} through {plan.code(arg.value)}", "it cannot be moved from there"
         )
+
+
+def _are_the_class_own(plan: Plan, name: str, function: Function) -> bool:
+    """Whether ``**name`` are the function's own keyword arguments, and no call in sight gives one of the sharding's."""
+    star = function.node.params.star_kwarg if isinstance(function.node, cst.FunctionDef) else None
+    calls = plan.flow.callers.get(function, [])
+    if star is None or star.name.value != name or not calls:
+        return False
+    given = [arg for call in calls for arg in call.args]
+    return not any(arg.star or (arg.keyword is not None and arg.keyword.value in REDUNDANCY_OWN) for arg in given)
 
 
 def _entries(value: Node | None) -> dict[str, cst.DictElement | cst.Arg] | None:
