@@ -52,6 +52,11 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG306": ("    losses = [F.cross_entropy(model(x.cuda()), y.cuda()) for x, y in loader]",),
     "MG307": ('        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step >= 500):',),
     "MG308": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
+    "MG309": (
+        "        model.register_comm_hook(None, default_hooks.fp16_compress_hook)",
+        "        model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
+    ),
+    "MG310": ("        model.register_comm_hook(state, powerSGD.powerSGD_hook)",),
     "MG401": ("        loss.backward()",),
     "MG402": ("        optimizer.step()",),
     "MG403": ("        for param in model.parameters():", "            param.grad = None"),
@@ -91,6 +96,11 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG607": ("        model.module.layers[0].requires_grad_(epoch >= 2)",),
     "MG608": ("    optimizer = torch.optim.AdamW([*model.parameters(), *criterion.parameters()], lr=3e-4)",),
     "MG609": ("    optimizer = LARC(optimizer, trust_coefficient=0.001)",),
+    "MG610": (
+        "    optimizer = ZeroRedundancyOptimizer(",
+        "        optimizer_class=torch.optim.AdamW,",
+        "        optimizer.consolidate_state_dict(to=0)",
+    ),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',
@@ -119,9 +129,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
     "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
     "MG902": ("        second.step()",),
-    "MG903": (
-        "    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=3e-4)",
-    ),
+    "MG903": ("    model.register_comm_hook(powerSGD.PowerSGDState(None), powerSGD.powerSGD_hook)",),
     "MG904": ('        model, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config="ds_config.json")',),
     "MG905": ("        F.cross_entropy(logits, y.cuda()).backward(retain_graph=True)",),
     "MG906": ("        optimizer.step(closure)",),

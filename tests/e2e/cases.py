@@ -170,6 +170,13 @@ CASES: tuple[Case, ...] = (
             ("--amp", "--clip-grad", "0.6", "--update-freq", "2", "--resume", "output_dir/checkpoint.pth"),
         ),
     ),
+    Case(
+        "zero_redundancy",
+        "zero_redundancy.py",
+        halves=(("--stop-epoch", "2"), ("--resume", "autoencoder.pt")),
+    ),
+    Case("comm_hooks-fp16", "comm_hooks.py", argv=("--comm-hook", "fp16")),
+    Case("comm_hooks-none", "comm_hooks.py"),
 )
 
 

@@ -142,6 +142,19 @@ _add(
     SGD,
 )
 
+_add(
+    "gradients sent in another 16-bit format",
+    "communication_data_type rounds them; bf16 has three bits less than fp16",
+    _plain(before_initialize('{config}["communication_data_type"] = "bf16"')),
+    ("comm_hooks-fp16", *SGD),
+)
+_add(
+    "an argument of the optimizer lost",
+    "what ZeroRedundancyOptimizer does not take for itself belongs to the class that it makes",
+    _plain(replace(r", momentum=[\w.]+(?:, nesterov=True)?", "")),
+    ("zero_redundancy", *SGD),
+)
+
 # Clipping
 
 _add(

@@ -8,6 +8,7 @@ from .cases import CASES, Case, case_named
 from .harness import Lab, stages
 from .launching import launch_cold, torch_python
 from .readings import EXACT, compare
+from .verdict import tolerance
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training")]
 
@@ -25,6 +26,15 @@ def test_an_original_resumes_where_it_stopped(lab: Lab, case: Case) -> None:
 def test_losses_are_those_of_the_original(lab: Lab, case: Case, stage: int) -> None:
     verdict = lab.verdict(case, stage)
     assert verdict.agrees, verdict.explain()
+
+
+def test_a_hook_that_rounds_gradients_is_told_from_none(lab: Lab) -> None:
+    """Else the agreement of its conversion would say nothing."""
+    rounded, plain = case_named("comm_hooks-fp16"), case_named("comm_hooks-none")
+    result = compare(lab.original(rounded).readings, lab.original(plain).readings, tolerance(rounded, 2))
+    assert result.same_lines
+    assert not result.same
+    assert result.worst > 1e-4
 
 
 def test_a_warm_start_trains_like_torchrun(lab: Lab) -> None:

@@ -13,6 +13,7 @@ from dsmigrate.codemod.steps import (
     batch,
     checkpoint,
     clipping,
+    comm_hooks,
     config_optimizer,
     engine,
     existing,
@@ -23,6 +24,7 @@ from dsmigrate.codemod.steps import (
     passing,
     precision,
     process_group,
+    redundancy,
     refusals,
     site,
     sites,
@@ -68,6 +70,7 @@ def decide(plan: Plan) -> None:
             "the loop has to be converted together with the wrap",
         )  # fmt: skip
     site.choose(plan)
+    redundancy.run(plan)
     process_group.run(plan)
     wrap.run(plan)
     apex.detect_apex(plan)
@@ -82,6 +85,7 @@ def decide(plan: Plan) -> None:
     checkpoint.run(plan)
     stage3.run(plan)
     batch.run(plan)
+    comm_hooks.run(plan)
     config_optimizer.run(plan)
     existing.run(plan)
     inputs.run(plan)

@@ -382,8 +382,3 @@ def argument(call: cst.Call, position: int | None, keyword: str | None) -> Node 
             if index == position:
                 return arg.value
     return None
-
-
-def has_star_arguments(call: cst.Call) -> bool:
-    """Whether a call passes ``*args`` or ``**kwargs``, so that absent arguments may still be given."""
-    return any(arg.star for arg in call.args)

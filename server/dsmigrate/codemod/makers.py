@@ -12,9 +12,10 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.role_names import (
     KNOWN_OPTIMIZER_CLASSES,
     OPTIMIZER_WORD,
+    REDUNDANCY_NAMES,
     SCHEDULER_WORD,
 )
-from dsmigrate.codemod.tree import Class, Function, descendants
+from dsmigrate.codemod.tree import Class, Function, Node, descendants
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.roles import Roles
@@ -99,6 +100,45 @@ def _takes_parameters(call: cst.Call) -> bool:
         for arg in call.args
         for sub in descendants(arg.value)
     )
+
+
+REDUNDANCY_OWN = ("optimizer_class", "process_group", "parameters_as_bucket_view", "overlap_with_ddp")
+"""The parameters of ZeroRedundancyOptimizer behind ``params``, in order; all others go to the class it is given."""
+
+
+def construction(flow: Flow, call: cst.Call) -> tuple[Node | None, list[cst.Arg]]:
+    """The class of the optimizer that a call makes, and the arguments that reach it.
+
+    Looks through ZeroRedundancyOptimizer, which makes an object of the class that it is given, and through a name that
+    is bound to a ``functools.partial``; the class is None where it is hidden behind a star.
+    """
+    func: Node = call.func
+    args = list(call.args)
+    if isinstance(func, cst.Name):
+        bindings = flow.by_place.get(flow.variable(func.value, flow.tree.statement(call).function), ())
+        made = bindings[0].value if len(bindings) == 1 else None
+        if isinstance(made, cst.Call) and is_partial(flow, made):
+            func = made.args[0].value
+            args = [*(a for a in made.args[1:] if a.keyword is None), *args, *(a for a in made.args[1:] if a.keyword)]
+    if not flow.imports.names(func) & REDUNDANCY_NAMES:
+        return func, args
+    own = [arg for position, arg in enumerate(args) if redundancy_parameter(position, arg) is not None]
+    cls = next((a.value for i, a in enumerate(args) if redundancy_parameter(i, a) == "optimizer_class"), None)
+    return cls, [arg for arg in args if arg not in own]
+
+
+def redundancy_parameter(position: int, arg: cst.Arg) -> str | None:
+    """The parameter of its own that an argument of ZeroRedundancyOptimizer fills; None for ``params`` and the class's."""
+    if arg.star:
+        return None
+    if arg.keyword is not None:
+        return arg.keyword.value if arg.keyword.value in REDUNDANCY_OWN else None
+    return REDUNDANCY_OWN[position - 1] if 1 <= position <= len(REDUNDANCY_OWN) else None
+
+
+def is_partial(flow: Flow, call: cst.Call) -> bool:
+    """Whether a call is ``functools.partial(something, …)``."""
+    return "functools.partial" in flow.imports.names(call.func) and bool(call.args) and not call.args[0].star
 
 
 def is_scheduler_call(roles: Roles, call: cst.Call) -> bool:

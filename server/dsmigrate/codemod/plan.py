@@ -96,10 +96,15 @@ class Plan:
 
     @property
     def zero_stage(self) -> int:
-        """The ZeRO stage of the config: what was asked for, else 2, else 0 where the script needs whole gradients."""
+        """The ZeRO stage of the config: what was asked for, else 2, or what the script itself does or needs.
+
+        That is 0 where it needs whole gradients, and 1 where it sharded the optimizer state and nothing else.
+        """
         if self.options.zero_stage is not None:
             return self.options.zero_stage
-        return 0 if "stage_zero" in self.facts else 2
+        if "stage_zero" in self.facts:
+            return 0
+        return 1 if "sharded_state" in self.facts else 2
 
     def needs_full_gradients(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
         """Something works at ZeRO 0 only: choose that stage where it is open, else mark the place for the person."""

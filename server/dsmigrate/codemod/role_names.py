@@ -81,6 +81,15 @@ SCHEDULER_WORD = re.compile(r"sched|warmup_?lr|lr_?warm|annealing", re.IGNORECAS
 EMA_WORD = re.compile(r"(?:^|[._])ema|averagedmodel|modelema|model_ema", re.IGNORECASE)
 
 
+# The optimizer that shards the state of another one over the ranks of DDP.
+REDUNDANCY_NAMES = frozenset(
+    {
+        "torch.distributed.optim.ZeroRedundancyOptimizer",
+        "torch.distributed.optim.zero_redundancy_optimizer.ZeroRedundancyOptimizer",
+    }
+)
+
+
 TORCH_OPTIMIZERS = frozenset({
     "SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD", "LBFGS",
     "SparseAdam", "Adafactor", "Muon",

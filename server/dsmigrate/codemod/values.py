@@ -54,6 +54,18 @@ def resolve(plan: Plan, node: Node, function: Function) -> Value:
     return Value(static, expression, known=True, is_default=expression is None)
 
 
+def settled(plan: Plan, node: Node, function: Function) -> Any:
+    """The value of an expression that is the same in every run; ``UNKNOWN`` where the script decides when it runs."""
+    static = _static(plan, node, function, 6)
+    return static if static is not UNKNOWN and _is_final(plan, node, function) else UNKNOWN
+
+
+def by_default(plan: Plan, node: Node, function: Function) -> Any:
+    """The value of an expression as long as no option of the command line is given; ``UNKNOWN`` where that is not seen."""
+    static = _static(plan, node, function, 6)
+    return static if static is not UNKNOWN else _default(plan, node, function)
+
+
 def _is_final(plan: Plan, node: Node, function: Function) -> bool:
     """Whether a static value cannot differ when the script runs."""
     if literal_value(node) is not UNKNOWN:

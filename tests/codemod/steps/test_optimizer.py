@@ -144,6 +144,39 @@ def test_groups_added_before_the_engine_stay() -> None:
     migrated.silent("MG605")
 
 
+def test_a_group_added_where_the_optimizer_is_made_is_added_in_time() -> None:
+    migrated = convert(
+        helpers="""
+            def build(model, lr):
+                groups = [{"params": [p]} for p in model.parameters()]
+                optimizer = torch.optim.SGD(groups[0]["params"], lr=lr)
+                for group in groups[1:]:
+                    optimizer.add_param_group(group)
+                return optimizer
+            """,
+        optimizer="optimizer = build(model, args.lr)",
+    )
+    migrated.silent("MG605")
+
+
+def test_a_group_added_by_a_helper_of_the_loop_is_too_late() -> None:
+    migrated = convert(
+        helpers="""
+            def thaw(optimizer, layer):
+                optimizer.add_param_group({"params": layer.parameters()})
+            """,
+        loop="""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x.cuda()), y.cuda())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            thaw(optimizer, model.module.body)
+            """,
+    )
+    migrated.said("MG605", "optimizer.add_param_group(", Kind.TODO)
+
+
 def test_groups_added_while_training_are_left_to_the_person() -> None:
     line = 'optimizer.add_param_group({"params": model.module.body.parameters()})'
     migrated = convert(

@@ -16,17 +16,6 @@ def test_a_process_group_of_its_own_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "hook",
-    [
-        "model.register_comm_hook(None, default_hooks.fp16_compress_hook)",
-        "model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)",
-    ],
-)
-def test_a_communication_hook_is_refused(hook: str) -> None:
-    check_refused(script(resume=hook), "MG903", hook, "communication hook")
-
-
-@pytest.mark.parametrize(
     ("imports", "wrap"),
     [
         ("from torch.nn.parallel import DistributedDataParallel", "DistributedDataParallel"),

@@ -6,10 +6,11 @@ from typing import Any
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import has_star_arguments
+from dsmigrate.codemod.makers import construction
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.role_names import REDUNDANCY_NAMES
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.values import resolve
 
@@ -48,7 +49,8 @@ def run(plan: Plan) -> None:
     assert call is not None
     kind, positions, defaults = _TYPES[_class_of(plan, call) or ""]
     params: dict[str, Any] = dict(defaults)
-    for index, arg in enumerate(call.args[1:]):
+    args = construction(plan.flow, call)[1]
+    for index, arg in enumerate(args[1:]):
         name = arg.keyword.value if arg.keyword is not None else positions[index]
         if name in _NOT_IN_CONFIG:
             continue
@@ -61,7 +63,7 @@ def run(plan: Plan) -> None:
     plan.config.pop("zero_allow_untested_optimizer", None)
     if kind not in ("Adam", "AdamW", "Adagrad"):
         plan.config["zero_allow_untested_optimizer"] = True
-    parameters = plan.code(call.args[0].value)
+    parameters = plan.code(args[0].value)
     plan.edits.remove(site.statement.node)
     plan.facts["config_optimizer"] = parameters
     plan.note(
@@ -70,7 +72,7 @@ def run(plan: Plan) -> None:
 
 
 def _class_of(plan: Plan, call: cst.Call) -> str | None:
-    for name in plan.imports.names(call.func):
+    for name in plan.imports.names(construction(plan.flow, call)[0]):
         head, _, last = name.rpartition(".")
         if head == "torch.optim" and last in _TYPES:
             return last
@@ -88,12 +90,15 @@ def _obstacle(plan: Plan, made: list[OptimizerSite]) -> str | None:
     assert call is not None
     if _class_of(plan, call) is None:
         return f"{dotted(call.func) or 'it'} has no config type"
-    if has_star_arguments(call) or not call.args or call.args[0].keyword is not None:
+    if not plan.imports.names(call.func) & REDUNDANCY_NAMES and construction(plan.flow, call)[0] is not call.func:
+        return "it is made through functools.partial"
+    args = construction(plan.flow, call)[1]
+    if any(arg.star for arg in args) or not args or args[0].keyword is not None:
         return "its arguments cannot be read"
     if only.statement.function is not site.function or not isinstance(only.statement.node, cst.Assign):
         return "it is made in another function than the engine"
     positions = _TYPES[_class_of(plan, call) or ""][1]
-    for index, arg in enumerate(call.args[1:]):
+    for index, arg in enumerate(args[1:]):
         if arg.keyword is None and index >= len(positions):
             return "it has more positional arguments than are known"
         if arg.keyword is not None and arg.keyword.value in _NOT_IN_CONFIG:

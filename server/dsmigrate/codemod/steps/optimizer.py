@@ -6,12 +6,13 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.makers import construction, is_partial
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
-from dsmigrate.codemod.tree import Class, Statement, descendants
+from dsmigrate.codemod.tree import Class, Node, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
 TESTED = frozenset({
@@ -112,31 +113,8 @@ def run(plan: Plan) -> None:
         if site.call is not None and any(plan.roles.is_optimizer(arg.value) for arg in site.call.args):
             plan.todo("MG609", site.statement, f"{dotted(site.call.func) or 'this'} wraps another optimizer: DeepSpeed takes torch.optim.Optimizer objects only",
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
-        names = plan.imports.names(site.call.func) if site.call is not None else set()
-        last = {name.rpartition(".")[2] for name in names}
-        text = dotted(site.call.func) if site.call is not None else None
-        cls = plan.flow.class_named(text, site.statement.function) if text is not None else None
-        if names & TESTED:
-            continue
-        untested = True
-        if cls is not None:
-            if _looks_at_layers(cls) or LAYERWISE.search(cls.name):
-                _layerwise(plan, site, cls.name)
-        elif any(name.startswith("torch.optim.") for name in names) and last & ELEMENTWISE:
-            continue
-        elif any(LAYERWISE.search(name) for name in last):
-            _layerwise(plan, site, min(last))
-        elif last & ELEMENTWISE or _from_torch(site):
-            continue
-        else:
-            shown = dotted(site.call.func) if site.call is not None else plan.code(site.node)
-            plan.note(
-                "MG603",
-                Kind.KEPT,
-                site.statement,
-                f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)",
-                "ZeRO 1-3 hand the optimizer flat pieces of the parameters",
-            )
+        for made in _classes(plan, site):
+            untested |= _judged(plan, site, made)
     if untested or not sites:
         plan.config["zero_allow_untested_optimizer"] = True
         for site in sites[:1]:
@@ -145,6 +123,52 @@ def run(plan: Plan) -> None:
     _added_groups(plan)
     _thawed(plan)
     _foreign_parameters(plan, sites)
+
+
+def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:
+    """What may make the optimizer: a class, both of a choice, the one inside of a ``partial``; None where it is not seen."""
+    if site.call is None:
+        return [None]
+    queue = [plan.facts.get("sharded", {}).get(site.call) or construction(plan.flow, site.call)[0]]
+    found: list[Node | None] = []
+    while queue:
+        made = queue.pop(0)
+        if isinstance(made, cst.IfExp):
+            queue += [made.body, made.orelse]
+        elif isinstance(made, cst.Call) and is_partial(plan.flow, made):
+            queue.append(made.args[0].value)
+        else:
+            found.append(made)
+    return found
+
+
+def _judged(plan: Plan, site: OptimizerSite, made: Node | None) -> bool:
+    """Say what ZeRO does to an optimizer of a class; gives whether it is one that ZeRO was not tested with."""
+    names = plan.imports.names(made)
+    if names & TESTED:
+        return False
+    last = {name.rpartition(".")[2] for name in names}
+    text = dotted(made)
+    cls = plan.flow.class_named(text, site.statement.function) if text is not None else None
+    if cls is not None:
+        if _looks_at_layers(cls) or LAYERWISE.search(cls.name):
+            _layerwise(plan, site, cls.name)
+    elif any(LAYERWISE.search(name) for name in last) and not _is_elementwise_of_torch(names, last):
+        _layerwise(plan, site, min(last))
+    elif not last & ELEMENTWISE and not _from_torch(made):
+        shown = text if site.call is not None else plan.code(site.node)
+        plan.note(
+            "MG603",
+            Kind.KEPT,
+            site.statement,
+            f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)",
+            "ZeRO 1-3 hand the optimizer flat pieces of the parameters",
+        )
+    return True
+
+
+def _is_elementwise_of_torch(names: set[str], last: set[str]) -> bool:
+    return any(name.startswith("torch.optim.") for name in names) and bool(last & ELEMENTWISE)
 
 
 def _thawed(plan: Plan) -> None:
@@ -228,10 +252,9 @@ def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
                                           "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
 
 
-def _from_torch(site: OptimizerSite) -> bool:
+def _from_torch(made: Node | None) -> bool:
     """``getattr(torch.optim, name)`` may be any class of torch, nearly all of them elementwise."""
-    func = site.call.func if site.call is not None else None
-    return isinstance(func, cst.Call | cst.Subscript)
+    return isinstance(made, cst.Call | cst.Subscript)
 
 
 def _layerwise(plan: Plan, site: OptimizerSite, name: str) -> None:
@@ -258,15 +281,6 @@ def _added_groups(plan: Plan) -> None:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "add_param_group":
             continue
-        if not plan.roles.is_optimizer(func.value):
-            continue
-        statement = plan.tree.statement(call)
-        if plan.site is not None and statement.function is plan.site.function and statement.order <= plan.site.order:
-            continue
-        if statement.order > (plan.site.order if plan.site else 0):
-            plan.todo(
-                "MG605",
-                statement,
-                "add_param_group has to run before deepspeed.initialize",
-                "the engine partitions the groups once",
-            )
+        if plan.roles.is_optimizer(func.value) and not plan.is_before_engine(call):
+            plan.todo("MG605", call, "add_param_group has to run before deepspeed.initialize",
+                      "the engine partitions the groups once")  # fmt: skip

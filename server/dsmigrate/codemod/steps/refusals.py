@@ -56,9 +56,12 @@ IDEAS = (
     Idea(
         "MG903",
         "Another kind of distributed training",
-        "RPC, DistributedOptimizer, Join, DDP communication hooks, ZeroRedundancyOptimizer, FSDP, sparse gradients and "
-        "dgl.distributed have no counterpart in a DeepSpeed engine, or replace it.",
-        "These change how gradients travel or where parameters live. Removing them would change the training.",
+        "RPC, DistributedOptimizer, Join, FSDP, sparse gradients and dgl.distributed have no counterpart in a DeepSpeed "
+        "engine, or replace it; nor have most of DDP's communication hooks.",
+        "These change how gradients travel or where parameters live. Removing them would change the training. Hooks that "
+        "only round gradients are converted (MG309), ZeroRedundancyOptimizer is too (MG610), unless it has a process group "
+        "of its own, steps inside of DDP's communication (overlap_with_ddp) or has a subclass. PowerSGD, post-local SGD, "
+        "quantisation and hooks of the script's own stay refused; the message names what DeepSpeed has nearest.",
         "torch.distributed documentation",
         Kind.REFUSED,
     ),
@@ -135,7 +138,6 @@ IDEAS = (
 _OTHER_KINDS = {
     "torch.distributed.rpc": "RPC",
     "torch.distributed.optim.DistributedOptimizer": "DistributedOptimizer",
-    "torch.distributed.optim.ZeroRedundancyOptimizer": "ZeroRedundancyOptimizer",
     "torch.distributed.algorithms.join.Join": "Join (uneven inputs)",
     "torch.distributed.algorithms.Join": "Join (uneven inputs)",
     "torch.distributed.fsdp.FullyShardedDataParallel": "FSDP",
@@ -211,15 +213,6 @@ def _hooks(plan: Plan, call: cst.Call, statement: Statement) -> None:
     if not isinstance(func, cst.Attribute):
         return
     name = func.attr.value
-    if name in ("register_comm_hook", "_register_fused_optim", "_register_builtin_comm_hook") and plan.is_model_like(
-        func.value
-    ):
-        raise plan.refuse(
-            "MG903",
-            statement,
-            f"a DDP communication hook is registered ({name})",
-            "the engine has its own communication",
-        )
     if name == "join" and plan.is_model_like(func.value) and isinstance(plan.tree.parent.get(call), cst.WithItem):
         raise plan.refuse("MG903", statement, "DDP's join() handles uneven inputs here", "the engine needs even inputs")
     if name == "SparseAdam" or _has_true_keyword(call, "sparse"):
