@@ -51,6 +51,20 @@ def test_codes_lists_all(capsys: Captured) -> None:
     codes = [line[:5] for line in lines if line.startswith("MG")]
     assert codes == ["MG101", *(idea.code for idea in LAUNCHERS), "MG901", "MG914", "MG998"]
     assert any(line.startswith("DS110  error ") for line in lines)
+    assert "CV107  conversion  A key that is given twice." in lines
+
+
+def test_a_code_of_a_conversion_is_told_with_why_and_what_to_do(capsys: Captured) -> None:
+    assert run(["explain", "CV104"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# CV104: precision-is-false\n\n`mixed_precision: no` without quotes")
+    assert "**Effect.** Accelerate, or DeepSpeed behind it, stops with an error. `dsmigrate check` reports it" in out
+    assert "## What to do\n\nWrite `'no'` in quotes.\n" in out
+    assert run(["explain", "CV104", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["about"], found["code"], found["kind"]) == ("code", "CV104", "conversion")
+    assert (found["severity"], found["advice"]) == ("error", "Write `'no'` in quotes.")
+    assert found["source"].startswith("accelerate/utils/launch.py:")
 
 
 def test_markdown_is_the_page_of_the_docs(capsys: Captured) -> None:

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.convert.explained import Explained, every_conversion
 from dsmigrate.explain import NothingToExplainError, Overview, ParameterOf, find, markdown
 from dsmigrate.explain.json import document
 from dsmigrate.knowledge import Key, TypeFacts, knowledge
@@ -22,6 +23,8 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "output" / "explain
         ("zzzz", "there is no key, type or code zzzz; `dsmigrate explain` lists the sections"),
         ("AdamW.leraning_rate", "there is no key, type or code AdamW.leraning_rate"),
         ("gradient_cliping", "there is no key, type or code gradient_cliping; near: gradient_clipping"),
+        ("CV13", "there is no code CV13; near: CV113 (two-precisions), CV103 (nvme-path-lost), "),
+        ("000", "there is no code 000; `dsmigrate explain codes` lists every code"),
         ("WarmpLR", "there is no key, type or code WarmpLR; near: scheduler.WarmupLR"),
     ],
 )
@@ -46,6 +49,8 @@ def test_what_is_nothing_is_told_with_what_is_near(word: str, says: str) -> None
         ("optimizer.AdamW", TypeFacts, "AdamW"),
         ("WarmupLR", TypeFacts, "WarmupLR"),
         ("AdamW.lr", ParameterOf, "lr"),
+        ("CV103", Explained, "nvme-path-lost"),
+        ("cv103", Explained, "nvme-path-lost"),
         ("optimizer.params.lr", ParameterOf, "lr"),
         ("scheduler.params.warmup_num_steps", ParameterOf, "warmup_num_steps"),
     ],
@@ -64,13 +69,23 @@ def test_codes_and_the_overview() -> None:
     assert isinstance(codes, Overview)
     assert {"zero_optimization", "train_batch_size"} <= {key.path for key in everything.keys}
     assert codes.codes
+    assert [item.code for item in codes.conversions][:2] == ["CV101", "CV102"]
 
 
 def every_word() -> list[str | None]:
     known = knowledge()
     types = [*known.every_optimizer(), *known.every_scheduler()]
     parameters = [f"{facts.path}.{name}" for facts in types for name in facts.parameters]
-    return [None, "codes", "MG101", "DF101", *known.every_path(), *(facts.path for facts in types), *parameters]
+    return [
+        None,
+        "codes",
+        "MG101",
+        "DF101",
+        *(item.code for item in every_conversion()),
+        *known.every_path(),
+        *(facts.path for facts in types),
+        *parameters,
+    ]
 
 
 @pytest.mark.broad

@@ -91,6 +91,7 @@ async def test_a_fix_is_listed_resolved_and_mends_the_file(client: LanguageClien
         types.CodeActionParams(config.id, span, types.CodeActionContext([]))
     )
     actions = [item for item in listed or () if isinstance(item, types.CodeAction)]
+    assert all("`" not in item.title for item in actions)  # menus show no Markdown
     rename = next(item for item in actions if "overlap_comm" in item.title)
     assert rename.kind == types.CodeActionKind.QuickFix
     assert rename.diagnostics is not None

@@ -9,19 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from dsmigrate.convert.explained import every_conversion
 from dsmigrate.diff.registry import every_explanation
+from dsmigrate.docs import conversions
 from dsmigrate.facts import catalogue, translated
 from dsmigrate.facts.sources import FactsError, read
-from dsmigrate.languages import ENGLISH, LANGUAGES, using
+from dsmigrate.languages import ENGLISH, LANGUAGES, say, using
 from dsmigrate.rules.registry import every_rule
 from tests.diff.examples import compared
 from tests.rules.examples import findings
+
+from .unsaid import unsaid
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
 OTHERS = [language for language in LANGUAGES if language != ENGLISH]
 HAN = re.compile(r"[\u4e00-\u9fff]")
-CODE = re.compile(r"`[^`]*`|\"[^\"]*\"|'[^']*'|\{[a-z]+\}|\[[^\]]*\]")
+CODE = re.compile(
+    r"`[^`]*`|\"[^\"]*\"|'[^']*'|\{[a-z]+\}|\[[^\]]*\]|--carry \w+|--[a-z-]+|accelerate launch|[a-z]+/[\w.]+"
+)
+"""Code, values, options, commands and paths."""
 WORD = re.compile(r"(?<![\w.])[a-z][a-z-]*[a-z](?![\w.])")
 KEPT = frozenset(
     {
@@ -67,6 +74,11 @@ KEPT = frozenset(
         "zip",
         "pickle",
         "layer-token",
+        "accelerate",
+        "deepspeed",
+        "dsmigrate",
+        "no",
+        "whole",
         "optimizer",
         "scheduler",
     }
@@ -104,21 +116,58 @@ def _of_explanations() -> Iterator[tuple[str, str]]:
             yield item.code, result.verdict
 
 
+def _of_conversions() -> Iterator[tuple[str, str]]:
+    for item in every_conversion():
+        yield from ((item.code, text) for text in (say(item.summary), say(item.why), say(item.advice)))
+        yield item.code, conversions.effect(item)
+        for example in item.examples:
+            yield from ((item.code, note.message) for note in conversions.noted(item, example))
+
+
 def _left(text: str) -> list[str]:
     """The English words of a Chinese sentence that are not code, values or terms."""
     return [word for word in WORD.findall(CODE.sub(" ", text)) if word not in KEPT]
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("messages", [_of_rules, _of_explanations])
-def test_no_message_of_any_example_keeps_a_word_of_english(messages: object) -> None:
+@pytest.mark.parametrize(("messages", "least"), [(_of_rules, 500), (_of_explanations, 500), (_of_conversions, 120)])
+def test_no_message_of_any_example_keeps_a_word_of_english(messages: object, least: int) -> None:
     with using("zh-CN"):
         said = list(dict.fromkeys(messages()))  # type: ignore[operator]
-    assert len(said) > 500
+    assert len(said) > least
     assert [(code, text) for code, text in said if _left(text)] == []
     silent = [(code, text) for code, text in said if not HAN.search(text)]
     assert [(code, text) for code, text in silent if not NAMES.fullmatch(CODE.sub("", text))] == []
     assert len(silent) < len(said) / 20
+
+
+CONVERSION = [
+    file
+    for file in [*(ROOT / "server/dsmigrate/convert").rglob("*.py"), ROOT / "server/dsmigrate/checking/forms.py"]
+    if "explained" not in file.parts and file.name != "fills.py"
+]
+"""The modules that say something of a conversion. ``explained`` is said by who asks; ``fills`` has texts of facts."""
+
+
+def test_a_conversion_says_nothing_that_is_not_asked_of_the_catalogue() -> None:
+    found = {file.name: list(unsaid(file.read_text(encoding="utf-8"))) for file in CONVERSION}
+    assert len(found) > 20
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('raise ConvertError("the config is no object")', ["the config is no object"]),
+        ('message = f"{key} has no field in Accelerate"', [" has no field in Accelerate"]),
+        ('raise ConvertError(say("the config is no object"))', []),
+        ('say("{count} value{en_s}", en_s=f"s are {more} or so")', []),
+        ('text = "from accelerate import Accelerator"', []),
+        ('def f():\n    """Return the config as it is."""\n', []),
+    ],
+)
+def test_the_test_sees_what_is_not_asked(code: str, found: list[str]) -> None:
+    assert list(unsaid(code)) == found
 
 
 def test_the_test_sees_an_english_word() -> None:

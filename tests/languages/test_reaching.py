@@ -89,6 +89,53 @@ def test_codes_are_explained(capsys: Captured) -> None:
     assert "DeepSpeed 或它前面的程序会拒绝该配置" in said
 
 
+YAML = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n  zero_stag: 1\n"
+
+
+def test_conversions_are_told_and_explained(folder: Path, capsys: Captured) -> None:
+    (folder / "acc.yaml").write_text(YAML, encoding="utf-8")
+    assert run(["convert", "acc.yaml", "--to", "plugin", "--lang", "zh-CN"]) == 1
+    out, err = capsys.readouterr()
+    assert "zero_stage=3" in out
+    assert err.splitlines()[:2] == [
+        "没有带过去：",
+        "  acc.yaml:4: [CV101] Accelerate 不会使用 deepspeed_config 中的 zero_stag；是否想写 zero_stage？",
+    ]
+    assert run(["convert", "acc.yaml", "--to", "deepspeed", "--lang", "zh-CN"]) == 2
+    assert '有 3 个值是 "auto" 或表达式，而没有任何内容说明它们是多少' in capsys.readouterr().err
+    assert run(["explain", "CV101", "--lang", "zh-CN"]) == 0
+    said = capsys.readouterr().out
+    assert "## 处理方法\n\n如果提示中给出了名称，请改正拼写。" in said
+    assert "**影响。** 没有带过去：该键在那里不起作用。`dsmigrate check` 会将其报告为警告。" in said
+    assert run(["explain", "CV13", "--lang", "zh-CN"]) == 2
+    assert "没有代码 CV13；相近的有：CV" in capsys.readouterr().err
+
+
+def test_an_auto_gets_its_value_in_every_language(folder: Path, capsys: Captured) -> None:
+    (folder / "hf.json").write_text('{"train_micro_batch_size_per_gpu": 1, "gradient_clipping": "auto"}')
+    results = []
+    for language in ("en", "zh-CN"):
+        asked = ["--consumer", "deepspeed", "--arguments", '{"max_grad_norm": 0.5}', "--lang", language]
+        assert run(["convert", "hf.json", "--to", "deepspeed", *asked]) == 0
+        results.append(capsys.readouterr())
+    assert results[0].out == results[1].out
+    assert json.loads(results[1].out)["gradient_clipping"] == 0.5
+    assert 'gradient_clipping 的 "auto" 替换为 0.5，取自 TrainingArguments.max_grad_norm' in results[1].err
+
+
+def test_check_and_sarif_tell_the_faults_of_other_forms(folder: Path, capsys: Captured) -> None:
+    (folder / "acc.yaml").write_text(YAML, encoding="utf-8")
+    assert run(["check", "acc.yaml", "--select", "CV", "--format", "sarif", "--lang", "zh-CN"]) == 1
+    log = json.loads(capsys.readouterr().out)["runs"][0]
+    (rule,) = log["tool"]["driver"]["rules"]
+    assert rule["shortDescription"]["text"].startswith("`deepspeed_config` 中的一个键")
+    assert rule["fullDescription"]["text"].startswith("`accelerate launch` 把 `deepspeed_config` 的每个键")
+    assert rule["helpUri"].endswith("/docs/conversions/CV101.md")
+    assert "是否想写 zero_stage" in log["results"][0]["message"]["text"]
+    assert run(["check", "acc.yaml", "--lang", "zh-CN"]) == 1
+    assert "由 Accelerate 读取，依据文件的形式" in capsys.readouterr().out
+
+
 def test_hovers_have_chinese_around_the_documentation_too() -> None:
     with using("zh-CN"):
         found = hover_at(*marked('{"fp16": {"enabled": true, "loss_sc|ale": 1}}'))

@@ -23,6 +23,23 @@ def test_chinese_comes_from_the_catalogue_and_leaves_out_what_only_english_needs
     assert say("{ranks} rank{en_s}", ranks=4, en_s="s") == "4 ranks"
 
 
+@pytest.mark.parametrize(
+    ("consumer", "said"),
+    [("plain DeepSpeed", "由普通 DeepSpeed 读取"), ("Accelerate", "由 Accelerate 读取"), ("程序", "由程序读取")],
+)
+def test_no_blank_stands_between_han_characters_where_a_name_is_filled_in(consumer: str, said: str) -> None:
+    with using("zh-CN"):
+        assert say("read by {consumer}", consumer=say(consumer)) == said
+
+
+def test_a_blank_of_what_is_filled_in_stays() -> None:
+    with using("zh-CN"):
+        assert say("nobody has translated {this}, 如 {that}", this="我的 文件", that="a 中") == (
+            "nobody has translated 我的 文件, 如 a 中"
+        )
+        assert say("{size:>4} 和 {text!r}", size=2, text="中") == "   2 和 '中'"
+
+
 def test_a_language_without_a_catalogue_is_refused_and_changes_nothing() -> None:
     with pytest.raises(ValueError, match="no catalogue for the language 'fr'"):
         use("fr")

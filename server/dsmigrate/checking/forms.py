@@ -26,6 +26,7 @@ from dsmigrate.document.textedits import TextEdit
 from dsmigrate.editing.python import Literal, as_python, literals
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding, Fix
 from dsmigrate.rules import Settings as RuleSettings
 from dsmigrate.rules.fixing import fix_all
@@ -70,7 +71,7 @@ def check_form(
         parts = list(parts_of(form, text, folder))
         found = [finding for part in parts for finding in _found(part, folder, settings, release[0], Path(name))]
     except ConvertError as error:
-        return Checked(name, None, error=f"line {error.line}: {error.message}" if error.line else error.message)
+        return Checked(name, None, error=_said(error))
     document = _plain(text)
     return Checked(
         name=name,
@@ -85,13 +86,17 @@ def check_form(
     )
 
 
+def _said(error: ConvertError) -> str:
+    return say("line {line}: {message}", line=error.line, message=error.message) if error.line else error.message
+
+
 def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
     """Yield every config of a text; raises ConvertError for one that cannot be read."""
     if form is Form.ACCELERATE:
         if _FSDP.search(text):
-            raise ConvertError("it trains with FSDP: there are no DeepSpeed settings in it to check")
+            raise ConvertError(say("it trains with FSDP: there are no DeepSpeed settings in it to check"))
         settings = read(form, Input(text, folder))
-        yield _part(settings, "the form of the file", with_config=_NAMED not in text)
+        yield _part(settings, say(_WHY[form]), with_config=_NAMED not in text)
         return
     script = Script(text)
     yielded: set[int] = set()
@@ -104,7 +109,7 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
             settings = read(Form.PLUGIN, Input(text, folder, line))
         except ConvertError:
             continue  # a config that nobody can follow: an expression
-        yield _part(settings, "it is given to DeepSpeedPlugin", with_config=config is None)
+        yield _part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None)
     trainers = {script.value_start(call.arguments["deepspeed"].place) for call in script.calls_with("deepspeed")}
     for literal in literals(text):
         yield _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
@@ -133,9 +138,9 @@ def _part(settings: Settings, why: str, *, with_config: bool) -> Part:
 
 def _dictionary(literal: Literal, folder: Path | None, *, accelerate: bool, trainer: bool) -> Part:
     if accelerate:
-        consumer, why = Consumer.ACCELERATE, "it is given to DeepSpeedPlugin"
+        consumer, why = Consumer.ACCELERATE, say(_WHY[Form.PLUGIN])
     elif trainer:
-        consumer, why = Consumer.TRANSFORMERS, "it is given to the Trainer's arguments"
+        consumer, why = Consumer.TRANSFORMERS, say(_WHY[Form.TRANSFORMERS])
     else:
         guess = consumer_for(literal.document, folder)
         consumer, why = Consumer(guess.value), guess.why
@@ -206,12 +211,12 @@ def side_of(name: str, data: bytes, folder: Path | None) -> Part | None:
     if form is Form.DEEPSPEED:
         return None
     settings = read(form, Input(text, folder))
-    return _part(settings, _WHY[form], with_config=True)
+    return _part(settings, say(_WHY[form]), with_config=True)
 
 
 _WHY = {
-    Form.ACCELERATE: "the form of the file",
-    Form.PLUGIN: "it is given to DeepSpeedPlugin",
-    Form.TRANSFORMERS: "it is given to the Trainer's arguments",
-    Form.DICT: "the dictionary of a script",
+    Form.ACCELERATE: mark("the form of the file"),
+    Form.PLUGIN: mark("it is given to DeepSpeedPlugin"),
+    Form.TRANSFORMERS: mark("it is given to the Trainer's arguments"),
+    Form.DICT: mark("the dictionary of a script"),
 }

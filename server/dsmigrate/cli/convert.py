@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dsmigrate.cli.language import speak
 from dsmigrate.convert.arguments import Arguments, of_text, read_arguments
 from dsmigrate.convert.job import CARRYING, DEFAULT_NAME, Converted, Request, convert, text_of
 from dsmigrate.convert.model import ConvertError, Form, Target
@@ -16,6 +18,7 @@ from dsmigrate.convert.recognise import form_of
 from dsmigrate.files.reading import STDIN, read, read_stdin
 from dsmigrate.files.text import SourceError, decode, encode
 from dsmigrate.files.writing import Write, WriteError, write_all
+from dsmigrate.languages import say
 from dsmigrate.settings.check import CheckSettings, check_settings_for, with_setting
 from dsmigrate.settings.errors import SettingsError
 
@@ -63,6 +66,7 @@ something is not, or the result would be refused, 2 nothing could be converted.
     "--deepspeed-version", "--target-version", "deepspeed_version", metavar="VERSION", help="DeepSpeed release."
 )
 @click.option("--world-size", type=int, metavar="N", help="Number of processes.")
+@click.option("--lang", metavar="TAG", help="Language of messages: en or zh-CN.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - click passes by name
     source: str,
@@ -75,13 +79,18 @@ def command(  # noqa: PLR0917 - click passes by name
     carry: str,
     config_name: str,
     line: int | None,
+    lang: str | None,
     style: str,
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Convert, and return the exit code; what it prints as help is ``_HELP``."""
+    try:
+        speak(lang)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
     to = Form(target)
     if write and output is not None:
-        raise click.UsageError("--write chooses the name itself: leave it or --output out")
+        raise click.UsageError(say("--write chooses the name itself: leave it or --output out"))
     path = output if output is not None else _beside(source, to) if write else None
     name, data, folder = _source(source)
     try:
@@ -127,7 +136,8 @@ def _source(source: str) -> tuple[str, bytes, Path]:
 
 def _beside(source: str, target: Form) -> Path:
     if target not in _NAMES:
-        raise click.UsageError(f"--write knows no name for the form {target.value}: give --output FILE")
+        message = say("--write knows no name for the form {form}: give --output FILE", form=target.value)
+        raise click.UsageError(message)
     return (Path() if source == STDIN else Path(source).parent) / _NAMES[target]
 
 
@@ -144,7 +154,7 @@ def _given(given: Iterable[str]) -> dict[str, Any]:
     for entry in given:
         key, equals, value = entry.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"--set {entry!r} is not KEY=VALUE")
+            raise click.UsageError(say("--set {entry} is not KEY=VALUE", entry=repr(entry)))
         try:
             found[key] = json.loads(value)
         except ValueError:
@@ -194,9 +204,10 @@ def _save(path: Path, text: str) -> None:
             data = encode(text, decode(old))
         write_all([Write(path, data, old, path.parent)])
     except (WriteError, SourceError) as error:
-        raise click.ClickException(f"{error}. Nothing was written") from None
+        raise click.ClickException(say("{error}. Nothing was written", error=error)) from None
     except OSError as error:
-        raise click.ClickException(f"{path}: cannot be written: {error.strerror or error}") from None
+        message = say("{path}: cannot be written: {error}", path=path, error=error.strerror or error)
+        raise click.ClickException(message) from None
 
 
 def _show(converted: Converted, request: Request, path: Path | None, style: str, text: str) -> None:
@@ -208,7 +219,17 @@ def _show(converted: Converted, request: Request, path: Path | None, style: str,
         terminal.write_bytes(json_format.render(converted, request, None if path is None else str(path)).encode())
         return
     terminal.write_bytes(text.encode())
-    for spoken in talk(converted, request.name):
+    for spoken in talk(converted, _shortest(request.name)):
         click.echo(spoken, err=True)
     if path is not None:
-        click.echo(f"wrote {path}", err=True)
+        click.echo(say("wrote {path}", path=path), err=True)
+
+
+def _shortest(name: str) -> str:
+    """Return an absolute path from the working directory where that is shorter: each note has it in front."""
+    if not Path(name).is_absolute():
+        return name
+    try:
+        return min(name, os.path.relpath(name), key=len)
+    except ValueError:  # on another drive
+        return name

@@ -24,8 +24,8 @@ def command(subject: str | None, target_version: str | None, form: str, lang: st
     """Print what a key of ds_config.json does, its type, default and history, and who fills "auto".
 
     KEY is a path such as zero_optimization.stage. TYPE is an optimizer or scheduler (AdamW, WarmupLR) or one of its
-    parameters (AdamW.lr). CODE is a code of a report (MG101, DS401, DF301). Without any of them, lists the sections;
-    `codes` lists the codes.
+    parameters (AdamW.lr). CODE is a code of a report (MG101, DS401, DF301, CV101). Without any of them, lists the
+    sections; `codes` lists the codes.
     """
     try:
         speak(lang)
@@ -39,7 +39,7 @@ def command(subject: str | None, target_version: str | None, form: str, lang: st
     elif form == "markdown":
         terminal.write_bytes(markdown.text(found, known).encode())
     elif isinstance(found, Overview) and found.codes:
-        terminal.show_codes(found.codes, found.rules, found.explanations)
+        terminal.show_codes(found)
     else:
         terminal.show_markdown(markdown.text(found, known))
     return 0

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from dsmigrate.checking.formats.text import Line
-    from dsmigrate.codemod.model import Idea
-    from dsmigrate.diff.registry import Explanation
+    from dsmigrate.explain import Overview
     from dsmigrate.report.view import Report
-    from dsmigrate.rules import Rule
 
 _DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 _WIDE = 260
@@ -91,11 +89,12 @@ def _is_coloured() -> bool:
     return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
-def show_codes(ideas: Sequence[Idea], rules: Sequence[Rule] = (), changes: Sequence[Explanation] = ()) -> None:
-    """Print one line per code on stdout: those of migrations, of rules, and of the diff."""
-    rows = [(idea.code, idea.kind.value, idea.title) for idea in ideas]
-    rows += [(rule.code, say(rule.severity.value), say(rule.summary)) for rule in rules]
-    rows += [(item.code, say("change"), say(item.summary)) for item in changes]
+def show_codes(found: Overview) -> None:
+    """Print one line per code on stdout: those of migrations, of rules, of the diff, and of conversions."""
+    rows = [(idea.code, idea.kind.value, idea.title) for idea in found.codes]
+    rows += [(rule.code, say(rule.severity.value), say(rule.summary)) for rule in found.rules]
+    rows += [(item.code, say("change"), say(item.summary)) for item in found.explanations]
+    rows += [(item.code, say("conversion"), say(item.summary)) for item in found.conversions]
     show_lines(((code, "bold"), (f"  {kind:<9}  {title}", "")) for code, kind, title in rows)
 
 

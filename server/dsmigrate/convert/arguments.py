@@ -12,6 +12,7 @@ from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.python_calls import Call, Script
 from dsmigrate.convert.yaml_tree import read as read_yaml
 from dsmigrate.document import parse
+from dsmigrate.languages import say
 
 _MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precision"})
 
@@ -37,7 +38,7 @@ def read_arguments(name: str, text: str) -> Arguments:
                 raise ConvertError.at(problem.message, text, problem.start)
         value = document.value()
     if not isinstance(value, dict):
-        raise ConvertError("the arguments are no mapping of names to values", 1, 1)
+        raise ConvertError(say("the arguments are no mapping of names to values"), 1, 1)
     known = {*transformers()["defaults"], *_MORE}
     return Arguments({key: item for key, item in value.items() if key in known}, defaults_hold=True)
 
@@ -47,9 +48,9 @@ def of_text(text: str) -> Arguments:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConvertError(f"the arguments are no JSON: {error}") from None
+        raise ConvertError(say("the arguments are no JSON: {error}", error=error)) from None
     if not isinstance(value, dict):
-        raise ConvertError("the arguments are no JSON object")
+        raise ConvertError(say("the arguments are no JSON object"))
     return Arguments(value)
 
 

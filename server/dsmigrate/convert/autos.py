@@ -13,12 +13,13 @@ from dsmigrate.document import Path, render_path
 from dsmigrate.document.positions import LineIndex
 from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
 _TOTAL = ("train_batch_size",)
 _MICRO = ("train_micro_batch_size_per_gpu",)
 _STEPS = ("gradient_accumulation_steps",)
 _BATCH_ARGUMENTS = {_MICRO: "per_device_train_batch_size", _STEPS: "gradient_accumulation_steps"}
-_SAID = {"hidden_size": "hidden_size of the model", "world_size": "--world-size"}
+_SAID = {"hidden_size": mark("hidden_size of the model"), "world_size": "--world-size"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def settle(settings: Settings, known: Knowledge, target: Consumer, given: Mappin
     if missing and ("train_batch_size" in missing) and _computed(config):
         del missing["train_batch_size"]
         tree.drop(config, _TOTAL)
-        notes.append(_left_out(_TOTAL, "DeepSpeed computes it from the two other keys", settings))
+        notes.append(_left_out(_TOTAL, say("DeepSpeed computes it from the two other keys"), settings))
     if missing:
         raise _incomplete(missing, settings)
     return Settled(config, tuple(notes))
@@ -81,25 +82,27 @@ def _resolve(config: Config, path: Path, auto: Auto | None, said: Known, setting
     """Put a value in the place of one "auto", or take it out; raises NotKnownError."""
     if auto is not None and auto.effect is AutoEffect.DEFAULT:
         tree.drop(config, path)
-        return _left_out(path, "DeepSpeed drops the word and takes the default", settings)
+        return _left_out(path, say("DeepSpeed drops the word and takes the default"), settings)
     if auto is None or auto.effect is not AutoEffect.FILLED:
         raise NotKnownError
     if auto.overwrites:
         tree.drop(config, path)
-        return _left_out(path, f"{settings.consumer.title} writes it, and DeepSpeed has a default", settings)
+        why = say("{consumer} writes it, and DeepSpeed has a default", consumer=settings.consumer.title)
+        return _left_out(path, why, settings)
     if path[-1] == "nvme_path":
         if tree.get(config, (*path[:-1], "device"), "none") == "nvme":
             raise NotKnownError
         tree.drop(config, path)
-        return _left_out(path, "only the device nvme has a path", settings)
+        return _left_out(path, say("only the device nvme has a path"), settings)
     value = value_of(auto, said)
     tree.put(config, path, value)
-    message = f'{render_path(path)} is {json_text(value)} in the place of "auto", from {auto.source}'
-    return Note(codes.RESOLVED, Kind.TOLD, render_path(path), message, settings.places.get(path))
+    key, shown = render_path(path), json_text(value)
+    message = say('{key} is {value} in the place of "auto", from {source}', key=key, value=shown, source=auto.source)
+    return Note(codes.RESOLVED, Kind.TOLD, key, message, settings.places.get(path))
 
 
 def _left_out(path: Path, why: str, settings: Settings) -> Note:
-    message = f'{render_path(path)} was "auto" and is left out: {why}'
+    message = say('{key} was "auto" and is left out: {why}', key=render_path(path), why=why)
     return Note(codes.LEFT_TO_DEEPSPEED, Kind.TOLD, render_path(path), message, settings.places.get(path))
 
 
@@ -109,18 +112,23 @@ def _incomplete(missing: Mapping[str, tuple[str, ...]], settings: Settings) -> C
     shown = []
     for key, names in missing.items():
         place = _place(settings, key)
-        where = f" (line {lines.line_of(place) + 1})" if place is not None else ""
-        shown.append(f"{key}{where}{f': {_names(names)}' if names else ''}")
+        where = say("{key} (line {line})", key=key, line=lines.line_of(place) + 1) if place is not None else key
+        shown.append(say("{key}: {names}", key=where, names=_names(names)) if names else where)
     count = len(shown)
-    said = f'{count} {"value is" if count == 1 else "values are"} "auto" or an expression, and nothing says what'
-    hint = "give --set KEY=VALUE, or --arguments with the script or its arguments"
     place = next((place for key in missing if (place := _place(settings, key)) is not None), None)
-    message = f"{said} {'it is' if count == 1 else 'they are'}; {hint}:" + "".join(f"\n  {line}" for line in shown)
+    message = say(
+        '{count} {en_values} "auto" or an expression, and nothing says what {en_they}; give --set KEY=VALUE, or '
+        "--arguments with the script or its arguments:{lines}",
+        count=count,
+        lines="".join(f"\n  {line}" for line in shown),
+        en_values="value is" if count == 1 else "values are",
+        en_they="it is" if count == 1 else "they are",
+    )
     return ConvertError(message) if place is None else ConvertError.at(message, settings.text, place)
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(_SAID.get(name, name) for name in names)
+    return say(", ").join(say(_SAID[name]) if name in _SAID else name for name in names)
 
 
 def _place(settings: Settings, key: str) -> int | None:
@@ -144,33 +152,48 @@ def introduce(
     for path, value in tree.leaves(settings.config):
         auto = known.auto(path, Consumer.TRANSFORMERS)
         if auto is not None and auto.overwrites and not (auto.unless and auto.unless in config):
-            message = f"{render_path(path)} {json_text(value)}: the Trainer writes {auto.source} in its place"
-            place = settings.places.get(path)
-            notes.append(Note(codes.OVERWRITTEN, Kind.TOLD, render_path(path), message, place))
+            notes.append(_overwritten(path, value, auto, settings))
             continue
         if path == _TOTAL or value == "auto" or auto is None or not auto.must_match or value is None:
             continue
-        taken = _as_arguments(path, value, auto.source)
+        taken = _as_arguments(path, value, auto.english)
         key, place = render_path(path), settings.places.get(path)
         other = next((name for name, one in (taken or {}).items() if said.get(name, one) != one), None)
         if other is not None:
-            message = (
-                f"{key} {json_text(value)} stays, and the Trainer stops at it: it takes this value from {other}, which "
-                f"is {said[other]!r} for another key"
+            message = say(
+                "{key} {value} stays, and the Trainer stops at it: it takes this value from {other}, which is "
+                "{said} for another key",
+                key=key,
+                value=json_text(value),
+                other=other,
+                said=repr(said[other]),
             )
             notes.append(Note(codes.MUST_MATCH, Kind.CHANGED, key, message, place))
             continue
         if taken is None:
-            message = f"{key} {json_text(value)} stays: no argument says it, and the Trainer stops at another value"
+            message = say(
+                "{key} {value} stays: no argument says it, and the Trainer stops at another value",
+                key=key,
+                value=json_text(value),
+            )
             notes.append(Note(codes.MUST_MATCH, Kind.CHANGED, key, message, place))
             continue
         tree.put(config, path, "auto")
         said |= taken
-        source = ", ".join(f"{name}={value!r}" for name, value in taken.items()) or "its default"
-        notes.append(Note(codes.INTRODUCED, Kind.TOLD, key, f'{key} becomes "auto", filled from {source}', place))
+        source = say(", ").join(f"{name}={value!r}" for name, value in taken.items()) or say("its default")
+        message = say('{key} becomes "auto", filled from {source}', key=key, source=source)
+        notes.append(Note(codes.INTRODUCED, Kind.TOLD, key, message, place))
     arguments |= said
     _total_batch(settings, config, arguments, notes)
     return config, arguments, notes
+
+
+def _overwritten(path: Path, value: object, auto: Auto, settings: Settings) -> Note:
+    key = render_path(path)
+    message = say(
+        "{key} {value}: the Trainer writes {source} in its place", key=key, value=json_text(value), source=auto.source
+    )
+    return Note(codes.OVERWRITTEN, Kind.TOLD, key, message, settings.places.get(path))
 
 
 def _complete_batch(config: Config, given: Mapping[str, Any]) -> None:
@@ -200,12 +223,13 @@ def _total_batch(settings: Settings, config: Config, arguments: dict[str, Any], 
     place = settings.places.get(_TOTAL)
     if "per_device_train_batch_size" in arguments:
         config["train_batch_size"] = "auto"
-        message = 'train_batch_size becomes "auto": the Trainer computes it'
+        message = say('train_batch_size becomes "auto": the Trainer computes it')
         notes.append(Note(codes.INTRODUCED, Kind.TOLD, "train_batch_size", message, place))
         return
-    message = (
-        f"train_batch_size {total} stays, and the Trainer stops unless per_device_train_batch_size × "
-        "gradient_accumulation_steps × processes is the same; --world-size N works the first one out"
+    message = say(
+        "train_batch_size {total} stays, and the Trainer stops unless per_device_train_batch_size × "
+        "gradient_accumulation_steps × processes is the same; --world-size N works the first one out",
+        total=total,
     )
     notes.append(Note(codes.MUST_MATCH, Kind.CHANGED, "train_batch_size", message, place))
 

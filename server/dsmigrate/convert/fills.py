@@ -61,7 +61,7 @@ Source = Callable[[Known, tuple[str, ...]], Any]
 def value_of(auto: Auto, known: Known) -> Any:  # noqa: ANN401 - a value of the config
     """Return the value that takes the place of "auto"; raises NotKnownError with the arguments that are missing."""
     for pattern, source in _SOURCES.items():
-        found = re.fullmatch(pattern, auto.source)
+        found = re.fullmatch(pattern, auto.english)
         if found:
             return source(known, (found[0], *found.groups()))
     raise NotKnownError(auto.source)

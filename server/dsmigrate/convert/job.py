@@ -20,6 +20,7 @@ from dsmigrate.convert.recognise import form_of
 from dsmigrate.document import Document, PathError, parse, parse_path
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.knowledge import Consumer, Knowledge, knowledge
+from dsmigrate.languages import say
 from dsmigrate.rules import Facts, Finding, Severity, check
 from dsmigrate.rules import Settings as RuleSettings
 from dsmigrate.settings.check import CheckSettings
@@ -117,7 +118,11 @@ def text_of(name: str, data: bytes) -> str:
     except SourceError as error:
         raise ConvertError(error.message, error.line, 1) from None
     except UnicodeDecodeError as error:
-        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not valid UTF-8; save the file as UTF-8"
+        message = say(
+            "byte 0x{data} at offset {start} is not valid UTF-8; save the file as UTF-8",
+            data=f"{data[error.start]:02x}",
+            start=error.start,
+        )
         raise ConvertError(message, data[: error.start].count(b"\n") + 1, 1) from None
 
 
@@ -136,7 +141,7 @@ def _given(request: Request) -> tuple[dict[tuple[str | int, ...], Any], dict[str
         except PathError as error:
             raise ConvertError(f"--set {name}: {error}") from None
         if not path or not all(isinstance(part, str) for part in path):
-            raise ConvertError(f"--set {name}: this is no path of keys")
+            raise ConvertError(say("--set {name}: this is no path of keys", name=name))
         overrides[path] = value
     return overrides, arguments
 
@@ -211,7 +216,7 @@ def _to_accelerate(
     if request.target is Form.ACCELERATE:
         if carrying == "whole":
             raise ConvertError(
-                "a YAML file of Accelerate holds fields, or the name of a config: --carry fields or file"
+                say("a YAML file of Accelerate holds fields, or the name of a config: --carry fields or file")
             )
         if carrying == "file":
             settled = settle(settings, known, consumer, given)
@@ -247,7 +252,7 @@ def validated(
     result = read(request.target, Input(text, folder, request.into.line, consumer=consumer))
     is_whole = request.target in {Form.DEEPSPEED, Form.DICT} and not result.unknown
     if is_whole and not tree.same(result.config, config):
-        raise ConvertError("what was written reads back as something else; please report this")
+        raise ConvertError(say("what was written reads back as something else; please report this"))
     document = parse(text) if request.target is Form.DEEPSPEED else document_of(result)
     return document, _findings(document, request, known, consumer, hidden(result))
 

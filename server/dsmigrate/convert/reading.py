@@ -13,6 +13,7 @@ from dsmigrate.convert.forms.deepspeed import read_deepspeed
 from dsmigrate.convert.model import Config, ConvertError, Form, Place, Settings
 from dsmigrate.convert.overlay import overlay
 from dsmigrate.document import Document, DocumentError, parse, parse_bytes
+from dsmigrate.files.reading import MissingFileError
 from dsmigrate.files.reading import read as read_file
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
@@ -64,9 +65,9 @@ def load_config(name: str, folder: Path | None, text: str = "") -> Settings | No
     path = Path(name) if folder is None else folder / name
     try:
         return read_deepspeed(parse_bytes(read_file(path)).text, Consumer.ACCELERATE)
+    except MissingFileError:
+        return None
     except SourceError as error:
-        if error.message == "no such file":
-            return None
         raise ConvertError.at(f"{name}: {error.message}", text, max(text.find(name), 0)) from None
     except DocumentError as error:
         raise ConvertError.at(f"{name}: {error}", text, max(text.find(name), 0)) from None

@@ -9,6 +9,7 @@ from dsmigrate.checking.recognise import YAML
 from dsmigrate.convert.model import ConvertError, Form
 from dsmigrate.convert.python_calls import Script
 from dsmigrate.editing.python import literals
+from dsmigrate.languages import say
 
 SCRIPTS = frozenset({".py", ".pyw"})
 _ACCELERATE = re.compile(
@@ -39,6 +40,8 @@ def _form_of_script(text: str) -> Form:
     if literals(text):
         return Form.DICT
     raise ConvertError(
-        "the script has no settings of DeepSpeed that are written out: no DeepSpeedPlugin(...), no "
-        "TrainingArguments(deepspeed=...), and no dictionary that is given to DeepSpeed or named as its config"
+        say(
+            "the script has no settings of DeepSpeed that are written out: no DeepSpeedPlugin(...), no "
+            "TrainingArguments(deepspeed=...), and no dictionary that is given to DeepSpeed or named as its config"
+        )
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from dsmigrate.convert.codes import CODES
-from dsmigrate.convert.facts import accelerate
+from dsmigrate.convert.codes import REJECTED
 from dsmigrate.convert.model import Kind, Note, Place
 from dsmigrate.rules import Effect, Finding, Rule, Severity
 
@@ -29,28 +28,30 @@ def findings_of(notes: Iterable[Note], whole: Place) -> Iterator[Finding]:
 
 def rules_of(codes: Collection[str]) -> list[Rule]:
     """Return what reports say of the codes among ``codes`` that are no rule's."""
+    from dsmigrate.convert.explained import every_conversion  # noqa: PLC0415 - for reports that tell what codes mean
+
     return [
         Rule(
-            code=code,
-            name=code.lower(),
+            code=about.code,
+            name=about.name,
             summary=about.summary,
-            why=about.summary,
-            severity=_severity(code),
+            why=about.why,
+            severity=_severity(about.code),
             effect=Effect.REJECTED if about.rejects else Effect.MISREAD,
-            source=tuple(accelerate()["source"]),
+            source=about.source,
             examples=(),
             check=lambda _: (),
         )
-        for code, about in CODES.items()
-        if code in codes
+        for about in every_conversion()
+        if about.code in codes
     ]
 
 
 def _severity(code: str) -> Severity:
-    return Severity.ERROR if CODES[code].rejects else Severity.WARNING
+    return Severity.ERROR if code in REJECTED else Severity.WARNING
 
 
 def _effect(note: Note) -> Effect:
-    if CODES[note.code].rejects:
+    if note.code in REJECTED:
         return Effect.REJECTED
     return Effect.IGNORED if note.kind is Kind.LOST else Effect.MISREAD

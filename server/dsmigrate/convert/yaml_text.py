@@ -8,6 +8,7 @@ from dsmigrate.convert import tree
 from dsmigrate.convert.model import ConvertError
 from dsmigrate.convert.yaml_tree import Entry, read
 from dsmigrate.document.textedits import TextEdit, apply
+from dsmigrate.languages import say
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./-]*(?:,[\w./-]+)*")
 _WORDS = re.compile(r"(?i)y|n|yes|no|on|off|true|false|null|none")
@@ -50,7 +51,7 @@ def merged(text: str, wanted: dict[str, object], gone: dict[str, set[str]]) -> s
     """
     root = read(text)
     if not root.is_block and root.entries:
-        raise ConvertError.at("the file stands between braces; write it in lines to have it edited", text, 0)
+        raise ConvertError.at(say("the file stands between braces; write it in lines to have it edited"), text, 0)
     edits: list[TextEdit] = []
     added: list[str] = []
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -74,9 +75,8 @@ def _block(text: str, there: Entry, wanted: dict[str, object], gone: set[str], n
         inner = "".join(f"{newline}  {key}: {spell(value)}" for key, value in wanted.items()) or " {}"
         return [TextEdit(there.place.start, there.place.end, inner)]
     if not there.is_block:
-        raise ConvertError.at(
-            f"{there.name} stands between braces; write it in lines to have it edited", text, there.place.start
-        )
+        message = say("{name} stands between braces; write it in lines to have it edited", name=there.name)
+        raise ConvertError.at(message, text, there.place.start)
     edits = [_without(text, entry) for entry in there.entries if entry.name in gone and entry.name not in wanted]
     first = there.entries[0]
     indent = " " * (first.place.key_start - _line_start(text, first.place.key_start))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dsmigrate.convert.model import ConvertError, Place
+from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -50,24 +51,26 @@ def read(text: str) -> Entry:
 
     strange = _CONTROL.search(text)
     if strange is not None:
-        raise ConvertError.at(f"the character {strange[0]!a} cannot stand in YAML", text, strange.start())
+        message = say("the character {character} cannot stand in YAML", character=ascii(strange[0]))
+        raise ConvertError.at(message, text, strange.start())
     loader = YAML(typ="rt", pure=True)
     loader.version = (1, 1)
     try:
         node = loader.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(str(error.problem or error.context or "it cannot be parsed").split())
-        raise ConvertError.at(f"not valid YAML: {said}", text, mark.index if mark else 0) from None
+        said = " ".join(str(error.problem or error.context or say("it cannot be parsed")).split())
+        message = say("not valid YAML: {said}", said=said)
+        raise ConvertError.at(message, text, mark.index if mark else 0) from None
     except (YAMLError, ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
         said = " ".join(str(error).split())[:200]
-        raise ConvertError(f"not valid YAML: {said}", 1, 1) from None
+        raise ConvertError(say("not valid YAML: {said}", said=said), 1, 1) from None
     except RecursionError:
-        raise ConvertError("the YAML is nested too deeply", 1, 1) from None
+        raise ConvertError(say("the YAML is nested too deeply"), 1, 1) from None
     if node is None:
         return Entry("", {}, Place(0, 0, 0, len(text)), ())
     if not isinstance(node, MappingNode):
-        raise ConvertError.at("the YAML is no mapping of keys to values", text, node.start_mark.index)
+        raise ConvertError.at(say("the YAML is no mapping of keys to values"), text, node.start_mark.index)
     return _entry("", node, Place(node.start_mark.index, node.start_mark.index, *_span(node)), text, 0)
 
 
@@ -75,7 +78,7 @@ def _entry(name: str, node: Node, place: Place, text: str, depth: int) -> Entry:
     from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode  # noqa: PLC0415
 
     if depth > _DEEPEST:
-        raise ConvertError.at("the YAML is nested too deeply", text, place.start)
+        raise ConvertError.at(say("the YAML is nested too deeply"), text, place.start)
     if isinstance(node, MappingNode):
         entries = tuple(_entries(node, text, depth))
         value = {entry.name: entry.value for entry in entries}
@@ -94,9 +97,9 @@ def _entries(node: Any, text: str, depth: int) -> Iterator[Entry]:  # noqa: ANN4
     for key, value in node.value:
         start, end = _span(key)
         if not isinstance(key, ScalarNode):
-            raise ConvertError.at("a key of the YAML is no text", text, start)
+            raise ConvertError.at(say("a key of the YAML is no text"), text, start)
         if key.value == "<<":
-            raise ConvertError.at("merge keys (<<) are not followed; write the keys out", text, start)
+            raise ConvertError.at(say("merge keys (<<) are not followed; write the keys out"), text, start)
         at = _span(value)
         _refuse_alias(value, start, text)
         if at[0] < start:  # an alias: its value stands at the anchor, elsewhere
@@ -109,7 +112,7 @@ def _entries(node: Any, text: str, depth: int) -> Iterator[Entry]:  # noqa: ANN4
 def _refuse_alias(node: Any, start: int, text: str) -> None:  # noqa: ANN401 - the library's node
     """Raise ConvertError for a node that stands before ``start`` and holds others: aliases can make it endless."""
     if isinstance(node.value, list) and node.start_mark.index < start:
-        raise ConvertError.at("aliases (*name) of mappings and lists are not followed", text, start)
+        raise ConvertError.at(say("aliases (*name) of mappings and lists are not followed"), text, start)
 
 
 def _span(node: Any) -> tuple[int, int]:  # noqa: ANN401 - the library's node

@@ -115,7 +115,7 @@ def _document(source: Source, part: Part | None) -> Document:
     except DocumentError as error:
         raise UnreadableError(f"{source.name}: {error}") from None
     if document.root is None and document.text.strip():
-        raise UnreadableError(f"{source.name}: no config can be read from it")
+        raise UnreadableError(say("{name}: no config can be read from it", name=source.name))
     return document
 
 

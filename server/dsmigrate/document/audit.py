@@ -11,6 +11,7 @@ from dsmigrate.document.errors import EditError
 from dsmigrate.document.paths import Path
 from dsmigrate.document.problems import MAX_DEPTH, Code
 from dsmigrate.document.textedits import TextEdit, apply, merged
+from dsmigrate.languages import say
 
 
 def check_editable(document: Document) -> None:
@@ -18,7 +19,13 @@ def check_editable(document: Document) -> None:
     for item in document.problems:
         if item.is_fatal and item.code is not Code.DUPLICATE_KEY:
             line = document.position(item.start).line + 1
-            raise EditError(f"the text cannot be edited before it is complete; line {line}: {item.message}")
+            raise EditError(
+                say(
+                    "the text cannot be edited before it is complete; line {line}: {message}",
+                    line=line,
+                    message=item.message,
+                )
+            )
 
 
 def checked(document: Document, wanted: Sequence[TextEdit], expected: object) -> tuple[TextEdit, ...]:
@@ -34,9 +41,9 @@ def checked(document: Document, wanted: Sequence[TextEdit], expected: object) ->
     before = len(document.duplicates)
     readable = all(item.code is Code.DUPLICATE_KEY for item in result.problems if item.is_fatal)
     if not readable or len(result.duplicates) > before or result.value() != expected:
-        raise EditError("the text around does not allow this edit without changing what else it means")
+        raise EditError(say("the text around does not allow this edit without changing what else it means"))
     if document.is_strict_json and not result.is_strict_json:
-        raise EditError("the edit would make the text something else than strict JSON")
+        raise EditError(say("the edit would make the text something else than strict JSON"))
     return edits
 
 

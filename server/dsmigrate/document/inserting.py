@@ -14,6 +14,7 @@ from dsmigrate.document.nodes import Array, Member, Node, Object
 from dsmigrate.document.paths import Path, render_path
 from dsmigrate.document.spelling import Manner, Spelling, is_quoteless, manner_of, spell, spell_key
 from dsmigrate.document.textedits import TextEdit
+from dsmigrate.languages import say
 
 _BLANKS = re.compile(r"[ \t]*")
 _ANY_BLANKS = re.compile(r"[^\S\r\n]*")
@@ -101,14 +102,16 @@ def _deepest(document: Document, path: Path) -> tuple[Object, tuple[str, ...]]:
         found = document.node_at(path[: size + 1])
         if found is not None and size + 1 < len(path):
             if not isinstance(found, Object | Array):
-                raise EditError(f"{render_path(path[: size + 1])} is {found.raw[:40]}, not an object")
+                raise EditError(
+                    say("{path} is {text}, not an object", path=render_path(path[: size + 1]), text=found.raw[:40])
+                )
             continue
         if found is not None:
             raise EditError(f"{render_path(path)} is there already")
         target = document.node_at(path[:size])
         rest = path[size:]
         if not isinstance(target, Object) or not all(isinstance(part, str) for part in rest):
-            raise EditError(f"{render_path(path[:size]) or 'the root'} is not an object")
+            raise EditError(say("{path} is not an object", path=render_path(path[:size]) or say("the root")))
         return target, tuple(str(part) for part in rest)
     raise EditError("the root is there already")
 

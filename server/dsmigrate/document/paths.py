@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from dsmigrate.document.errors import PathError
+from dsmigrate.languages import say
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -41,7 +42,10 @@ def parse_path(text: str) -> Path:
     while pos < len(text):
         found = _PART.match(text, pos)
         if found is None or (found["dot"] is not None) != (pos > 0 and found["index"] is None):
-            raise PathError(f"{text!a} is no path: a key or an index belongs at character {pos}", pos)
+            message = say(
+                "{text} is no path: a key or an index belongs at character {position}", text=ascii(text), position=pos
+            )
+            raise PathError(message, pos)
         path.append(_part(found, text))
         pos = found.end()
     return tuple(path)
@@ -55,5 +59,6 @@ def _part(found: re.Match[str], text: str) -> str | int:
     try:
         name = json.loads(found["quoted"], strict=False)
     except ValueError as error:
-        raise PathError(f"{text!a} is no path: {error}", found.start("quoted")) from None
+        message = say("{text} is no path: {error}", text=ascii(text), error=error)
+        raise PathError(message, found.start("quoted")) from None
     return str(name)

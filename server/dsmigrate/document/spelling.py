@@ -10,6 +10,7 @@ from dsmigrate.document import layout
 from dsmigrate.document.errors import EditError
 from dsmigrate.document.nodes import Member, Object
 from dsmigrate.document.shapes import Style
+from dsmigrate.languages import say
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _COLON = re.compile(r"[ \t]*:[ \t]*")
@@ -71,7 +72,7 @@ def spell(value: object, indent: str, manner: Manner, *, in_lines: bool) -> str:
     try:
         return _spell(value, indent, manner, in_lines=in_lines)
     except RecursionError:
-        raise EditError("the value is nested too deeply to be written") from None
+        raise EditError(say("the value is nested too deeply to be written")) from None
 
 
 def _spell(value: object, indent: str, manner: Manner, *, in_lines: bool) -> str:
@@ -83,7 +84,7 @@ def _spell(value: object, indent: str, manner: Manner, *, in_lines: bool) -> str
         try:
             return json.dumps(value, allow_nan=False)
         except ValueError:
-            raise EditError(f"the value {value!r} cannot be written to a config") from None
+            raise EditError(say("the value {value} cannot be written to a config", value=repr(value))) from None
     inner = indent + manner.unit
     if isinstance(value, dict):
         plain = replace(manner, commas=True)
@@ -96,7 +97,7 @@ def _spell(value: object, indent: str, manner: Manner, *, in_lines: bool) -> str
         entries = [_spell(item, inner, manner, in_lines=in_lines) for item in value]
         nested = any(isinstance(item, dict | list | tuple) and item for item in value)
         return _bracketed("[]", entries, indent, manner, in_lines=in_lines and nested)
-    raise EditError(f"a value of type {type(value).__name__} cannot be written to a config")
+    raise EditError(say("a value of type {name} cannot be written to a config", name=type(value).__name__))
 
 
 def _bracketed(brackets: str, entries: list[str], indent: str, manner: Manner, *, in_lines: bool) -> str:

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.convert.explained import Explained
 from dsmigrate.diff.registry import Explanation
+from dsmigrate.docs import conversions
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import MISSING, Consumer, Event, Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.languages import say
@@ -25,6 +27,8 @@ def document(subject: Subject, known: Knowledge) -> Document:
         return {**head, "about": "code", **_rule(subject)}
     if isinstance(subject, Explanation):
         return {**head, "about": "code", **_explanation(subject)}
+    if isinstance(subject, Explained):
+        return {**head, "about": "code", **_conversion(subject)}
     if isinstance(subject, Key):
         members = [member.path for member in known.children(subject.path)]
         return {**head, "about": "key", **key(subject), "keys": members}
@@ -131,6 +135,21 @@ def _explanation(item: Explanation) -> Document:
     }
 
 
+def _conversion(item: Explained) -> Document:
+    severity = conversions.severity(item)
+    return {
+        "code": item.code,
+        "kind": "conversion",
+        "title": item.name,
+        "summary": say(item.summary),
+        "why": say(item.why),
+        "effect": conversions.effect(item),
+        "advice": say(item.advice),
+        "severity": None if severity is None else severity.value,
+        "source": ", ".join(item.source),
+    }
+
+
 def _event(event: Event) -> Document:
     sides = {"old": event.old, "new": event.new}
     return {
@@ -151,5 +170,6 @@ def _overview(subject: Overview, known: Knowledge) -> Document:
         "schedulers": [facts.name for facts in known.schedulers()] if subject.keys else [],
         "codes": [{"code": idea.code, "kind": idea.kind.value, "title": idea.title} for idea in subject.codes]
         + [{"code": rule.code, "kind": "rule", "title": rule.name} for rule in subject.rules]
-        + [{"code": item.code, "kind": "change", "title": item.name} for item in subject.explanations],
+        + [{"code": item.code, "kind": "change", "title": item.name} for item in subject.explanations]
+        + [{"code": item.code, "kind": "conversion", "title": item.name} for item in subject.conversions],
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.convert.explained import Explained
 from dsmigrate.diff.registry import Explanation
-from dsmigrate.docs import changes, keys, rules
+from dsmigrate.docs import changes, conversions, keys, rules
 from dsmigrate.docs.pages import page
 from dsmigrate.explain.subject import Overview, ParameterOf, Subject
 from dsmigrate.knowledge import Key, Knowledge, TypeFacts
@@ -20,6 +21,8 @@ def text(subject: Subject, known: Knowledge) -> str:
         return rules.page(subject)
     if isinstance(subject, Explanation):
         return changes.page(subject)
+    if isinstance(subject, Explained):
+        return conversions.page(subject)
     if isinstance(subject, Key):
         return keys.key_text(subject, known)
     if isinstance(subject, TypeFacts):
@@ -34,6 +37,7 @@ def _overview(subject: Overview, known: Knowledge) -> str:
         rows = [f"- `{idea.code}`: {idea.title}" for idea in subject.codes]
         rows += [f"- `{rule.code}`: {say(rule.summary)}" for rule in subject.rules]
         rows += [f"- `{item.code}`: {say(item.summary)}" for item in subject.explanations]
+        rows += [f"- `{item.code}`: {say(item.summary)}" for item in subject.conversions]
         return say("# Codes") + "\n\n" + "\n".join(rows) + "\n"
     sections = [key for key in subject.keys if key.is_section]
     others = [key for key in subject.keys if not key.is_section]

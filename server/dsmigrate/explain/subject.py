@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsmigrate.codemod.model import Idea
+from dsmigrate.convert.explained import Explained, every_conversion
 from dsmigrate.diff.registry import Explanation, every_explanation
 from dsmigrate.knowledge import Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.languages import say
@@ -15,7 +16,7 @@ from dsmigrate.migration.catalogue import every_idea
 from dsmigrate.rules import Rule, every_rule
 
 CODES = "codes"
-_CODE = re.compile(r"(MG|DS|DF)?\d{3}", re.IGNORECASE)
+_CODE = re.compile(r"\d{3}|(?:MG|DS|DF|CV)\d{1,4}", re.IGNORECASE)
 _KINDS = ("optimizer", "scheduler")
 
 
@@ -44,9 +45,11 @@ class Overview:
     codes: tuple[Idea, ...] = ()
     rules: tuple[Rule, ...] = ()
     explanations: tuple[Explanation, ...] = ()
+    conversions: tuple[Explained, ...] = ()
 
 
-Subject = Idea | Rule | Explanation | Key | TypeFacts | ParameterOf | Overview
+Code = Idea | Rule | Explanation | Explained
+Subject = Code | Key | TypeFacts | ParameterOf | Overview
 
 
 def find(word: str | None, known: Knowledge) -> Subject:
@@ -58,7 +61,12 @@ def find(word: str | None, known: Knowledge) -> Subject:
         return Overview(keys=known.children())
     asked = word.strip().strip("`\"'")
     if asked.lower() == CODES:
-        return Overview(codes=tuple(every_idea()), rules=every_rule(), explanations=every_explanation())
+        return Overview(
+            codes=tuple(every_idea()),
+            rules=every_rule(),
+            explanations=every_explanation(),
+            conversions=every_conversion(),
+        )
     if _CODE.fullmatch(asked):
         return _code(asked)
     found = _key(asked, known) or _type(asked, known) or _parameter(asked, known) or _only_one(asked, known)
@@ -67,21 +75,25 @@ def find(word: str | None, known: Knowledge) -> Subject:
     return found
 
 
-def _code(asked: str) -> Idea | Rule | Explanation:
-    codes: dict[str, Idea | Rule | Explanation] = {idea.code: idea for idea in every_idea()}
+def _code(asked: str) -> Code:
+    codes: dict[str, Code] = {idea.code: idea for idea in every_idea()}
     codes |= {rule.code: rule for rule in every_rule()}
     codes |= {item.code: item for item in every_explanation()}
-    for spelled in (asked.upper(), f"MG{asked}", f"DS{asked}", f"DF{asked}"):
+    codes |= {item.code: item for item in every_conversion()}
+    for spelled in (asked.upper(), f"MG{asked}", f"DS{asked}", f"DF{asked}", f"CV{asked}"):
         if spelled in codes:
             return codes[spelled]
     near = difflib.get_close_matches(asked.upper(), codes, n=3, cutoff=0.6)
-    hints = ", ".join(f"{code} ({_title(codes[code])})" for code in near)
+    hints = say(", ").join(f"{code} ({_title(codes[code])})" for code in near)
+    start = say("there is no code {asked}", asked=asked)
     raise NothingToExplainError(
-        f"there is no code {asked}" + (f"; near: {hints}" if hints else "; `dsmigrate explain codes` lists every code")
+        say("{start}; near: {hints}", start=start, hints=hints)
+        if hints
+        else say("{start}; `dsmigrate explain codes` lists every code", start=start)
     )
 
 
-def _title(code: Idea | Rule | Explanation) -> str:
+def _title(code: Code) -> str:
     return code.title if isinstance(code, Idea) else code.name
 
 

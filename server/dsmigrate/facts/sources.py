@@ -46,7 +46,7 @@ class Sources:
 
 def read(folder: Path) -> Sources:
     """Return the sources under ``folder`` (``schemas/deepspeed``); raises FactsError for a file that does not parse."""
-    prose = {path.stem: _toml(path) for path in sorted((folder / "keys").glob("*.toml"))}
+    prose = {path.stem: read_toml(path) for path in sorted((folder / "keys").glob("*.toml"))}
     derived = {path.stem: _json(path) for path in sorted((folder / "derived").glob("*.json"))}
     return Sources(
         releases=tuple(_json(folder / "releases.json")["releases"]),
@@ -54,14 +54,15 @@ def read(folder: Path) -> Sources:
         spans={name: content["keys"] for name, content in derived.items() if "keys" in content},
         types={name: prose.get(name, {}) for name in TYPE_FILES},
         derived_types={name: content for name, content in derived.items() if "keys" not in content},
-        consumers=_toml(folder / "consumers.toml"),
-        snippets=_toml(folder / "snippets.toml"),
+        consumers=read_toml(folder / "consumers.toml"),
+        snippets=read_toml(folder / "snippets.toml"),
         common=_json(folder / "common.json"),
-        refused=_toml(folder / "refused.toml"),
+        refused=read_toml(folder / "refused.toml"),
     )
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a TOML file holds; raises FactsError for one that does not parse."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dsmigrate.facts.sources import read
+from dsmigrate.facts.sources import read, read_toml
 
 HOLDERS = ("optimizer", "scheduler")
 
 
 def spoken(folder: Path) -> dict[str, str]:
     """Return each of them with where it stands; ``folder`` is ``schemas/deepspeed``."""
-    return dict.fromkeys(_of_codes(), "codes") | dict.fromkeys(_texts(folder), "facts")
+    return (
+        dict.fromkeys(_of_codes(), "codes")
+        | dict.fromkeys(_of_conversions(), "convert_codes")
+        | dict.fromkeys(_texts(folder), "facts")
+        | dict.fromkeys(_of_forms(folder), "convert_facts")
+    )
 
 
 def _of_codes() -> Iterator[str]:
@@ -24,6 +29,22 @@ def _of_codes() -> Iterator[str]:
         yield from (rule.summary, rule.why)
     for item in every_explanation():
         yield from (item.summary, item.why)
+
+
+def _of_conversions() -> Iterator[str]:
+    """Yield what codes of conversions say of themselves."""
+    from dsmigrate.convert.explained import every_conversion  # noqa: PLC0415 - a package of its own
+
+    for item in every_conversion():
+        yield from (item.summary, item.why, item.advice)
+
+
+def _of_forms(folder: Path) -> Iterator[str]:
+    """Yield what is said of FSDP's settings."""
+    fsdp = read_toml(folder / "forms.toml")["fsdp"]
+    yield from fsdp["near"].values()
+    yield from (lost["message"] for lost in fsdp["lost"].values())
+    yield from fsdp["told"].values()
 
 
 def _texts(folder: Path) -> Iterator[str]:

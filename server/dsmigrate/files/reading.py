@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from dsmigrate.files.text import SourceError
+from dsmigrate.languages import say
 
 MAX_BYTES = 4 * 1024 * 1024
 """The largest file that is read; the largest real training scripts are below 0.3 MB."""
@@ -15,21 +16,26 @@ MAX_BYTES = 4 * 1024 * 1024
 STDIN = "-"
 
 
+class MissingFileError(SourceError):
+    """There is no such file."""
+
+
 def read(path: Path) -> bytes:
     """Return the bytes of a regular file.
 
-    Raises SourceError when there is no such file, it is no regular file, may not be read, or exceeds ``MAX_BYTES``.
+    Raises MissingFileError when there is no such file, SourceError when it is no regular file, may not be read, or
+    exceeds ``MAX_BYTES``.
     """
     try:
         found = path.stat()
         wrong = _wrong_with(found)
         data = b"" if wrong else path.read_bytes()
     except FileNotFoundError:
-        raise SourceError("no such file") from None
+        raise MissingFileError(say("no such file")) from None
     except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror or error}") from None
+        raise SourceError(say("cannot be read: {error}", error=error.strerror or error)) from None
     except ValueError as error:  # a NUL in the path
-        raise SourceError(f"cannot be read: {error}") from None
+        raise SourceError(say("cannot be read: {error}", error=error)) from None
     if wrong:
         raise SourceError(wrong)
     return _limited(data)
@@ -42,9 +48,9 @@ def read_stdin() -> bytes:
 
 def _wrong_with(found: os.stat_result) -> str:
     if stat.S_ISDIR(found.st_mode):
-        return "this is a directory, not a file"
+        return say("this is a directory, not a file")
     if not stat.S_ISREG(found.st_mode):
-        return "not a regular file"
+        return say("not a regular file")
     return _too_large(found.st_size) if found.st_size > MAX_BYTES else ""
 
 
@@ -56,4 +62,8 @@ def _limited(data: bytes) -> bytes:
 
 def _too_large(size: int) -> str:
     mebibyte = 1024 * 1024
-    return f"the file has {size / mebibyte:.1f} MiB; files up to {MAX_BYTES // mebibyte} MiB are read"
+    return say(
+        "the file has {size} MiB; files up to {most} MiB are read",
+        size=f"{size / mebibyte:.1f}",
+        most=MAX_BYTES // mebibyte,
+    )

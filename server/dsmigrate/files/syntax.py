@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dsmigrate.files.text import SourceError
+from dsmigrate.languages import say
 
 MAX_DEPTH = 400
 """Levels of nesting that are accepted; the deepest real training scripts stay below 60."""
@@ -39,9 +40,9 @@ def parse(text: str) -> ast.Module:
     except SyntaxError as error:
         raise SourceError(_syntax_message(error), error.lineno or 1) from None
     except (RecursionError, MemoryError):
-        raise SourceError("the code is nested too deeply for Python's own parser") from None
+        raise SourceError(say("the code is nested too deeply for Python's own parser")) from None
     except ValueError as error:
-        raise SourceError(f"not valid Python: {error}") from None
+        raise SourceError(say("not valid Python: {error}", error=error)) from None
     _check_depth(tree, text)
     return tree
 
@@ -86,9 +87,9 @@ def with_deep_stack(function: Callable[[], _Result]) -> _Result:
 def _syntax_message(error: SyntaxError) -> str:
     said = (error.msg or "invalid syntax").partition(". Did you mean")[0]
     if "call to 'print'" in said or "call to 'exec'" in said or "multiple exception types" in said:
-        return f"this is Python 2, not Python 3: {said}"
+        return say("this is Python 2, not Python 3: {said}", said=said)
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return f"not valid Python {running}: {said}"
+    return say("not valid Python {version}: {said}", version=running, said=said)
 
 
 def _check_depth(tree: ast.Module, text: str) -> None:
@@ -101,7 +102,8 @@ def _check_depth(tree: ast.Module, text: str) -> None:
         elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             depth += _adjacent_literals(node, lines)  # the same
         if depth > MAX_DEPTH:
-            raise SourceError(f"the code is nested more than {MAX_DEPTH} levels deep", getattr(node, "lineno", 1))
+            message = say("the code is nested more than {depth} levels deep", depth=MAX_DEPTH)
+            raise SourceError(message, getattr(node, "lineno", 1))
         stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
 
 

@@ -7,6 +7,8 @@ import io
 import tokenize
 from dataclasses import dataclass
 
+from dsmigrate.languages import say
+
 NEWLINES = ("\r\n", "\n", "\r")
 
 
@@ -43,20 +45,28 @@ def decode(source: bytes) -> SourceText:
     body = source[len(codecs.BOM_UTF8) :] if bom else source
     nul = body.find(b"\0")
     if nul >= 0:
-        raise SourceError("the file holds a NUL byte: it is binary, not Python source", _line_at(body, nul))
+        raise SourceError(say("the file holds a NUL byte: it is binary, not Python source"), _line_at(body, nul))
     try:
         text = body.decode(encoding)
     except UnicodeDecodeError as error:
         bad = body[error.start]
-        raise SourceError(
-            f"byte 0x{bad:02x} is not valid {encoding}; add the right coding cookie or save the file as UTF-8",
-            _line_at(body, error.start),
-        ) from None
+        message = say(
+            "byte 0x{bad} is not valid {encoding}; add the right coding cookie or save the file as UTF-8",
+            bad=f"{bad:02x}",
+            encoding=encoding,
+        )
+        raise SourceError(message, _line_at(body, error.start)) from None
     except (LookupError, ValueError) as error:
-        raise SourceError(f"cannot decode the file as {encoding}: {error}") from None
+        message = say("cannot decode the file as {encoding}: {error}", encoding=encoding, error=error)
+        raise SourceError(message) from None
     found = SourceText(text=text, encoding=encoding, bom=bom, newline=newline_of(text))
     if encode(text, found) != source:
-        raise SourceError(f"the file's {encoding} bytes do not survive decoding and encoding, so it cannot be edited")
+        raise SourceError(
+            say(
+                "the file's {encoding} bytes do not survive decoding and encoding, so it cannot be edited",
+                encoding=encoding,
+            )
+        )
     return found
 
 
@@ -69,7 +79,12 @@ def encode(text: str, like: SourceText) -> bytes:
         body = text.encode(like.encoding)
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise SourceError(f"character {text[error.start]!a} has no form in {like.encoding}", line) from None
+        message = say(
+            "character {character} has no form in {encoding}",
+            character=ascii(text[error.start]),
+            encoding=like.encoding,
+        )
+        raise SourceError(message, line) from None
     return codecs.BOM_UTF8 + body if like.bom else body
 
 
@@ -83,14 +98,14 @@ def newline_of(text: str) -> str:
 
 def _encoding_of(source: bytes) -> tuple[str, bool]:
     if source.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError("the file is UTF-16, which Python does not read as source; save it as UTF-8")
+        raise SourceError(say("the file is UTF-16, which Python does not read as source; save it as UTF-8"))
     bom = source.startswith(codecs.BOM_UTF8)
     try:
         name, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
     except SyntaxError as error:
         if "invalid or missing encoding" in str(error.msg):
             return "utf-8", bom  # no cookie and not UTF-8: decoding says where
-        raise SourceError(f"the file's encoding cannot be used: {error.msg}") from None
+        raise SourceError(say("the file's encoding cannot be used: {error}", error=error.msg)) from None
     return ("utf-8" if name == "utf-8-sig" else name), bom
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from dsmigrate.languages import say
+
 _PREFIX = ".dsmigrate-"
 _MISSING = None
 
@@ -82,22 +84,26 @@ def _target_of(write: Write) -> Path:
     path = Path(os.path.realpath(write.path))
     root = Path(os.path.realpath(write.root))
     if not path.is_relative_to(root):
-        raise WriteError(write.path, f"a symlink leads out of {write.root}, to {path}; nothing is written through it")
+        message = say(
+            "a symlink leads out of {root}, to {path}; nothing is written through it", root=write.root, path=path
+        )
+        raise WriteError(write.path, message)
     try:
         current = _content(path)
         if current is not None and not _is_writable(path):
-            raise WriteError(write.path, "the file is read-only")
+            raise WriteError(write.path, say("the file is read-only"))
     except OSError as error:
         raise _refused(write.path, error) from error
     if current != write.expected:
-        raise WriteError(write.path, "the file has changed since it was read" if current is not None else "it is gone")
+        message = say("the file has changed since it was read") if current is not None else say("it is gone")
+        raise WriteError(write.path, message)
     return path
 
 
 def _content(path: Path) -> bytes | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise WriteError(path, "not a regular file")
+            raise WriteError(path, say("not a regular file"))
         return path.read_bytes()
     except FileNotFoundError:
         return _MISSING
@@ -115,7 +121,7 @@ def _make_parents(target: Path, made: list[Path]) -> None:
         missing.append(parent)
         parent = parent.parent
     if not _is_writable(parent):
-        raise WriteError(target, f"the directory {parent} is read-only")
+        raise WriteError(target, say("the directory {parent} is read-only", parent=parent))
     try:
         for folder in reversed(missing):
             folder.mkdir()

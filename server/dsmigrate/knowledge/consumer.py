@@ -70,6 +70,8 @@ class Auto:
     """Whether the consumer puts its value in the place of any other as well, and there when the key is absent."""
     adds_section: bool = False
     """Whether the consumer adds the section with this key, where the whole section is absent."""
+    english: str = ""
+    """``source`` as the facts have it, whatever the language: what code works a value out by."""
 
     @property
     def works(self) -> bool:

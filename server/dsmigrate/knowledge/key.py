@@ -315,4 +315,5 @@ def auto_of(fills: Mapping[str, Record], consumer: Consumer) -> Auto | None:
         usual=fill.get("usual"),
         overwrites=bool(fill.get("overwrites")),
         adds_section=bool(fill.get("adds_section")),
+        english=fill["from"],
     )

@@ -16,14 +16,19 @@ FOLDER = "locale/compiled"
 _TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
 
 
+def _filled(template: str, filled: Mapping[str, object]) -> str:
+    return template.format(**filled)
+
+
 class _State:
     """What is spoken now: one language for the process, as a process talks to one reader."""
 
-    __slots__ = ("forgets", "language", "sentences")
+    __slots__ = ("fill", "forgets", "language", "sentences")
 
     def __init__(self) -> None:
         self.language = ENGLISH
         self.sentences: Mapping[str, str] | None = None
+        self.fill: Callable[[str, Mapping[str, object]], str] = _filled
         self.forgets: list[Callable[[], object]] = []
 
 
@@ -37,9 +42,10 @@ def say(template: str, /, **filled: object) -> str:
     English. Names that begin with ``en_`` hold what only English needs, such as the "s" of a plural.
     """
     sentences = _STATE.sentences
-    if sentences is not None:
-        template = sentences.get(template, template)
-    return template.format(**filled) if filled else template
+    if sentences is None:
+        return template.format(**filled) if filled else template
+    template = sentences.get(template, template)
+    return _STATE.fill(template, filled) if filled else template
 
 
 def mark(template: str) -> str:
@@ -74,6 +80,7 @@ def use(language: str) -> None:
     if language == _STATE.language:
         return
     _STATE.sentences = None if language == ENGLISH else _load(language)
+    _STATE.fill = _filled if language == ENGLISH else _joining()
     _STATE.language = language
     for forget in _STATE.forgets:
         forget()
@@ -98,3 +105,9 @@ def forgotten(forget: Callable[[], object]) -> None:
 def _load(language: str) -> Mapping[str, str]:
     sentences: dict[str, str] = json.loads(schema_file(f"{FOLDER}/{language}.json").read_bytes())["sentences"]
     return sentences
+
+
+def _joining() -> Callable[[str, Mapping[str, object]], str]:
+    from dsmigrate.languages.joining import joined  # noqa: PLC0415 - of no use to English
+
+    return joined

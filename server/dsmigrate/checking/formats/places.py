@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dsmigrate.document import Document, Encoding, Position
 
 DOCS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/rules"
+CONVERSIONS = "https://github.com/dsmigrate/dsmigrate/blob/main/docs/conversions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,5 @@ def span(document: Document, start: int, end: int, encoding: Encoding = Encoding
 
 
 def url(code: str) -> str:
-    """Return the page of a rule."""
-    if code.startswith("CV"):
-        return f"{DOCS.removesuffix('/rules')}/convert.md#{code.lower()}"
-    return f"{DOCS}/{code}.md"
+    """Return the page of a rule, or of a code of conversions."""
+    return f"{CONVERSIONS if code.startswith('CV') else DOCS}/{code}.md"

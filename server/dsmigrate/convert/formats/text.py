@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dsmigrate.convert.job import Converted
 from dsmigrate.convert.model import Kind, Note
 from dsmigrate.document.positions import LineIndex
+from dsmigrate.languages import mark, say
 
 _TITLES = {
-    Kind.LOST: "not carried over",
-    Kind.CHANGED: "not the same",
-    Kind.TOLD: "carried, with something to know",
+    Kind.LOST: mark("not carried over:"),
+    Kind.CHANGED: mark("not the same:"),
+    Kind.TOLD: mark("carried, with something to know:"),
 }
 
 
@@ -21,11 +22,11 @@ def talk(converted: Converted, name: str) -> Iterator[str]:
     for kind, title in _TITLES.items():
         found = [note for note in converted.notes if note.kind is kind]
         if found:
-            yield f"{title}:"
+            yield say(title)
             yield from (f"  {where(note, lines, name)}[{note.code}] {note.message}" for note in found)
     if converted.findings:
-        yield "what the rules say of the result:"
-        yield from (f"  {one.severity.value}[{one.code}] {one.message}" for one in converted.findings)
+        yield say("what the rules say of the result:")
+        yield from (f"  {say(one.severity.value)}[{one.code}] {one.message}" for one in converted.findings)
 
 
 def where(note: Note, lines: LineIndex, name: str) -> str:

@@ -19,6 +19,7 @@ from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Plac
 from dsmigrate.convert.yaml_tree import Entry, last, read
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 Load = Callable[[str], "Settings | None"]
 """Reads the config file that a form names; None where there is none."""
@@ -41,19 +42,27 @@ def read_accelerate(text: str, load: Load, overrides: Config | None = None) -> S
     if kind_of == "FSDP":
         return read_fsdp(text, root, overrides or {})
     if block is None and kind_of != "DEEPSPEED":
-        said = (
-            f"it trains with {kind_of}" if kind_of else "there is neither deepspeed_config nor distributed_type in it"
+        message = (
+            say("no DeepSpeed settings: it trains with {kind}", kind=kind_of)
+            if kind_of
+            else say("no DeepSpeed settings: there is neither deepspeed_config nor distributed_type in it")
         )
-        raise ConvertError.at(f"no DeepSpeed settings: {said}", text, kind.place.start if kind else 0)
+        raise ConvertError.at(message, text, kind.place.start if kind else 0)
     notes = [*_unknown_at_top(top), *_duplicates(top), *_duplicates((block and block.entries) or ())]
     if kind_of != "DEEPSPEED":
         place = kind.place if kind else block.place if block else None
-        said = f"distributed_type is {kind_of}" if kind_of else "there is no distributed_type"
-        message = f"{said}, so that Accelerate passes over deepspeed_config; write DEEPSPEED"
+        message = (
+            say(
+                "distributed_type is {kind}, so that Accelerate passes over deepspeed_config; write DEEPSPEED",
+                kind=kind_of,
+            )
+            if kind_of
+            else say("there is no distributed_type, at which Accelerate stops; write DEEPSPEED")
+        )
         notes.append(Note(codes.NOT_DEEPSPEED, Kind.CHANGED, _YAML_TYPE, message, place))
     inner = (block and block.entries) or ()
     if block is not None and block.entries is None and block.value is not None:
-        raise ConvertError.at("deepspeed_config is no mapping of keys to values", text, block.place.start)
+        raise ConvertError.at(say("{name} is no mapping of keys to values", name=BLOCK), text, block.place.start)
     around = {entry.name: entry.value for entry in (*top, *inner) if _is_around(entry.name)}
     notes += _precision_notes(last(top, "mixed_precision"))
     named = last(inner, FILE)
@@ -109,19 +118,20 @@ def _write(config: Config, found: Field, values: dict[str, Any], places: dict[Pa
     if value is MISSING:
         return
     if found.lost_in_yaml and values.get(found.needs) == found.only_for:
-        release = accelerate()["version"]
-        message = (
-            f"accelerate {release} never hands {found.name} of a YAML file on: nvme_path becomes the text none. Give "
-            f"it as DeepSpeedPlugin({found.name}=...), or name a config file with {FILE}"
+        message = say(
+            "accelerate {release} never hands {name} of a YAML file on: nvme_path becomes the text none. Give it as "
+            "DeepSpeedPlugin({name}=...), or name a config file with {file}",
+            release=accelerate()["version"],
+            name=found.name,
+            file=FILE,
         )
         notes.append(Note(codes.NVME_PATH_LOST, Kind.CHANGED, found.name, message, place))
     elif found.needs and values.get(found.needs) != found.only_for:
-        message = f"{found.name} counts for {found.needs}: {found.only_for} alone, and is not written"
-        notes.append(Note(codes.PATH_UNUSED, Kind.LOST, found.name, message, place))
+        notes.append(Note(codes.PATH_UNUSED, Kind.LOST, found.name, unused(found), place))
         places.pop(found.path, None)
         return
     if found.name == "gradient_clipping" and value == 0:
-        message = (
+        message = say(
             "Accelerate leaves gradient_clipping out where it is 0, so that DeepSpeed takes its default: 1.0 since "
             "0.19.3. Only a config file can switch clipping off"
         )
@@ -129,6 +139,16 @@ def _write(config: Config, found: Field, values: dict[str, Any], places: dict[Pa
         places.pop(found.path, None)
         return
     tree.put(config, found.path, value)
+
+
+def unused(found: Field) -> str:
+    """Return what is said of a path for a device that is another one."""
+    return say(
+        "{name} counts for {needs}: {only_for} alone, and is not written",
+        name=found.name,
+        needs=found.needs,
+        only_for=found.only_for,
+    )
 
 
 def _with_precision(settings: Settings, entry: Entry | None) -> Settings:
@@ -148,13 +168,21 @@ def _by_file(text: str, named: Entry, root: Entry, notes: list[Note], load: Load
     block, precision = root.get(BLOCK), root.get("mixed_precision")
     for entry in (*((block and block.entries) or ()), *((precision,) if precision is not None else ())):
         if entry.name in excluded:
-            message = f"Accelerate stops when {entry.name} stands beside {FILE}: what it says belongs into that file"
+            message = say(
+                "Accelerate stops when {name} stands beside {file}: what it says belongs into that file",
+                name=entry.name,
+                file=FILE,
+            )
             notes.append(Note(codes.BESIDE_FILE, Kind.CHANGED, entry.name, message, entry.place))
         elif not _is_around(entry.name) and entry.name != FILE:
             notes.append(_unknown_in_block(entry))
     found = load(str(named.value))
     if found is None:
-        message = f"{FILE} names {named.value}, which is not there; paths count from where the launch is started"
+        message = say(
+            "{file} names {path}, which is not there; paths count from where the launch is started",
+            file=FILE,
+            path=named.value,
+        )
         notes.append(Note(codes.NO_FILE, Kind.CHANGED, FILE, message, named.place))
         found = Settings(Form.DEEPSPEED, Consumer.ACCELERATE, {})
     places: dict[Path, Place] = {(name,): named.place for name in found.config}
@@ -167,10 +195,14 @@ def _precision_notes(entry: Entry | None) -> list[Note]:
     if entry is None or entry.value is None:
         return []
     if isinstance(entry.value, bool):
-        message = "YAML reads this as false, on which Accelerate stops; write 'no' in quotes"
+        message = say("YAML reads this as false, on which Accelerate stops; write 'no' in quotes")
         return [Note(codes.PRECISION_IS_FALSE, Kind.CHANGED, "mixed_precision", message, entry.place)]
     if str(entry.value).lower() not in _PRECISIONS:
-        message = f"mixed_precision {entry.value!r} does not exist; Accelerate takes {', '.join(_PRECISIONS)}"
+        message = say(
+            "mixed_precision {value} does not exist; Accelerate takes {known}",
+            value=repr(entry.value),
+            known=say(", ").join(_PRECISIONS),
+        )
         return [Note(codes.BAD_VALUE, Kind.CHANGED, "mixed_precision", message, entry.place)]
     return []
 
@@ -182,8 +214,11 @@ def _unknown_at_top(top: tuple[Entry, ...]) -> list[Note]:
         if entry.name not in known:
             inside = entry.name in fields() or entry.name in accelerate()["around"] or entry.name == FILE
             near = difflib.get_close_matches(entry.name, known, n=1)
-            hint = f"it belongs into {BLOCK}" if inside else f"did you mean {near[0]}?" if near else ""
-            message = f"Accelerate refuses a file with the unknown key {entry.name}{f'; {hint}' if hint else ''}"
+            message = say("Accelerate refuses a file with the unknown key {name}", name=entry.name)
+            if inside:
+                message = say("{said}; it belongs into {block}", said=message, block=BLOCK)
+            elif near:
+                message = meant(message, near[0])
             notes.append(Note(codes.REFUSED_KEY, Kind.CHANGED, entry.name, message, entry.place))
     return notes
 
@@ -191,9 +226,18 @@ def _unknown_at_top(top: tuple[Entry, ...]) -> list[Note]:
 def _unknown_in_block(entry: Entry) -> Note:
     known = [*fields(), *accelerate()["around"], FILE]
     near = difflib.get_close_matches(entry.name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else "keys of DeepSpeed's own belong into a deepspeed_config_file"
-    message = f"Accelerate does nothing with {entry.name} in {BLOCK}; {hint}"
+    message = say("Accelerate does nothing with {name} in {block}", name=entry.name, block=BLOCK)
+    message = (
+        meant(message, near[0])
+        if near
+        else say("{said}; keys of DeepSpeed's own belong into a {file}", said=message, file=FILE)
+    )
     return Note(codes.UNKNOWN_KEY, Kind.LOST, entry.name, message, entry.place)
+
+
+def meant(said: str, near: str) -> str:
+    """Return a sentence with the name that was meant, perhaps."""
+    return say("{said}; did you mean {near}?", said=said, near=near)
 
 
 def _duplicates(entries: tuple[Entry, ...]) -> list[Note]:
@@ -201,7 +245,7 @@ def _duplicates(entries: tuple[Entry, ...]) -> list[Note]:
     notes = []
     for entry in entries:
         if entry.name in seen:
-            message = f"{entry.name} is given twice; YAML takes the last one without a word"
+            message = say("{name} is given twice; YAML takes the last one without a word", name=entry.name)
             notes.append(Note(codes.DUPLICATE, Kind.CHANGED, entry.name, message, entry.place))
         seen.add(entry.name)
     return notes

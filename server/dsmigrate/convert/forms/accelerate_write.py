@@ -11,6 +11,7 @@ from dsmigrate.convert.forms.around import around_notes, carry
 from dsmigrate.convert.model import Config, Kind, Note, Settings, Written
 from dsmigrate.convert.yaml_text import fresh, merged
 from dsmigrate.knowledge import Knowledge
+from dsmigrate.languages import say
 
 _ORDER = (
     "compute_environment",
@@ -72,6 +73,6 @@ def _written(
     whole = {**_DEFAULTS, **outside, BLOCK: block}
     text = fresh({name: whole[name] for name in _ORDER if name in whole})
     if "num_processes" not in whole:
-        message = "num_processes is not known: give --world-size here, or --num_processes to accelerate launch"
+        message = say("num_processes is not known: give --world-size here, or --num_processes to accelerate launch")
         kept = (*kept, Note(codes.AROUND_LOST, Kind.TOLD, "num_processes", message))
     return Written(text, (*notes, *kept))

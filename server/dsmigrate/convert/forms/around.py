@@ -13,10 +13,16 @@ from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Sett
 from dsmigrate.document import Path, render_path
 from dsmigrate.knowledge import Knowledge
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
 _CLIPPING = ("gradient_clipping",)
 _STEPS = ("gradient_accumulation_steps",)
 _BATCH = {("train_batch_size",), ("train_micro_batch_size_per_gpu",)}
+_OF_BATCH = {
+    True: mark("{key} {value}: Accelerate takes it from the other two batch keys"),
+    False: mark("{key} {value}: Accelerate takes it from the batch size of the data loader"),
+}
+"""What is said of the whole batch, and of the micro-batch."""
 _PRECISIONS = ("fp16", "bf16")
 _ON = frozenset({"true", "1", "1.0", "yes", "on", "y", "t"})
 _OFF = frozenset({"false", "0", "0.0", "no", "off", "n", "f", "none"})
@@ -57,9 +63,11 @@ def carry(settings: Settings, config: Config, known: Knowledge, *, in_yaml: bool
             result.values[one.name] = value
             left.pop(path)
             if in_yaml and one.lost_in_yaml and settings.form is not Form.ACCELERATE:
-                message = (
-                    f"{render_path(path)} stands in the YAML, but accelerate's launcher drops it; give it as "
-                    f"DeepSpeedPlugin({one.name}=...), or use --carry file"
+                message = say(
+                    "{key} stands in the YAML, but accelerate's launcher drops it; give it as "
+                    "DeepSpeedPlugin({name}=...), or use --carry file",
+                    key=render_path(path),
+                    name=one.name,
                 )
                 result.notes.append(_note(codes.NVME_PATH_LOST, Kind.CHANGED, path, message, settings))
         elif value == "auto":
@@ -83,10 +91,10 @@ def _expressions(settings: Settings, left: dict[Path, Any], by_path: Mapping[Pat
             continue
         key, place = render_path(path), settings.places.get(path)
         if path in by_path or path[0] in _PRECISIONS:
-            message = f"{key} is the expression {text}; say what it is: --set {key}=VALUE"
+            message = say("{key} is the expression {text}; say what it is: --set {key}=VALUE", key=key, text=text)
             raise ConvertError.at(message, settings.text, place.start if place else 0)
         del left[path]
-        message = f"{key} is the expression {text}, and has no field in Accelerate"
+        message = say("{key} is the expression {text}, and has no field in Accelerate", key=key, text=text)
         result.notes.append(_note(codes.EXPRESSION, Kind.LOST, path, message, settings))
 
 
@@ -122,9 +130,10 @@ def _clipping(settings: Settings, config: Config, left: dict[Path, Any], known: 
         return
     left.pop(_CLIPPING, None)
     if value == 0 and default != 0:
-        message = (
+        message = say(
             "gradient_clipping 0 switches clipping off, which fields of Accelerate cannot say: it leaves a 0 out, and "
-            f"DeepSpeed then clips at {default}; a whole config can (--carry file, or whole)"
+            "DeepSpeed then clips at {default}; a whole config can (--carry file, or whole)",
+            default=default,
         )
         result.notes.append(_note(codes.CLIPPING_OFF, Kind.CHANGED, _CLIPPING, message, settings))
         return
@@ -145,7 +154,7 @@ def _precision(settings: Settings, config: Config, result: Carried) -> None:
             if switch != "auto" and str(switch).lower() not in _OFF:
                 result.notes.append(_lost((name, "enabled"), switch, settings))
             if len(section) > 1:
-                message = f"{name} is off, and is left out with its keys"
+                message = say("{name} is off, and is left out with its keys", name=name)
                 result.notes.append(_note(codes.PRECISION_SECTION, Kind.TOLD, (name,), message, settings))
             continue
         for path, value in tree.leaves(section, (name,)):
@@ -153,10 +162,14 @@ def _precision(settings: Settings, config: Config, result: Carried) -> None:
                 continue
             if path == ("fp16", "auto_cast") and value is True:
                 continue
-            message = f"{render_path(path)} {json_text(value)} has no field; mixed_precision makes a section of its own"
+            message = say(
+                "{key} {value} has no field; mixed_precision makes a section of its own",
+                key=render_path(path),
+                value=json_text(value),
+            )
             result.notes.append(_note(codes.NO_PLACE, Kind.LOST, path, message, settings))
         if name == "fp16" and name in on and section.get("auto_cast") is not True and "auto_cast" not in section:
-            message = "mixed_precision fp16 switches fp16.auto_cast on as well: inputs are cast to half precision"
+            message = say("mixed_precision fp16 switches fp16.auto_cast on as well: inputs are cast to half precision")
             result.notes.append(_note(codes.PRECISION_SECTION, Kind.CHANGED, (name,), message, settings))
 
 
@@ -166,22 +179,23 @@ def _is_on(value: object) -> bool:
 
 
 def _of_rest(path: Path, value: object, settings: Settings) -> Note:
+    key, shown = render_path(path), json_text(value)
     if path in _BATCH:
-        source = "the batch size of the data loader" if path[0] != "train_batch_size" else "the other two batch keys"
-        message = f"{render_path(path)} {json_text(value)}: Accelerate takes it from {source}"
+        sentence = _OF_BATCH[path[0] == "train_batch_size"]
+        message = say(sentence, key=key, value=shown)
         kind = Kind.TOLD if value == "auto" or path == ("train_batch_size",) else Kind.CHANGED
         return _note(codes.FILLED_ELSEWHERE, kind, path, message, settings)
     if path == ("steps_per_print",):
-        message = f"steps_per_print {json_text(value)}: Accelerate switches these lines off"
+        message = say("steps_per_print {value}: Accelerate switches these lines off", value=shown)
         return _note(codes.OVERWRITTEN, Kind.TOLD, path, message, settings)
     if path == ("zero_allow_untested_optimizer",) and value is True and "optimizer" not in settings.config:
-        message = "zero_allow_untested_optimizer: Accelerate writes true where the script has the optimizer"
+        message = say("zero_allow_untested_optimizer: Accelerate writes true where the script has the optimizer")
         return _note(codes.OVERWRITTEN, Kind.TOLD, path, message, settings)
     return _lost(path, value, settings)
 
 
 def _lost(path: Path, value: object, settings: Settings) -> Note:
-    message = f"{render_path(path)} {json_text(value)} has no field in Accelerate"
+    message = say("{key} {value} has no field in Accelerate", key=render_path(path), value=json_text(value))
     return _note(codes.NO_PLACE, Kind.LOST, path, message, settings)
 
 
@@ -201,7 +215,9 @@ def around_notes(settings: Settings, carried: Mapping[str, str]) -> list[Note]:
         hint = carried.get(name)
         if hint == "":
             continue
-        message = f"{name} {json_text(value)} is no setting of DeepSpeed{f'; {hint}' if hint else ''}"
+        message = say("{name} {value} is no setting of DeepSpeed", name=name, value=json_text(value))
+        if hint:
+            message = say("{said}; {hint}", said=message, hint=say(hint))
         notes.append(Note(codes.AROUND_LOST, Kind.TOLD, name, message))
     return notes
 
@@ -225,17 +241,19 @@ _QUIET = frozenset(
 )
 """What says nothing about a training with DeepSpeed, or is carried by the config itself."""
 LAUNCH = {
-    "num_processes": "deepspeed --num_gpus, or torchrun --nproc_per_node, says it",
-    "num_machines": "deepspeed --num_nodes says it",
-    "machine_rank": "deepspeed --node_rank says it, with --no_ssh",
-    "main_process_ip": "deepspeed --master_addr says it",
-    "main_process_port": "deepspeed --master_port says it",
-    "gpu_ids": "deepspeed --include localhost:0,1 says it",
-    "deepspeed_hostfile": "deepspeed --hostfile says it",
-    "deepspeed_inclusion_filter": "deepspeed --include says it",
-    "deepspeed_exclusion_filter": "deepspeed --exclude says it",
-    "deepspeed_multinode_launcher": "deepspeed --launcher says it",
-    "deepspeed_moe_layer_cls_names": "deepspeed.utils.set_z3_leaf_modules says it, or zero_optimization.leaf_module",
-    "zero3_init_flag": "deepspeed.zero.Init around the making of the model says it",
+    "num_processes": mark("deepspeed --num_gpus, or torchrun --nproc_per_node, says it"),
+    "num_machines": mark("deepspeed --num_nodes says it"),
+    "machine_rank": mark("deepspeed --node_rank says it, with --no_ssh"),
+    "main_process_ip": mark("deepspeed --master_addr says it"),
+    "main_process_port": mark("deepspeed --master_port says it"),
+    "gpu_ids": mark("deepspeed --include localhost:0,1 says it"),
+    "deepspeed_hostfile": mark("deepspeed --hostfile says it"),
+    "deepspeed_inclusion_filter": mark("deepspeed --include says it"),
+    "deepspeed_exclusion_filter": mark("deepspeed --exclude says it"),
+    "deepspeed_multinode_launcher": mark("deepspeed --launcher says it"),
+    "deepspeed_moe_layer_cls_names": mark(
+        "deepspeed.utils.set_z3_leaf_modules says it, or zero_optimization.leaf_module"
+    ),
+    "zero3_init_flag": mark("deepspeed.zero.Init around the making of the model says it"),
 }
 """What of a launch says the same without Accelerate."""

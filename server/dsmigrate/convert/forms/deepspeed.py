@@ -11,6 +11,7 @@ from dsmigrate.convert.model import Config, ConvertError, Form, Place, Settings
 from dsmigrate.document import Document, EditError, Object, Path, TextEdit, apply, parse, render_path
 from dsmigrate.document import edits as editing
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 
 def read_deepspeed(text: str, consumer: Consumer) -> Settings:
@@ -21,11 +22,11 @@ def read_deepspeed(text: str, consumer: Consumer) -> Settings:
             raise ConvertError.at(problem.message, text, problem.start)
     value = document.value()
     if not isinstance(value, dict):
-        raise ConvertError.at("the config is no object", text, 0)
+        raise ConvertError.at(say("the config is no object"), text, 0)
     for path, number in tree.leaves(value):
         if isinstance(number, float) and not math.isfinite(number):
             where = places_of(document).get(path)
-            message = f"{render_path(path)} is {number}, which no JSON can hold"
+            message = say("{key} is {value}, which no JSON can hold", key=render_path(path), value=number)
             raise ConvertError.at(message, text, where.start if where else 0)
     return Settings(Form.DEEPSPEED, consumer, value, places=places_of(document), text=text)
 
@@ -55,7 +56,7 @@ def write_deepspeed(config: Config, there: str | None) -> str:
 def edits_to(document: Document, config: Mapping[str, Any]) -> tuple[TextEdit, ...]:
     """Return the edits that make a document say ``config``; raises ConvertError where its text does not allow them."""
     if document.root is not None and not isinstance(document.root, Object):
-        raise ConvertError.at("the target is no object", document.text, document.root.start)
+        raise ConvertError.at(say("the target is no object"), document.text, document.root.start)
     done: tuple[TextEdit, ...] = ()
     original = document.text
     try:
@@ -66,8 +67,8 @@ def edits_to(document: Document, config: Mapping[str, Any]) -> tuple[TextEdit, .
             done = editing.compose(original, done, step)
             document = parse(apply(document.text, step))
     except EditError as error:
-        raise ConvertError(f"the target cannot be edited: {error}") from None
-    raise ConvertError("the target cannot be edited: it has too many differences")
+        raise ConvertError(say("the target cannot be edited: {error}", error=error)) from None
+    raise ConvertError(say("the target cannot be edited: it has too many differences"))
 
 
 def _step(document: Document, wanted: Mapping[str, Any], path: Path) -> tuple[TextEdit, ...] | None:

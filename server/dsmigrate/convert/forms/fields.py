@@ -6,6 +6,7 @@ from typing import Any
 
 from dsmigrate.convert.facts import Field
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import say
 
 DEVICES = ("none", "cpu", "nvme")
 
@@ -28,11 +29,12 @@ def _integer(name: str, value: object) -> int | str:
     if str(value) == "auto" and name == "gradient_accumulation_steps":
         return "auto"
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise BadValueError(f"{name} {json_text(value)} is no whole number")
+        raise BadValueError(say("{name} {value} is no whole number", name=name, value=json_text(value)))
     try:
         return int(str(value)) if not isinstance(value, float) else int(value)
     except ValueError:
-        raise BadValueError(f"{name} {json_text(value)} is no whole number, at which Accelerate stops") from None
+        message = say("{name} {value} is no whole number, at which Accelerate stops", name=name, value=json_text(value))
+        raise BadValueError(message) from None
 
 
 def _number(name: str, value: object) -> float | str:
@@ -43,13 +45,19 @@ def _number(name: str, value: object) -> float | str:
     try:
         return float(str(value))
     except ValueError:
-        raise BadValueError(f"{name} {json_text(value)} is no number, at which Accelerate stops") from None
+        message = say("{name} {value} is no number, at which Accelerate stops", name=name, value=json_text(value))
+        raise BadValueError(message) from None
 
 
 def _device(name: str, value: object) -> str:
     device = str(value).lower()
     if device not in DEVICES:
-        raise BadValueError(f"{name} {json_text(value)} does not exist; DeepSpeed takes {', '.join(DEVICES)}")
+        known = say(", ").join(DEVICES)
+        raise BadValueError(
+            say(
+                "{name} {value} does not exist; DeepSpeed takes {known}", name=name, value=json_text(value), known=known
+            )
+        )
     return device
 
 
@@ -58,7 +66,9 @@ def _boolean(name: str, value: object) -> bool:
         return value
     if str(value).lower() in {"true", "false"}:
         return str(value).lower() == "true"
-    raise BadValueError(f"{name} {json_text(value)} counts as false: only the word true is true")
+    raise BadValueError(
+        say("{name} {value} counts as false: only the word true is true", name=name, value=json_text(value))
+    )
 
 
 def _string(_: str, value: object) -> str:

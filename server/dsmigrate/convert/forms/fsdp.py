@@ -11,6 +11,7 @@ from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Plac
 from dsmigrate.convert.yaml_tree import Entry, last
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 BLOCK = "fsdp_config"
 _STAGE = ("zero_optimization", "stage")
@@ -24,7 +25,7 @@ def read_fsdp(text: str, root: Entry, overrides: Config) -> Settings:
     """
     block = root.get(BLOCK)
     if block is not None and block.entries is None and block.value is not None:
-        raise ConvertError.at("fsdp_config is no mapping of keys to values", text, block.place.start)
+        raise ConvertError.at(say("{name} is no mapping of keys to values", name=BLOCK), text, block.place.start)
     inner = tuple(_full_name(entry) for entry in (block and block.entries) or ())
     version = _value(inner, "fsdp_version", 1)
     strategy, place = _strategy(inner, version)
@@ -34,20 +35,24 @@ def read_fsdp(text: str, root: Entry, overrides: Config) -> Settings:
     notes: list[Note] = []
     if strategy not in fsdp()["sharded"]:
         asked = tree.get(overrides, _STAGE)
-        why = fsdp()["near"].get(strategy, "this strategy is not known")
+        near = fsdp()["near"].get(strategy)
+        why = say(near) if near is not None else say("this strategy is not known")
         if asked is tree.MISSING:
-            raise ConvertError.at(
-                f"{strategy} is not ZeRO-3: {why}. --set zero_optimization.stage=N takes a stage in its place",
-                text,
-                place.start if place else 0,
+            message = say(
+                "{strategy} is not ZeRO-3: {why}. --set zero_optimization.stage=N takes a stage in its place",
+                strategy=strategy,
+                why=why,
             )
-        message = f"{strategy} is not stage {asked}, which was asked for: {why}"
+            raise ConvertError.at(message, text, place.start if place else 0)
+        message = say(
+            "{strategy} is not stage {asked}, which was asked for: {why}", strategy=strategy, asked=asked, why=why
+        )
         notes.append(Note(codes.FSDP_LOST, Kind.CHANGED, "fsdp_reshard_after_forward", message, place))
     _offload(inner, config, places)
     _saving(inner, config, places, notes)
     notes += _others(inner)
     if "gradient_clipping" not in overrides:
-        message = (
+        message = say(
             "FSDP clips where the script calls clip_grad_norm_; DeepSpeed's engine clips itself, at 1.0 unless "
             "gradient_clipping says something else"
         )
@@ -99,8 +104,9 @@ def _saving(inner: tuple[Entry, ...], config: Config, places: dict[Path, Place],
     tree.put(config, path, gathered)
     places[path] = entry.place
     if not gathered:
-        message = (
-            f"{entry.value}: DeepSpeed's checkpoints are sharded, in a format of its own; zero_to_fp32.py joins one"
+        message = say(
+            "{value}: DeepSpeed's checkpoints are sharded, in a format of its own; zero_to_fp32.py joins one",
+            value=entry.value,
         )
         notes.append(Note(codes.FSDP_TOLD, Kind.TOLD, entry.name, message, entry.place))
 
@@ -114,12 +120,13 @@ def _others(inner: tuple[Entry, ...]) -> list[Note]:
             continue
         lost = facts["lost"].get(entry.name)
         if lost is None and entry.name in facts["told"]:
-            notes.append(Note(codes.FSDP_TOLD, Kind.TOLD, entry.name, facts["told"][entry.name], entry.place))
+            message = say(facts["told"][entry.name])
+            notes.append(Note(codes.FSDP_TOLD, Kind.TOLD, entry.name, message, entry.place))
         elif lost is None:
-            message = f"{entry.name} has no counterpart in DeepSpeed"
+            message = say("{name} has no counterpart in DeepSpeed", name=entry.name)
             notes.append(Note(codes.FSDP_LOST, Kind.LOST, entry.name, message, entry.place))
         elif entry.value is not None and entry.value not in lost["harmless"]:
-            notes.append(Note(codes.FSDP_LOST, Kind.LOST, entry.name, lost["message"], entry.place))
+            notes.append(Note(codes.FSDP_LOST, Kind.LOST, entry.name, say(lost["message"]), entry.place))
     return notes
 
 

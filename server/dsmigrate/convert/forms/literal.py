@@ -11,6 +11,7 @@ from dsmigrate.document import TextEdit, apply
 from dsmigrate.document.positions import LineIndex
 from dsmigrate.editing.python import Literal, as_python, literals
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 _INDENT = 4
 
@@ -25,14 +26,16 @@ def the_one(text: str, line: int | None) -> Literal:
     found = literals(text)
     index = LineIndex(text)
     if not found:
-        raise ConvertError("no dictionary of the script is given to DeepSpeed, or named as its config")
+        raise ConvertError(say("no dictionary of the script is given to DeepSpeed, or named as its config"))
     if line is not None:
         found = tuple(one for one in found if index.line_of(one.start) < line <= index.line_of(one.end) + 1)
         if not found:
-            raise ConvertError(f"there is no config dictionary on line {line}", line, 1)
+            raise ConvertError(say("there is no config dictionary on line {line}", line=line), line, 1)
     if len(found) > 1:
-        lines = ", ".join(str(index.line_of(one.start) + 1) for one in found)
-        raise ConvertError(f"the script has several config dictionaries, on the lines {lines}; choose with --line")
+        lines = say(", ").join(str(index.line_of(one.start) + 1) for one in found)
+        raise ConvertError(
+            say("the script has several config dictionaries, on the lines {lines}; choose with --line", lines=lines)
+        )
     return found[0]
 
 
@@ -44,7 +47,7 @@ def settings_of(literal: Literal, text: str, form: Form, consumer: Consumer) -> 
             raise ConvertError.at(problem.message, text, problem.start)
     value = document.value()
     if not isinstance(value, dict):
-        raise ConvertError.at("the dictionary cannot be read", text, literal.start)
+        raise ConvertError.at(say("the dictionary cannot be read"), text, literal.start)
     hidden = dict(literal.masked.unknown)
     places = places_of(document)
     unknown = {

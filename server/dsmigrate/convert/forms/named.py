@@ -12,6 +12,7 @@ from dsmigrate.convert.python_calls import Argument, Script
 from dsmigrate.document import Path
 from dsmigrate.editing.python import literals
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import say
 
 
 def config_of(script: Script, argument: Argument, load: Load, consumer: Consumer) -> Settings:
@@ -26,8 +27,12 @@ def config_of(script: Script, argument: Argument, load: Load, consumer: Consumer
             places: dict[Path, Place] = {(name,): argument.place for name in settings.config}
             notes = tuple(replace(note, place=argument.place) for note in settings.notes)
             return replace(settings, consumer=consumer, places=places, notes=notes, text=script.text)
-        message = f"{argument.name} names {argument.value}, which is not there"
+        message = say("{name} names {path}, which is not there", name=argument.name, path=argument.value)
         note = Note(codes.NO_FILE, Kind.CHANGED, argument.name, message, argument.place)
         return Settings(Form.DICT, consumer, {}, text=script.text, is_whole=False).noting(note)
-    message = f"{argument.name} is the expression {argument.text[:60]}, which is no dictionary and no path to be read"
+    message = say(
+        "{name} is the expression {text}, which is no dictionary and no path to be read",
+        name=argument.name,
+        text=argument.text[:60],
+    )
     raise ConvertError.at(message, script.text, argument.place.start)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dsmigrate.convert import codes, tree
 from dsmigrate.convert.facts import MISSING, Field, fields
-from dsmigrate.convert.forms.accelerate import Load
+from dsmigrate.convert.forms.accelerate import Load, meant, unused
 from dsmigrate.convert.forms.around import LAUNCH, around_notes, carry
 from dsmigrate.convert.forms.call_edits import edited, spelled_call
 from dsmigrate.convert.forms.fields import BadValueError, taken
@@ -18,11 +18,16 @@ from dsmigrate.convert.python_calls import EXPRESSION, Argument, Call, Script
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
+from dsmigrate.languages import mark, say
 
 NAME = "DeepSpeedPlugin"
 _CONFIG = "hf_ds_config"
 _AROUND = {"zero3_init_flag": "zero3_init_flag", "transformer_moe_cls_names": "deepspeed_moe_layer_cls_names"}
 _OTHERS = ("is_train_batch_min", "enable_msamp", "msamp_opt_level")
+_LEFT_OUT_THERE = mark(
+    '{name} does nothing beside {config}, which leaves the key out; only an "auto" there is filled from it'
+)
+_SAID_THERE = mark('{name} does nothing beside {config}, which says {value}; only an "auto" there is filled from it')
 _POSITIONAL = (
     _CONFIG,
     "gradient_accumulation_steps",
@@ -53,12 +58,17 @@ def chosen(script: Script, found: list[Call], name: str, line: int | None) -> Ca
     if line is not None:
         found = [call for call, at in zip(found, lines, strict=True) if at == line]
     if not found:
-        raise ConvertError(
-            f"there is no {name}(...) {'in the script' if line is None else f'on line {line}'}", line or 0
+        message = (
+            say("there is no {name}(...) in the script", name=name)
+            if line is None
+            else say("there is no {name}(...) on line {line}", name=name, line=line)
         )
+        raise ConvertError(message, line or 0)
     if len(found) > 1:
-        shown = ", ".join(map(str, lines))
-        raise ConvertError(f"the script has several {name}(...), on the lines {shown}; choose with --line")
+        shown = say(", ").join(map(str, lines))
+        raise ConvertError(
+            say("the script has several {name}(...), on the lines {lines}; choose with --line", name=name, lines=shown)
+        )
     return found[0]
 
 
@@ -106,7 +116,8 @@ def _values(call: Call) -> tuple[dict[str, Any], dict[Path, str], list[Note]]:
 
 def _unknown(argument: Argument) -> Note:
     near = difflib.get_close_matches(argument.name, _POSITIONAL, n=1)
-    message = f"{NAME} has no argument {argument.name}{f'; did you mean {near[0]}?' if near else ''}"
+    message = say("{plugin} has no argument {name}", plugin=NAME, name=argument.name)
+    message = meant(message, near[0]) if near else message
     return Note(codes.REFUSED_KEY, Kind.CHANGED, argument.name, message, argument.place)
 
 
@@ -121,15 +132,15 @@ def _of_fields(script: Script, call: Call) -> Settings:
             continue
         if one.needs and values.get(one.needs) != one.only_for:
             if argument is not None:
-                message = f"{one.name} counts for {one.needs}: {one.only_for} alone, and is not written"
-                notes.append(Note(codes.PATH_UNUSED, Kind.LOST, one.name, message, argument.place))
+                notes.append(Note(codes.PATH_UNUSED, Kind.LOST, one.name, unused(one), argument.place))
             unknown.pop(one.path, None)
             continue
         if one.name == "gradient_clipping" and value == 0:
-            message = "Accelerate leaves gradient_clipping 0 out, so that DeepSpeed takes its default: 1.0 since 0.19.3"
-            notes.append(
-                Note(codes.CLIPPING_LEFT_OUT, Kind.CHANGED, one.name, message, argument.place if argument else None)
+            message = say(
+                "Accelerate leaves gradient_clipping 0 out, so that DeepSpeed takes its default: 1.0 since 0.19.3"
             )
+            place = argument.place if argument else None
+            notes.append(Note(codes.CLIPPING_LEFT_OUT, Kind.CHANGED, one.name, message, place))
             continue
         tree.put(config, one.path, value)
         if argument is not None:
@@ -153,8 +164,11 @@ def _with_config(call: Call, found: Settings) -> Settings:
             if one.path in unknown:
                 hidden[one.path] = unknown[one.path]
         elif there is tree.MISSING or there != value:
-            said = "leaves the key out" if there is tree.MISSING else f"says {json_text(there)}"
-            message = f'{name} does nothing beside {_CONFIG}, which {said}; only an "auto" there is filled from it'
+            message = (
+                say(_LEFT_OUT_THERE, name=name, config=_CONFIG)
+                if there is tree.MISSING
+                else say(_SAID_THERE, name=name, config=_CONFIG, value=json_text(there))
+            )
             notes.append(Note(codes.ARGUMENT_IGNORED, Kind.LOST, name, message, place))
     return replace(found, config=config, places=places, unknown=hidden).noting(*notes)
 
@@ -190,7 +204,11 @@ def _contradicted(settings: Settings, kind: Argument, section: str | None) -> Se
     other = {"fp16": "bf16", "bf16": "fp16"}.get(section or "")
     if other is None or tree.get(settings.config, (other, "enabled"), default=False) is not True:
         return settings
-    message = f"mixed_precision {kind.value} stands beside a config that switches {other} on, at which Accelerate stops"
+    message = say(
+        "mixed_precision {kind} stands beside a config that switches {other} on, at which Accelerate stops",
+        kind=kind.value,
+        other=other,
+    )
     return settings.noting(Note(codes.BOTH_PRECISIONS, Kind.CHANGED, "mixed_precision", message, kind.place))
 
 
@@ -205,7 +223,9 @@ def write_plugin(settings: Settings, config: Config, known: Knowledge, target: T
     if carrying == "auto" and result.loses:
         carrying = "whole"
         count = len({note.key for note in notes if note.kind is not Kind.TOLD})
-        message = f"the config is written whole: {count} of its keys have no argument of {NAME}"
+        message = say(
+            "the config is written whole: {count} of its keys have no argument of {plugin}", count=count, plugin=NAME
+        )
         notes = [Note(codes.CARRIED_WHOLE, Kind.TOLD, _CONFIG, message)]
     wanted: dict[str, Any] = dict(result.values)
     precision = result.precision
@@ -217,7 +237,7 @@ def write_plugin(settings: Settings, config: Config, known: Knowledge, target: T
         if settings.around.get(known_as) is not None:
             wanted[own] = settings.around[known_as]
     carried = {**LAUNCH, **dict.fromkeys(_AROUND.values(), "")}
-    carried |= {"num_processes": "accelerate launch --num_processes says it"}
+    carried |= {"num_processes": mark("accelerate launch --num_processes says it")}
     notes = [*notes, *around_notes(settings, carried)]
     if there is not None and there.strip():
         script = Script(there)
@@ -244,11 +264,15 @@ def _precision_of(text: str, precision: str) -> tuple[str, list[Note]]:
     script = Script(text)
     makers = script.calls("Accelerator")
     if len(makers) != 1:
-        message = f"give the script's Accelerator mixed_precision={precision!r}"
+        message = say("give the script's Accelerator mixed_precision={precision}", precision=repr(precision))
         return text, [Note(codes.PRECISION_SECTION, Kind.CHANGED, "mixed_precision", message)]
     there = makers[0].arguments.get("mixed_precision")
     if there is not None and there.value is EXPRESSION:
-        message = f"mixed_precision is the expression {there.text}; the config says {precision!r}"
+        message = say(
+            "mixed_precision is the expression {text}; the config says {precision}",
+            text=there.text,
+            precision=repr(precision),
+        )
         return text, [Note(codes.PRECISION_SECTION, Kind.CHANGED, "mixed_precision", message)]
     if there is None and precision == "no":
         return text, []

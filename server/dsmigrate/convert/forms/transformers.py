@@ -15,6 +15,7 @@ from dsmigrate.convert.forms.plugin import chosen
 from dsmigrate.convert.model import Config, ConvertError, Form, Note, Settings, Target, Written
 from dsmigrate.convert.python_calls import EXPRESSION, Call, Script
 from dsmigrate.knowledge import Consumer
+from dsmigrate.languages import mark, say
 
 NAME = "TrainingArguments"
 _NAMES = (NAME, "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig")
@@ -33,7 +34,8 @@ def read_transformers(text: str, load: Load, line: int | None = None) -> Setting
     call = arguments_call(script, line)
     config = call.arguments.get(_CONFIG)
     if config is None or config.value is None:
-        raise ConvertError.at(f"{call.name}(...) names no config: there is no deepspeed= in it", text, call.start)
+        message = say("{name}(...) names no config: there is no deepspeed= in it", name=call.name)
+        raise ConvertError.at(message, text, call.start)
     settings = config_of(script, config, load, Consumer.TRANSFORMERS)
     known, holds = known_arguments(call)
     return replace(
@@ -65,7 +67,7 @@ def write_transformers(
     With ``carrying`` "file" the config is a file of its own, which the arguments name.
     """
     there = target.there
-    carried = {**LAUNCH, "num_processes": "torchrun --nproc_per_node, or accelerate launch, says it"}
+    carried = {**LAUNCH, "num_processes": mark("torchrun --nproc_per_node, or accelerate launch, says it")}
     notes = [*notes, *around_notes(settings, carried)]
     wanted: dict[str, Any] = {**arguments, _CONFIG: target.name if target.carrying == "file" else config}
     if there is not None and there.strip():

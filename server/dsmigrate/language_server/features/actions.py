@@ -72,7 +72,7 @@ def resolve(session: Session, params: types.CodeAction) -> Data:
 def _listed(asked: Asked, action: Action, diagnostics: dict[tuple[Any, ...], Data]) -> Data:
     root = asked.view.document.root
     made: Data = {
-        "title": action.title,
+        "title": _plain(action.title),
         "kind": action.kind,
         "data": {"uri": asked.document.uri, "at": root.start if root is not None else 0, "action": action.data},
     }
@@ -83,8 +83,13 @@ def _listed(asked: Asked, action: Action, diagnostics: dict[tuple[Any, ...], Dat
     if mended:
         made["diagnostics"] = mended
     if action.disabled:
-        made["disabled"] = {"reason": action.disabled}
+        made["disabled"] = {"reason": _plain(action.disabled)}
     return made
+
+
+def _plain(text: str) -> str:
+    """Return a text for a place where editors show no Markdown: menus, and messages in a corner."""
+    return text.replace("`", "")
 
 
 def _with_edit(session: Session, asked: Asked, made: Data, *, tell: bool = False) -> Data:
@@ -98,7 +103,7 @@ def _with_edit(session: Session, asked: Asked, made: Data, *, tell: bool = False
         return made
     outcome = acting.outcome(asked.view, tuple(action))
     if tell and outcome.left:
-        message = {"type": types.MessageType.Info.value, "message": f"Left for you: {' '.join(outcome.left)}"}
+        message = {"type": types.MessageType.Info.value, "message": f"Left for you: {_plain(' '.join(outcome.left))}"}
         session.send(types.WINDOW_SHOW_MESSAGE, message)
     if not outcome.edits:
         return made

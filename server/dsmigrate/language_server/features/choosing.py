@@ -58,6 +58,7 @@ def subjects(session: Session, arguments: Sequence[Any]) -> list[Data]:
 
     The argument is the address of a config, for its release; "" takes the settings'.
     """
+    from dsmigrate.convert.explained import every_conversion  # noqa: PLC0415
     from dsmigrate.diff.registry import every_explanation  # noqa: PLC0415
     from dsmigrate.knowledge import knowledge  # noqa: PLC0415
     from dsmigrate.migration.catalogue import every_idea  # noqa: PLC0415
@@ -74,5 +75,6 @@ def subjects(session: Session, arguments: Sequence[Any]) -> list[Data]:
         *((rule.code, "code", say(rule.summary)) for rule in every_rule()),
         *((idea.code, "code", idea.title) for idea in every_idea()),
         *((item.code, "code", say(item.summary)) for item in every_explanation()),
+        *((item.code, "code", say(item.summary)) for item in every_conversion()),
     ]
     return [{"word": word, "kind": kind, "summary": summary} for word, kind, summary in rows]
