@@ -154,13 +154,22 @@ def _notes(original: Run, converted: Run) -> Iterator[str]:
                 f"buffers (running statistics) of rank 0 differ by {buffers:.1e}: DDP broadcasts them before each "
                 "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
             )
-    if original.steps and all(step.norm == 0.0 for step in original.steps):
-        yield (
-            "the gradient of the original is zero at every step: nothing is trained, and a wrong conversion would "
-            "agree as well; other arguments or data would show more"
-        )
+    yield from _teaches_nothing(original)
     broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
     if broken is not None:
         yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"
     if any(step.norm is None and not step.skipped for step in converted.steps):
         yield "gradient norms of the converted script are not known at some steps and were not compared there"
+
+
+def _teaches_nothing(original: Run) -> Iterator[str]:
+    """Yield why an agreement with this original says little: nothing is trained in it."""
+    if not original.steps:
+        return
+    advice = "and a wrong conversion would agree as well; other arguments or data would show more"
+    if all(step.norm == 0.0 for step in original.steps):
+        yield f"the gradient of the original is zero at every step: nothing is trained, {advice}"
+    elif original.end and not distance.moved(original):
+        yield f"training has not moved the weights of the original: nothing is trained, {advice}"
+    elif len(original.steps) > 1 and len({step.loss for step in original.steps}) == 1:
+        yield f"the loss of the original is the same at every step: it does not depend on what is trained, {advice}"
