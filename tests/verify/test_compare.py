@@ -139,6 +139,16 @@ def test_that_the_loss_of_the_original_never_changes_is_a_note() -> None:
     assert not compare(single, converted(constant, steps=1)).notes
 
 
+def test_that_the_ranks_of_the_original_part_is_a_note() -> None:
+    def torn(one: Step) -> Step:
+        return replace(one, norms=(1.0, 1.2)) if one.index >= 2 else one
+
+    found = compare(replace(run(), steps=tuple(map(torn, run().steps))), converted())
+    assert found.agrees
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("the ranks of the original have different gradients from step 3 on")
+
+
 def test_another_length_is_a_difference() -> None:
     found = compare(run(), converted(steps=6))
     assert found.differences[0].quantity == "number of steps"

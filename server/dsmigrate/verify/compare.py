@@ -15,6 +15,9 @@ ENGINE = "engine"
 NEAR_ZERO = 1e-3
 """Losses and norms below this share of the first one are compared with that share, not with themselves."""
 
+SAME = 1e-3
+"""Ranks whose gradient norms lie no further apart than this, relatively, have the same gradients."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -155,11 +158,24 @@ def _notes(original: Run, converted: Run) -> Iterator[str]:
                 "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
             )
     yield from _teaches_nothing(original)
+    torn = next((step.index for step in original.steps if _spread(step.norms) > SAME), None)
+    if torn is not None:
+        yield (
+            f"the ranks of the original have different gradients from step {torn + 1} on: they do not train one model, "
+            "as after a forward that only some of them ran through DistributedDataParallel with gradients enabled"
+        )
     broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
     if broken is not None:
         yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"
     if any(step.norm is None and not step.skipped for step in converted.steps):
         yield "gradient norms of the converted script are not known at some steps and were not compared there"
+
+
+def _spread(norms: tuple[float, ...]) -> float:
+    """Return how far apart the largest and the smallest of the norms lie, relatively; 0 where one is no number."""
+    if len(norms) < 2 or not all(map(math.isfinite, norms)) or not max(norms):
+        return 0.0
+    return (max(norms) - min(norms)) / max(norms)
 
 
 def _teaches_nothing(original: Run) -> Iterator[str]:
