@@ -122,6 +122,33 @@ def test_that_nothing_is_trained_is_a_note() -> None:
     assert any("nothing is trained" in note for note in found.notes)
 
 
+def test_that_the_weights_stand_still_in_the_original_is_a_note() -> None:
+    found = compare(run(end=(weights(1), weights(1))), converted(end=(weights(1), weights(1))))
+    assert found.agrees
+    assert any(note.startswith("training has not moved the weights of the original") for note in found.notes)
+
+
+def test_that_the_loss_of_the_original_never_changes_is_a_note() -> None:
+    def constant(one: Step) -> Step:
+        return replace(one, loss=0.5)
+
+    found = compare(replace(run(), steps=tuple(map(constant, run().steps))), converted(constant))
+    assert found.agrees
+    assert any(note.startswith("the loss of the original is the same at every step") for note in found.notes)
+    single = replace(run(), steps=(constant(run().steps[0]),))
+    assert not compare(single, converted(constant, steps=1)).notes
+
+
+def test_that_the_ranks_of_the_original_part_is_a_note() -> None:
+    def torn(one: Step) -> Step:
+        return replace(one, norms=(1.0, 1.2)) if one.index >= 2 else one
+
+    found = compare(replace(run(), steps=tuple(map(torn, run().steps))), converted())
+    assert found.agrees
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("the ranks of the original have different gradients from step 3 on")
+
+
 def test_another_length_is_a_difference() -> None:
     found = compare(run(), converted(steps=6))
     assert found.differences[0].quantity == "number of steps"

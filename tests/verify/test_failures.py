@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dsmigrate.verify.failures import explain_failure
+from dsmigrate.verify.failures import explain_failure, why_not_in_time
 from dsmigrate.verify.job import judge
 from dsmigrate.verify.model import Ending, Outcome
 from tests.verify.runs import converted, run
@@ -96,3 +96,11 @@ def test_a_crash_with_equal_steps_before_it_does_not_agree() -> None:
     found = judge(run(), converted(steps=4, outcome=failing("ZeroDivisionError")))
     assert found.differences == ()
     assert not found.agrees
+
+
+def test_an_original_whose_ranks_are_out_of_step_is_not_told_to_wait_longer() -> None:
+    assert why_not_in_time(run(taken=(7, 7))) == "a longer --timeout or fewer --steps"
+    assert why_not_in_time(run()) == "a longer --timeout or fewer --steps"
+    said = why_not_in_time(run(taken=(7, 8)))
+    assert "rank 0 took 7, rank 1 took 8" in said
+    assert "--timeout" not in said

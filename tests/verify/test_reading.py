@@ -64,6 +64,12 @@ def test_only_steps_that_every_rank_has_recorded_count(tmp_path: Path) -> None:
     assert len(read("original", tmp_path, FINISHED).steps) == 3
 
 
+def test_how_many_steps_each_rank_took_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, 0, steps=3)
+    write(tmp_path, 1, steps=2)
+    assert read("original", tmp_path, FINISHED).taken == (3, 2)
+
+
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, 0)
     write(tmp_path, 1)

@@ -15,6 +15,9 @@ ENGINE = "engine"
 NEAR_ZERO = 1e-3
 """Losses and norms below this share of the first one are compared with that share, not with themselves."""
 
+SAME = 1e-3
+"""Ranks whose gradient norms lie no further apart than this, relatively, have the same gradients."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -154,13 +157,35 @@ def _notes(original: Run, converted: Run) -> Iterator[str]:
                 f"buffers (running statistics) of rank 0 differ by {buffers:.1e}: DDP broadcasts them before each "
                 "forward, DeepSpeed does not; the training loss does not depend on them, evaluation does"
             )
-    if original.steps and all(step.norm == 0.0 for step in original.steps):
+    yield from _teaches_nothing(original)
+    torn = next((step.index for step in original.steps if _spread(step.norms) > SAME), None)
+    if torn is not None:
         yield (
-            "the gradient of the original is zero at every step: nothing is trained, and a wrong conversion would "
-            "agree as well; other arguments or data would show more"
+            f"the ranks of the original have different gradients from step {torn + 1} on: they do not train one model, "
+            "as after a forward that only some of them ran through DistributedDataParallel with gradients enabled"
         )
     broken = next((step.index for step in original.steps if not math.isfinite(step.loss)), None)
     if broken is not None:
         yield f"the loss of the original is not a finite number from step {broken + 1} on: equal is not right there"
     if any(step.norm is None and not step.skipped for step in converted.steps):
         yield "gradient norms of the converted script are not known at some steps and were not compared there"
+
+
+def _spread(norms: tuple[float, ...]) -> float:
+    """Return how far apart the largest and the smallest of the norms lie, relatively; 0 where one is no number."""
+    if len(norms) < 2 or not all(map(math.isfinite, norms)) or not max(norms):
+        return 0.0
+    return (max(norms) - min(norms)) / max(norms)
+
+
+def _teaches_nothing(original: Run) -> Iterator[str]:
+    """Yield why an agreement with this original says little: nothing is trained in it."""
+    if not original.steps:
+        return
+    advice = "and a wrong conversion would agree as well; other arguments or data would show more"
+    if all(step.norm == 0.0 for step in original.steps):
+        yield f"the gradient of the original is zero at every step: nothing is trained, {advice}"
+    elif original.end and not distance.moved(original):
+        yield f"training has not moved the weights of the original: nothing is trained, {advice}"
+    elif len(original.steps) > 1 and len({step.loss for step in original.steps}) == 1:
+        yield f"the loss of the original is the same at every step: it does not depend on what is trained, {advice}"

@@ -142,3 +142,14 @@ def _hang(run: Run) -> Cause:
             certain=True,
         )
     return Cause("hang", "the run did not end in its time", places, "a longer --timeout, or fewer --steps")
+
+
+def why_not_in_time(run: Run) -> str:
+    """Return what to do about an original that was too slow, or why its ranks wait for each other for ever."""
+    if len(set(run.taken)) < 2:
+        return "a longer --timeout or fewer --steps"
+    counts = ", ".join(f"rank {rank} took {taken}" for rank, taken in enumerate(run.taken))
+    return (
+        f"its ranks are not in step ({counts}), so that one waits for the others; with DistributedDataParallel that "
+        "comes from a forward that only some of them run with gradients enabled, or from data of different length"
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dsmigrate.verify import device, interpreter
 from dsmigrate.verify.compare import compare
-from dsmigrate.verify.failures import explain_failure
+from dsmigrate.verify.failures import explain_failure, why_not_in_time
 from dsmigrate.verify.model import Comparison, Ending, Resumed, Run, Verdict, Verification, VerifyError
 from dsmigrate.verify.request import Request
 from dsmigrate.verify.resume import resumed
@@ -119,7 +119,7 @@ def _trained(run: Run, request: Request) -> Run:
     if run.outcome.ending is Ending.TIMED_OUT:
         raise VerifyError(
             f"the original did not take {request.steps} steps within {request.timeout:g} s, but {len(run.steps)}: "
-            f"a longer --timeout or fewer --steps{_last_lines(run)}"
+            f"{why_not_in_time(run)}{_last_lines(run)}"
         )
     if run.outcome.ending is Ending.CRASHED:
         causes = "".join(f" ({cause.title}: {cause.advice})" for cause in explain_failure(run))

@@ -88,7 +88,8 @@ class Weights:
 class Run:
     """One training run as its records tell it. ``end`` holds the weights as each rank saw them at last.
 
-    ``saves`` are the steps after which a checkpoint was saved; ``problems`` what the harness could not measure.
+    ``saves`` are the steps after which a checkpoint was saved; ``problems`` what the harness could not measure;
+    ``taken`` how many steps each rank has recorded, where ``steps`` are those that all of them have.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Run:
     saves: tuple[int, ...] = ()
     crash: Mapping[str, Any] | None = None
     problems: tuple[str, ...] = ()
+    taken: tuple[int, ...] = ()
 
     @property
     def is_complete(self) -> bool:

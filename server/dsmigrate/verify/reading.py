@@ -36,6 +36,7 @@ def read(name: str, trace: Path, outcome: Outcome) -> Run:
         saves=tuple(sorted({int(r["steps"]) for rank in ranks for r in rank if r["event"] == "save"})),
         crash=crash,
         problems=tuple(dict.fromkeys(_problem(r) for rank in ranks for r in rank if r["event"] == "harness")),
+        taken=tuple(len(rows) for rows in steps),
     )
 
 

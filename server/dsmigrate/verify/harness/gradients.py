@@ -1,4 +1,8 @@
-"""Norms of gradients, in 64-bit floating point where they are added up."""
+"""Norms of gradients, in 64-bit floating point.
+
+A CPU adds up the squares of a tensor one after the other: in 32 bits that is off by 1e-5 for a million numbers and by
+3e-4 for ten million, and DeepSpeed's own norms are of 64 bits.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,13 @@ def norm(torch: Any, parameters: Iterable[Any]) -> float | None:
     if not found:
         return None
     with torch.no_grad():
-        norms = [torch.linalg.vector_norm(gradient.float()).double() for gradient in found]
+        norms = [torch.linalg.vector_norm(_real(torch, gradient), dtype=torch.float64) for gradient in found]
         device = norms[0].device
         return float(torch.linalg.vector_norm(torch.stack([one.to(device) for one in norms])))
+
+
+def _real(torch: Any, gradient: Any) -> Any:
+    return torch.view_as_real(gradient) if gradient.is_complex() else gradient
 
 
 def parameters_of(optimizers: Iterable[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from .job import Job
 from .place import local_rank
+from .shim_rest import pretend_rest
 from .torch_hooks import around
 
 _MEMORY = 80 * 2**30
@@ -117,6 +118,7 @@ def pretend(torch: Any, job: Job) -> None:
     _modules(shim)
     _precision(shim)
     _randomness(shim)
+    pretend_rest(torch, shim.to_cpu)
 
 
 def _devices(shim: Shim) -> None:
@@ -262,8 +264,6 @@ def _tensors(shim: Shim) -> None:
         around(torch.Tensor, name, with_words)
 
     torch.nn.Module.to_empty = with_words(torch.nn.Module.to_empty)
-    for name, kind in (("FloatTensor", "float32"), ("LongTensor", "int64"), ("HalfTensor", "float16")):
-        setattr(torch.cuda, name, _legacy(torch, kind))
     around(torch, "load", lambda original: _load(original, shim))
 
 
@@ -296,15 +296,6 @@ def _unshared(torch: Any, moved: Any) -> Any:
         if tensor.is_shared():
             tensor.data = tensor.data.clone()
     return moved
-
-
-def _legacy(torch: Any, kind: str) -> Callable[..., Any]:
-    def make(*arguments: Any) -> Any:
-        if len(arguments) == 1 and not isinstance(arguments[0], int):
-            return torch.tensor(arguments[0], dtype=getattr(torch, kind))
-        return torch.empty(*arguments, dtype=getattr(torch, kind))
-
-    return make
 
 
 def _load(original: Callable[..., Any], shim: Shim) -> Callable[..., Any]:
