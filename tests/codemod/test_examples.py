@@ -126,7 +126,6 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG708": ('    model = torch.compile(model, mode="max-autotune")',),
     "MG709": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
     "MG710": ("        with torch.inference_mode():",),
-    "MG711": ("        if dist.get_rank() == 0:",),
     "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
     "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
     "MG902": ("        second.step()",),

@@ -28,7 +28,6 @@ from dsmigrate.codemod.steps import (
     refusals,
     site,
     sites,
-    some_ranks,
     stage3,
     unwrap,
     wrap,
@@ -85,7 +84,6 @@ def decide(plan: Plan) -> None:
     accumulation.choose_accumulation(plan)
     checkpoint.run(plan)
     stage3.run(plan)
-    some_ranks.run(plan)
     batch.run(plan)
     comm_hooks.run(plan)
     config_optimizer.run(plan)

@@ -26,7 +26,7 @@ def evaluation(plan: Plan) -> None:
     """Forward passes that ran outside any autocast region keep their precision through ``engine.module``."""
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
-        if is_evaluation_elsewhere(plan, call):
+        if _is_outside_evaluation(plan, call):
             for arg in call.args:
                 if (
                     isinstance(arg.value, cst.Name | cst.Attribute)
@@ -57,7 +57,7 @@ def evaluation(plan: Plan) -> None:
                        "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
 
 
-def is_evaluation_elsewhere(plan: Plan, call: cst.Call) -> bool:
+def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
     """Whether a call runs an evaluation that another module defines."""
     last = (dotted(call.func) or "").rpartition(".")[2].lower()
     words = ("evaluate", "validate", "validation", "eval_", "test_model", "run_eval", "estimate_loss")
