@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import check_kept, check_refused, check_section, convert, script
+from tests.codemod.checks import Migrated, check_kept, check_refused, check_section, convert, script
 
 DEVICE = """
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -357,3 +357,41 @@ def test_an_address_under_slurm_is_still_used() -> None:
             """
     )
     assert 'f"tcp://{host}:29500"' in migrated.section("group") or "MASTER_ADDR" in migrated.section("group")
+
+
+def _spawning(before: str, helpers: str = "") -> Migrated:
+    return convert(
+        imports="import random\nimport numpy as np",
+        helpers=SPAWNED + helpers,
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end=f"{before}\nsize = torch.cuda.device_count()\nmp.spawn(worker, args=(size, 10, args), nprocs=size)",
+    )
+
+
+@pytest.mark.parametrize(
+    "seed", ["torch.manual_seed(0)", "random.seed(args.epochs)", "np.random.seed(0)", "seed_all()"]
+)
+def test_a_seed_in_the_parent_reached_no_worker(seed: str) -> None:
+    helpers = "\ndef seed_all():\n    random.seed(3)\n    torch.manual_seed(3)\n"
+    said = _spawning(seed, helpers).said("MG207", seed, Kind.KEPT)
+    assert seed.partition("(")[0] in said.message
+    assert "seeded the parent only" in said.message
+    assert "all ranks draw the same numbers" in said.message
+
+
+def test_several_seeds_of_the_parent_are_told_together() -> None:
+    migrated = _spawning("if args.lr:\n    random.seed(1)\n    torch.manual_seed(1)")
+    assert migrated.said("MG207", "random.seed(1)").message.startswith(
+        "random.seed, torch.manual_seed seeded the parent"
+    )
+    assert [change.code for change in migrated.changes].count("MG207") == 1
+
+
+def test_a_setup_that_downloads_and_seeds_is_seen_for_its_seed() -> None:
+    helpers = "\ndef prepare():\n    torch.manual_seed(3)\n"
+    assert "seeded the parent" in _spawning("prepare()", helpers).said("MG207", "    prepare()").message
+
+
+def test_a_generator_with_a_seed_of_its_own_is_no_seed_of_the_process() -> None:
+    migrated = _spawning("order = torch.randperm(9, generator=torch.Generator().manual_seed(3))\nprint(order)")
+    assert all("seeded the parent" not in change.message for change in migrated.changes)

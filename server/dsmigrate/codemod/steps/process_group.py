@@ -69,8 +69,10 @@ IDEAS = (
         "MG207",
         "Code before the spawn runs in every process",
         "What the parent did once before mp.spawn (downloads, seeds, files) now happens in each launched process.",
-        "The launcher starts the whole script in every process. Downloads and writes can race; a seed makes all ranks alike.",
-        "torch.multiprocessing.spawn",
+        "The launcher starts the whole script in every process. Downloads and writes can race. Spawned workers inherit no "
+        "seed of the parent and each draw other numbers; a seed that is set before the spawn now reaches every process, so "
+        "that all ranks draw the same numbers (dropout, augmentation) unless the worker seeds itself with its rank.",
+        "torch.multiprocessing.spawn; measured with torch 2.13: torch.initial_seed() of two spawned workers",
         Kind.TODO,
     ),
     Idea(

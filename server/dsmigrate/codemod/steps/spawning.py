@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
@@ -80,6 +82,7 @@ _LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_av
 
 def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
     """What stood before the spawn ran once, in the parent; now every process runs it."""
+    seeders: list[cst.Call] = []
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if statement.function is not spawn.function or statement.order >= spawn.order or call in plan.handled:
@@ -89,9 +92,8 @@ def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
         last = (dotted(call.func) or "").rpartition(".")[2]
         if last in _LIGHT or not last or (spawn.function.is_module and statement.up is None):
             continue
-        if "seed" in last:
-            plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
-                      "spawned workers started with their own seeds")  # fmt: skip
+        if _seeds(plan, call):
+            seeders.append(call)
         elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
             shown = " ".join(plan.code(statement.node).split())
             plan.todo(
@@ -101,9 +103,30 @@ def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
                 "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
                 "the launcher starts the whole script in every process",
             )
+    if seeders:
+        names = ", ".join(dict.fromkeys(dotted(call.func) or "" for call in seeders))
+        plan.kept("MG207", seeders[0], f"{names} seeded the parent only: spawned workers inherit no seed, and each drew numbers of its "
+                  "own. Now every process is seeded, and alike: all ranks draw the same numbers (weights, dropout, augmentation) "
+                  "until the worker seeds itself; add the rank to the seed there for numbers that differ by rank",
+                  "the launcher runs the whole script in each process")  # fmt: skip
 
 
 _SHOWN = 50
+_SEEDER = re.compile(r"^(?:manual_)?seed(?:_all)?$|seed_everything", re.IGNORECASE)
+
+
+def _seeds(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call seeds the global random numbers: by its name, or because a function of the script that it runs does."""
+    callee = plan.flow.callee(call)
+    if callee is not None:
+        return any(_seeds_globally(inner) for inner in plan.tree.calls if plan.function_of(inner) is callee)
+    return _seeds_globally(call) or "seed" in (dotted(call.func) or "").rpartition(".")[2].lower()
+
+
+def _seeds_globally(call: cst.Call) -> bool:
+    """``torch.manual_seed(3)``, ``random.seed(3)``; not ``torch.Generator().manual_seed(3)``, which is a value."""
+    text = dotted(call.func)
+    return text is not None and bool(_SEEDER.match(text.rpartition(".")[2]))
 
 
 _PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
