@@ -24,6 +24,7 @@ from dsmigrate.codemod.steps import (
     passing,
     precision,
     process_group,
+    rank_forwards,
     redundancy,
     refusals,
     site,
@@ -84,6 +85,7 @@ def decide(plan: Plan) -> None:
     accumulation.choose_accumulation(plan)
     checkpoint.run(plan)
     stage3.run(plan)
+    rank_forwards.run(plan)
     batch.run(plan)
     comm_hooks.run(plan)
     config_optimizer.run(plan)

@@ -1,0 +1,99 @@
+"""Tests that are true on some ranks only."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node
+
+_RANK = re.compile(r"(?:^|_)rank$|^get_\w*rank$|^local_process_index$|^process_index$|^gpu(?:_id)?$", re.IGNORECASE)
+_MAIN = re.compile(
+    r"^(?:is_?)?(?:global_|local_|world_)?(?:main|master|chief|primary|root|leader)(?:_process|_rank|_proc|_node)?$"
+    r"|rank_(?:zero|0)$|is_global_zero|is_rank0|rank0$|is_logger$",
+    re.IGNORECASE,
+)
+_DEPTH = 4
+
+
+def splits_ranks(plan: Plan, test: Node, function: Function, depth: int = _DEPTH) -> bool:
+    """Whether a test lets some ranks through and others not (``rank == 0``, ``is_main_process()``, ``not rank``).
+
+    ``local_rank != -1`` and the like ask whether the run is distributed at all, and have one answer on all ranks.
+    """
+    if depth == 0:
+        return False
+    if isinstance(test, cst.BooleanOperation):
+        return splits_ranks(plan, test.left, function, depth) or splits_ranks(plan, test.right, function, depth)
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return _is_rank(plan, test.expression, function) or splits_ranks(plan, test.expression, function, depth)
+    if isinstance(test, cst.Comparison):
+        return _compares(plan, test, function)
+    if isinstance(test, cst.Call):
+        name = (dotted(test.func) or "").rpartition(".")[2]
+        callee = plan.flow.callee(test)
+        if callee is not None:
+            return _given(plan, plan.flow.returned(callee), depth)
+        return _names_main(name)
+    if isinstance(test, cst.Name | cst.Attribute):
+        name = (dotted(test) or "").rpartition(".")[2]
+        place = plan.flow.place(test, function)
+        return _names_main(name) or (place is not None and _given(plan, place, depth))
+    return False
+
+
+def _given(plan: Plan, place: tuple[str, int | str, str], depth: int) -> bool:
+    return any(
+        binding.index is None and splits_ranks(plan, binding.value, binding.function, depth - 1)
+        for binding in plan.flow.by_place.get(place, ())
+        if binding.kind in ("assign", "argument", "return")
+    )
+
+
+def _names_main(name: str) -> bool:
+    return bool(_MAIN.search(name)) and name.lower() not in ("main", "root", "master")
+
+
+def _is_rank(plan: Plan, node: Node, function: Function) -> bool:
+    if isinstance(node, cst.Call) and dotted(node.func) == "int" and node.args:
+        node = node.args[0].value
+    if isinstance(node, cst.Subscript):
+        return any(f"[{quote}{name}{quote}]" in plan.code(node) for name in ("RANK", "LOCAL_RANK") for quote in "'\"")
+    text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
+    if _RANK.search(text.rpartition(".")[2]):
+        return True
+    place = plan.flow.place(node, function) if isinstance(node, cst.Name | cst.Attribute) else None
+    return any(
+        isinstance(binding.value, cst.Call | cst.Subscript) and _is_rank(plan, binding.value, binding.function)
+        for binding in (plan.flow.by_place.get(place, ()) if place is not None else ())
+        if binding.kind in ("assign", "argument")
+    )
+
+
+def _compares(plan: Plan, test: cst.Comparison, function: Function) -> bool:
+    if len(test.comparisons) != 1:
+        return False
+    operator, right = test.comparisons[0].operator, test.comparisons[0].comparator
+    left = test.left
+    if not _is_rank(plan, left, function):
+        if not _is_rank(plan, right, function):
+            return False
+        left, right = right, left
+    if isinstance(operator, cst.In | cst.NotIn):
+        elements = [e.value for e in right.elements] if isinstance(right, cst.Tuple | cst.List | cst.Set) else []
+        return any(_whole_number(element) not in (None, -1) for element in elements)
+    if isinstance(operator, cst.Equal | cst.NotEqual):
+        return _whole_number(right) != -1 and dotted(right) != "None"
+    return isinstance(operator, cst.LessThan | cst.GreaterThan) and _whole_number(right) == (
+        0 if isinstance(operator, cst.GreaterThan) else 1
+    )
+
+
+def _whole_number(node: Node) -> int | None:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = _whole_number(node.expression)
+        return None if inner is None else -inner
+    return node.evaluated_value if isinstance(node, cst.Integer) else None
