@@ -34,7 +34,6 @@ def test_a_hook_that_rounds_gradients_is_told_from_none(lab: Lab) -> None:
     result = compare(lab.original(rounded).readings, lab.original(plain).readings, tolerance(rounded, 2))
     assert result.same_lines
     assert not result.same
-    assert result.worst > 1e-4
 
 
 def test_a_warm_start_trains_like_torchrun(lab: Lab) -> None:
