@@ -42,6 +42,17 @@ def test_the_result_goes_to_stdout_and_the_talk_to_stderr(capsys: Captured) -> N
     assert first.startswith("  ds_config.json:3: [CV203] train_micro_batch_size_per_gpu 4: Accelerate takes it from ")
 
 
+def test_notes_name_a_file_by_its_shortest_path(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = folder / "configs"
+    inner.mkdir()
+    for here, name in ((folder, "ds_config.json"), (inner, os.path.join(os.pardir, "ds_config.json"))):  # noqa: PTH118
+        monkeypatch.chdir(here)
+        assert run(["convert", str(folder / "ds_config.json"), "--to", "accelerate"]) == 1
+        assert f"  {name}:3: [CV203] " in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("folder")
 def test_what_is_carried_whole_is_exit_code_0(capsys: Captured) -> None:
     assert run(["convert", "ds_config.json", "--to", "dict"]) == 0

@@ -3,7 +3,8 @@
 Runs in a child process that has torch, deepspeed, accelerate and transformers. Each line of standard input is a
 question: ``{"form": "accelerate", "text": …}`` is launched up to the point where processes would start, and given to
 ``DeepSpeedPlugin``; ``{"form": "plugin", …}`` and ``{"form": "transformers", …}`` are scripts, which are run. ``files``
-are written beside them. Each answer is ``{"config": …}``, which DeepSpeed would start from, or ``{"error": …}``.
+are written beside them. With a ``script`` of the Trainer ``"accelerate"`` starts that one. Each answer is
+``{"config": …}``, which DeepSpeed would start from, or ``{"error": …}``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def main() -> None:
         for name, text in asked.get("files", {}).items():
             Path(name).write_text(text, encoding="utf-8")
         try:
-            found: dict[str, Any] = {"config": plain(FORMS[asked["form"]](asked["text"]))}
+            script = asked.get("script")
+            made = FORMS[asked["form"]](asked["text"]) if script is None else launched_trainer(asked["text"], script)
+            found: dict[str, Any] = {"config": plain(made)}
         except Exception as error:  # noqa: BLE001 - the answer is whatever they say
             found = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:2000]}"}
         print(json.dumps(found), file=answers, flush=True)
@@ -48,6 +51,31 @@ def main() -> None:
 def launched(text: str) -> dict[str, Any]:
     """Return the config of a YAML file, as ``accelerate launch`` hands it to the processes."""
     from accelerate import DeepSpeedPlugin  # noqa: PLC0415 - after install
+
+    environment = environment_of(text)
+    with mock.patch.dict(os.environ, environment):
+        plugin = DeepSpeedPlugin()
+        plugin.set_mixed_precision(environment["ACCELERATE_MIXED_PRECISION"])
+        config: dict[str, Any] = plugin.deepspeed_config
+        return config
+
+
+def launched_trainer(text: str, script: str) -> dict[str, Any]:
+    """Return the config that the Trainer of a script comes to, which ``accelerate launch`` starts with a YAML file."""
+    from transformers.integrations.deepspeed import propagate_args_to_deepspeed  # noqa: PLC0415 - after install
+
+    names: dict[str, Any] = {}
+    with mock.patch.dict(os.environ, environment_of(text)):
+        exec(compile(script, "train.py", "exec"), names)  # noqa: S102
+    arguments = names["training_args"]
+    plugin = arguments.deepspeed_plugin
+    accelerator: Any = SimpleNamespace(state=SimpleNamespace(deepspeed_plugin=plugin))
+    propagate_args_to_deepspeed(accelerator, arguments)
+    return finalized(plugin.hf_ds_config, arguments)
+
+
+def environment_of(text: str) -> dict[str, str]:
+    """Return the environment in which ``accelerate launch`` starts processes for a YAML file."""
     from accelerate.commands import launch  # noqa: PLC0415
     from accelerate.utils.launch import prepare_deepspeed_cmd_env  # noqa: PLC0415
 
@@ -62,12 +90,8 @@ def launched(text: str) -> dict[str, Any]:
     fields = [*defaults.deepspeed_config, *(["mixed_precision"] if by_config else [])]
     arguments.deepspeed_fields_from_accelerate_config = ",".join(fields)
     with mock.patch("accelerate.utils.launch.is_port_in_use", return_value=False):
-        environment = prepare_deepspeed_cmd_env(arguments)[1]
-    with mock.patch.dict(os.environ, environment):
-        plugin = DeepSpeedPlugin()
-        plugin.set_mixed_precision(environment["ACCELERATE_MIXED_PRECISION"])
-        config: dict[str, Any] = plugin.deepspeed_config
-        return config
+        environment: dict[str, str] = prepare_deepspeed_cmd_env(arguments)[1]
+    return environment
 
 
 def accelerated(text: str) -> dict[str, Any]:
@@ -87,7 +111,11 @@ def trained(text: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     exec(compile(text, "train.py", "exec"), names)  # noqa: S102
     arguments = names["training_args"]
-    config = arguments.hf_deepspeed_config
+    return finalized(arguments.hf_deepspeed_config, arguments)
+
+
+def finalized(config: Any, arguments: Any) -> dict[str, Any]:
+    """Return a config of the Trainer once the model and the number of steps are known."""
     model = SimpleNamespace(config=SimpleNamespace(hidden_size=HIDDEN))
     config.trainer_config_finalize(arguments, model, arguments.max_steps if arguments.max_steps > 0 else STEPS)
     found: dict[str, Any] = config.config

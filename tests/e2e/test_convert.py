@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from dsmigrate.convert import tree
+from dsmigrate.convert.arguments import read_arguments
 from dsmigrate.convert.job import Converted, Request, convert
 from dsmigrate.convert.model import ConvertError, Form, Kind, Target
 from dsmigrate.convert.reading import Input, read
@@ -47,8 +49,18 @@ class Judge:
         return config
 
     def ask(self, form: Form, text: str, **files: str) -> dict[str, Any]:
+        return self._said({"form": form.value, "text": text, "files": files})
+
+    def launched(self, text: str, script: str, **files: str) -> Config:
+        """Return the config that the Trainer of a script comes to, which ``accelerate launch`` starts."""
+        answer = self._said({"form": "accelerate", "text": text, "script": script, "files": files})
+        assert "config" in answer, answer["error"] + "\n" + script
+        config: Config = answer["config"]
+        return config
+
+    def _said(self, question: dict[str, Any]) -> dict[str, Any]:
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps({"form": form.value, "text": text, "files": files}) + "\n")
+        self._child.stdin.write(json.dumps(question) + "\n")
         self._child.stdin.flush()
         return self._answer()
 
@@ -152,6 +164,77 @@ def test_the_trainer_comes_to_the_config_that_was_converted(judge: Judge) -> Non
         assert normal(theirs) == normal(wanted), f"{name}\n{result.written.text}"
         told += 1
     assert told >= 40
+
+
+HF = {
+    "train_batch_size": "auto",
+    "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto",
+    "gradient_clipping": "auto",
+    "optimizer": {
+        "type": "AdamW",
+        "params": {"lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto"},
+    },
+    "scheduler": {
+        "type": "WarmupDecayLR",
+        "params": {
+            "warmup_min_lr": "auto",
+            "warmup_max_lr": "auto",
+            "warmup_num_steps": "auto",
+            "total_num_steps": "auto",
+        },
+    },
+    "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
+}
+
+
+@pytest.mark.parametrize(
+    "block", ["zero_stage: 2", "zero_stage: 1\n  gradient_clipping: 0.7", "deepspeed_config_file: hf.json"]
+)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "max_grad_norm=0.7, learning_rate=1e-4, adam_beta2=0.95, max_steps=50, warmup_steps=9, bf16=True",
+        "max_grad_norm=0.7, per_device_train_batch_size=3, gradient_accumulation_steps=4, max_steps=9",
+    ],
+)
+def test_the_trainer_fills_what_accelerate_launches_with_what_is_written(judge: Judge, block: str, asked: str) -> None:
+    yaml = f"distributed_type: DEEPSPEED\nnum_processes: 1\ndeepspeed_config:\n  {block}\n"
+    script = (
+        "from transformers import TrainingArguments\n"
+        f"training_args = TrainingArguments(output_dir='out', use_cpu=True, {asked})\n"
+    )
+    theirs = judge.launched(yaml, script, **{"hf.json": json.dumps(HF)})
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "hf.json").write_text(json.dumps(HF))
+        ours = convert(
+            Request(
+                "accelerate.yaml",
+                yaml.encode(),
+                Form.DEEPSPEED,
+                folder=Path(folder),
+                given={"hidden_size": 8},
+                arguments=read_arguments("train.py", script),
+            )
+        )
+    assert json.loads(json.dumps(normal(ours.config))) == normal(without_prints(theirs))
+
+
+@pytest.mark.parametrize("asked", ["bf16=True", "fp16=True", "max_grad_norm=0.5"])
+def test_the_precision_that_the_trainer_adds_is_written(judge: Judge, asked: str) -> None:
+    script = (
+        "from transformers import TrainingArguments\n"
+        f"training_args = TrainingArguments(output_dir='out', use_cpu=True, {asked}, "
+        "deepspeed={'train_micro_batch_size_per_gpu': 'auto', 'zero_optimization': {'stage': 1}})\n"
+        "training_args.deepspeed_plugin.set_mixed_precision(training_args.mixed_precision)  # as its Accelerator does\n"
+    )
+    theirs = judge.config(Form.TRANSFORMERS, script)
+    ours = convert(Request("train.py", script.encode(), Form.DEEPSPEED))
+    sections = [
+        {name: config[name] for name in ("fp16", "bf16") if config.get(name, {}).get("enabled")}
+        for config in (ours.config, theirs)
+    ]
+    assert sections[0] == sections[1]
 
 
 def without_prints(config: Config) -> Config:

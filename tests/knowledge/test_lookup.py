@@ -148,7 +148,8 @@ def test_auto_depends_on_the_consumer(asked: str, consumer: Consumer, effect: Au
 def test_auto_of_a_parameter_needs_no_key() -> None:
     assert knowledge().key("optimizer.params.lr") is None
     filled = knowledge().auto("optimizer.params.lr", Consumer.TRANSFORMERS)
-    assert filled == Auto(AutoEffect.FILLED, "TrainingArguments.learning_rate", must_match=True, usual=5e-5)
+    source = "TrainingArguments.learning_rate"
+    assert filled == Auto(AutoEffect.FILLED, source, must_match=True, usual=5e-5, english=source)
     assert knowledge().auto("optimizer.params.momentum", Consumer.ACCELERATE) == Auto(AutoEffect.REFUSED)
     assert knowledge().auto("optimizer.params.lr", Consumer.DEEPSPEED) is None
 

@@ -115,11 +115,15 @@ def test_an_auto_gets_its_value_in_every_language(folder: Path, capsys: Captured
     (folder / "hf.json").write_text('{"train_micro_batch_size_per_gpu": 1, "gradient_clipping": "auto"}')
     results = []
     for language in ("en", "zh-CN"):
-        asked = ["--consumer", "deepspeed", "--arguments", '{"max_grad_norm": 0.5}', "--lang", language]
+        asked = ["--consumer", "deepspeed", "--arguments", '{"max_grad_norm": 0.5, "bf16": true}', "--lang", language]
         assert run(["convert", "hf.json", "--to", "deepspeed", *asked]) == 0
         results.append(capsys.readouterr())
     assert results[0].out == results[1].out
-    assert json.loads(results[1].out)["gradient_clipping"] == 0.5
+    assert json.loads(results[1].out) == {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_clipping": 0.5,
+        "bf16": {"enabled": True},
+    }
     assert 'gradient_clipping 的 "auto" 替换为 0.5，取自 TrainingArguments.max_grad_norm' in results[1].err
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsmigrate.knowledge import knowledge
+from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.languages import forgotten, mark, say, spoken, tag_of, use, using
 
 
@@ -68,6 +68,13 @@ def test_the_documentation_of_keys_follows_and_comes_back() -> None:
     again = knowledge().key("fp16.loss_scale")
     assert again is not None
     assert again.summary == english.summary == "Fixed loss scale, or 0 for a dynamic one."
+
+
+def test_the_source_of_a_value_keeps_what_it_is_computed_by_in_english() -> None:
+    with using("zh-CN"):
+        auto = knowledge().auto("zero_optimization.reduce_bucket_size", Consumer.TRANSFORMERS)
+        assert auto is not None
+        assert (auto.source, auto.english) == ("hidden_size 的平方", "hidden_size squared")
 
 
 def test_types_keep_what_rules_read_in_english() -> None:

@@ -19,10 +19,15 @@ _MORE = frozenset({"world_size", "hidden_size", "total_num_steps", "mixed_precis
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Values by the names of ``TrainingArguments``; ``defaults_hold`` says that what is not there has its default."""
+    """Values by the names of ``TrainingArguments``.
+
+    ``defaults_hold`` says that what is not there has its default, ``of_trainer`` that they are those of the Trainer,
+    which then is who fills "auto", whoever starts the script.
+    """
 
     values: dict[str, Any]
     defaults_hold: bool = False
+    of_trainer: bool = False
 
 
 def read_arguments(name: str, text: str) -> Arguments:
@@ -61,8 +66,8 @@ def _of_script(script: Script) -> Arguments:
     except ConvertError:
         call = None
     if call is not None:
-        known, holds = known_arguments(call)
-        return Arguments(known, defaults_hold=holds)
+        known, holds = known_arguments(script, call)
+        return Arguments(known, defaults_hold=holds, of_trainer=not script.calls("Accelerator"))
     _take(
         found, script.calls("Accelerator"), {name: name for name in ("gradient_accumulation_steps", "mixed_precision")}
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dsmigrate.convert import codes, tree
@@ -55,6 +56,27 @@ def settle(settings: Settings, known: Knowledge, target: Consumer, given: Mappin
     if missing:
         raise _incomplete(missing, settings)
     return Settled(config, tuple(notes))
+
+
+def with_values(settings: Settings, known: Knowledge, target: Consumer, given: Mapping[str, Any]) -> Settings:
+    """Return the settings with a value for every "auto" that ``target`` would fill from something else.
+
+    What the source's consumer fills in is known from its arguments; what is not known stays "auto".
+    """
+    if target in {settings.consumer, Consumer.DEEPSPEED}:
+        return settings
+    config = tree.copied(settings.config)
+    said = Known({**_from_config(config), **settings.arguments, **given}, settings.defaults_hold)
+    notes: list[Note] = []
+    for path in tree.autos(config):
+        auto, other = known.auto(path, settings.consumer), known.auto(path, target)
+        if auto is None or auto.effect is not AutoEffect.FILLED or auto.overwrites or path == _TOTAL:
+            continue
+        if other is not None and other.english == auto.english:
+            continue
+        with contextlib.suppress(NotKnownError):
+            notes.append(_resolve(config, path, auto, said, settings))
+    return replace(settings, config=config).noting(*notes)
 
 
 def _from_config(config: Config) -> dict[str, Any]:

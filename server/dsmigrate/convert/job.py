@@ -12,9 +12,10 @@ from dsmigrate.checking.evidence import release_for
 from dsmigrate.checking.job import facts as facts_of
 from dsmigrate.convert import tree
 from dsmigrate.convert.arguments import Arguments
-from dsmigrate.convert.autos import introduce, settle
+from dsmigrate.convert.autos import introduce, settle, with_values
 from dsmigrate.convert.facts import transformers
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Settings, Target, Written
+from dsmigrate.convert.precision import with_precision
 from dsmigrate.convert.reading import Input, document_of, hidden, read
 from dsmigrate.convert.recognise import form_of
 from dsmigrate.document import Document, PathError, parse, parse_path
@@ -104,6 +105,7 @@ def convert(request: Request) -> Converted:
         settings = replace(settings, around={**settings.around, "num_processes": request.settings.world_size})
     given = _sizes(settings, arguments)
     consumer = request.settings.consumer or request.target.consumer
+    settings = with_values(with_precision(settings, known, consumer), known, consumer, given)
     config, written, made = _write(settings, known, consumer, request, given)
     document, findings = validated(request, written.text, consumer, known, config)
     return Converted(settings, written, config, consumer, known.version, document, findings, made)
@@ -165,11 +167,20 @@ def _overridden(
     unknown = {path: text for path, text in settings.unknown.items() if path not in overrides}
     return replace(
         settings,
+        consumer=Consumer.TRANSFORMERS if known.of_trainer and _may_be_of_trainer(settings) else settings.consumer,
         config=config,
         unknown=unknown,
         arguments={**settings.arguments, **known.values, **arguments},
         defaults_hold=settings.defaults_hold or known.defaults_hold,
     )
+
+
+def _may_be_of_trainer(settings: Settings) -> bool:
+    """Return whether the Trainer may hand the settings on: a file, and what a launcher reads, belong to any script.
+
+    A dictionary or a plugin of a script belongs to who is called with it.
+    """
+    return settings.form in {Form.DEEPSPEED, Form.ACCELERATE}
 
 
 def _sizes(settings: Settings, arguments: Mapping[str, Any]) -> dict[str, Any]:

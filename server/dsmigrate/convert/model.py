@@ -97,6 +97,7 @@ class Settings:
         notes: what reading brought up.
         text: the text of the source.
         is_whole: False where keys may be there that nobody sees.
+        precision_is_known: False where the consumer may add half precision, and nothing tells whether it does.
     """
 
     form: Form
@@ -110,6 +111,7 @@ class Settings:
     notes: tuple[Note, ...] = ()
     text: str = ""
     is_whole: bool = True
+    precision_is_known: bool = True
 
     def noting(self, *notes: Note) -> Settings:
         """Return the settings with more notes."""

@@ -75,6 +75,11 @@ class Script:
         return self._assigned.get(text, place.start)
 
     @cached_property
+    def classes(self) -> frozenset[str]:
+        """The names of the classes that the script defines."""
+        return frozenset(node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+
+    @cached_property
     def _every_call(self) -> list[ast.Call]:
         found = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
         return sorted(found, key=lambda node: (node.lineno, node.col_offset))

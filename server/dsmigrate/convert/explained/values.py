@@ -60,4 +60,25 @@ CODES = (
             ),
         ),
     ),
+    Explained(
+        code=codes.PRECISION_NOT_KNOWN,
+        name="precision-not-known",
+        kinds=(Kind.CHANGED,),
+        summary="Half precision that the consumer of the source may switch on, and that nothing tells.",
+        why="Accelerate and the Trainer add a section `fp16` or `bf16` to a config that has none, where "
+        "`mixed_precision` or the arguments of the script ask for it. Such a config trains in half precision there, "
+        "and in full precision where DeepSpeed reads it alone.",
+        advice="Say what the training uses: `--set mixed_precision=bf16`, `fp16` or `no`, or `--arguments` with the "
+        "script.",
+        source=("accelerate/utils/dataclasses.py:DeepSpeedPlugin.set_mixed_precision", _TRAINER),
+        examples=(
+            Example(
+                '{"train_micro_batch_size_per_gpu": 4, "gradient_clipping": "auto"}',
+                name=_CONFIG,
+                to=Form.DEEPSPEED,
+                given={"max_grad_norm": 0.5},
+                instead='{"train_micro_batch_size_per_gpu": 4, "gradient_clipping": "auto", "bf16": {"enabled": true}}',
+            ),
+        ),
+    ),
 )

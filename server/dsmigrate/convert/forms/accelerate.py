@@ -16,6 +16,7 @@ from dsmigrate.convert.facts import MISSING, Field, accelerate, fields
 from dsmigrate.convert.forms.fields import BadValueError, taken
 from dsmigrate.convert.forms.fsdp import read_fsdp
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Place, Settings
+from dsmigrate.convert.precision import section_of
 from dsmigrate.convert.yaml_tree import Entry, last, read
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer
@@ -158,7 +159,7 @@ def _with_precision(settings: Settings, entry: Entry | None) -> Settings:
         return settings
     section = "fp16" if kind == "fp16" else "bf16"
     config = tree.copied(settings.config)
-    config[section] = {"enabled": True, "auto_cast": True} if section == "fp16" else {"enabled": True}
+    config[section] = section_of(section)
     places = {**settings.places, (section, "enabled"): entry.place}
     return replace(settings, config=config, places=places)
 

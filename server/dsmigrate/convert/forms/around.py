@@ -144,7 +144,7 @@ def _precision(settings: Settings, config: Config, result: Carried) -> None:
     """Say the precision as ``mixed_precision``, whose sections Accelerate writes in its own way."""
     on = [name for name in _PRECISIONS if _is_on(tree.get(config, (name, "enabled"), default=False))]
     auto = [name for name in _PRECISIONS if tree.get(config, (name, "enabled"), None) == "auto"]
-    result.precision = on[0] if on else "" if auto else "no"
+    result.precision = on[0] if on else "" if auto or not settings.precision_is_known else "no"
     for name in _PRECISIONS:
         section = config.get(name)
         if not isinstance(section, dict):

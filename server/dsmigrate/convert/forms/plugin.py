@@ -14,6 +14,7 @@ from dsmigrate.convert.forms.call_edits import edited, spelled_call
 from dsmigrate.convert.forms.fields import BadValueError, taken
 from dsmigrate.convert.forms.named import config_of
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Place, Settings, Target, Written
+from dsmigrate.convert.precision import section_of
 from dsmigrate.convert.python_calls import EXPRESSION, Argument, Call, Script
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer, Knowledge
@@ -193,8 +194,7 @@ def _beside(script: Script, settings: Settings, call: Call) -> Settings:
             arguments["mixed_precision"] = kind.value
             section = {"fp16": "fp16", "bf16": "bf16", "fp8": "bf16"}.get(kind.value)
             if section is not None and section not in config:
-                made = {"enabled": True, "auto_cast": True} if section == "fp16" else {"enabled": True}
-                config = {**config, section: made}
+                config = {**config, section: section_of(section)}
                 places[section, "enabled"] = kind.place
             settings = _contradicted(settings, kind, section)
     return replace(settings, config=config, places=places, around=around, arguments={**settings.arguments, **arguments})

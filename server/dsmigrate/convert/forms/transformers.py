@@ -19,6 +19,7 @@ from dsmigrate.languages import mark, say
 
 NAME = "TrainingArguments"
 _NAMES = (NAME, "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig")
+_SAME_DEFAULTS = frozenset({NAME, "Seq2SeqTrainingArguments"})
 _CONFIG = "deepspeed"
 
 
@@ -37,7 +38,7 @@ def read_transformers(text: str, load: Load, line: int | None = None) -> Setting
         message = say("{name}(...) names no config: there is no deepspeed= in it", name=call.name)
         raise ConvertError.at(message, text, call.start)
     settings = config_of(script, config, load, Consumer.TRANSFORMERS)
-    known, holds = known_arguments(call)
+    known, holds = known_arguments(script, call)
     return replace(
         settings,
         form=Form.TRANSFORMERS,
@@ -48,15 +49,17 @@ def read_transformers(text: str, load: Load, line: int | None = None) -> Setting
     )
 
 
-def known_arguments(call: Call) -> tuple[dict[str, Any], bool]:
+def known_arguments(script: Script, call: Call) -> tuple[dict[str, Any], bool]:
     """Return the arguments that fill "auto" as far as they are literals, and whether all others have their defaults.
 
-    An argument that is an expression is not known, and has no default either.
+    An argument that is an expression is not known, and has no default either. Classes of other libraries, and those
+    of the script itself, may have other defaults than ``TrainingArguments``.
     """
     names = transformers()["defaults"]
     given = {name: argument for name, argument in call.arguments.items() if name in names}
     known = {name: argument.value for name, argument in given.items() if argument.value is not EXPRESSION}
-    return known, call.is_whole and len(known) == len(given)
+    has_defaults = call.name in _SAME_DEFAULTS and call.name not in script.classes
+    return known, has_defaults and call.is_whole and len(known) == len(given)
 
 
 def write_transformers(
