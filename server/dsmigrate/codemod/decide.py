@@ -28,6 +28,7 @@ from dsmigrate.codemod.steps import (
     sites,
     stage3,
     unwrap,
+    weight_writes,
     wrap,
 )
 
@@ -79,6 +80,7 @@ def decide(plan: Plan) -> None:
     unwrap.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
+    weight_writes.weight_writes(plan)
     checkpoint.run(plan)
     stage3.run(plan)
     batch.run(plan)
