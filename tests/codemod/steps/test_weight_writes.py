@@ -97,6 +97,11 @@ def test_a_model_that_a_function_makes_for_its_callers_is_not_the_engines() -> N
     migrated.silent("MG508", "MG625")
 
 
+def test_another_model_under_the_same_name_is_not_the_engines() -> None:
+    end = 'for path in ("a.pt", "b.pt"):\n    model = Net()\n    model.load_state_dict(torch.load(path))\n'
+    convert(end=end).silent("MG508", "MG625")
+
+
 # -- parts of the model ------------------------------------------------------------------------------------------------
 
 

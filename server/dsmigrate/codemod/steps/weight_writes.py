@@ -122,6 +122,8 @@ def is_part(plan: Plan, node: Node, function: Function) -> bool:
     tags = plan.roles.of(node, function)
     if not any(tag[0] in "ER" and tag[1:] in plan.group for tag in tags):
         return False
+    if _is_made_again(plan, node, function):
+        return False
     return any(tag[0] == "E" for tag in tags) or not is_made_here(plan, node, function)
 
 
@@ -132,6 +134,20 @@ def is_made_here(plan: Plan, node: Node, function: Function) -> bool:
     place = plan.flow.place(node, function)
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     return bool(bindings) and all(b.function is function and isinstance(b.value, cst.Call) for b in bindings)
+
+
+def _is_made_again(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether a name has just been given another model, behind the engine and in the same block: ``model = Net()``."""
+    statement = plan.tree.statement(node)
+    place = plan.flow.place(node, function)
+    before = [b for b in plan.flow.by_place.get(place, ()) if place is not None and b.function is function
+              and b.statement.order < statement.order]  # fmt: skip
+    last = max(before, key=lambda b: b.statement.order, default=None)
+    if last is None or last.index is not None or last.statement.block is not statement.block:
+        return False
+    if not isinstance(last.value, cst.Call) or plan.is_before_engine(last.value):
+        return False
+    return not any(tag[0] in "ER" for tag in plan.roles.of(last.value, function))
 
 
 def _is_of_loop(plan: Plan, name: cst.Name, function: Function) -> bool:
