@@ -80,7 +80,7 @@ LINES: dict[str, tuple[str, ...]] = {
     ),
     "MG506": ("    best = copy.deepcopy(model)",),
     "MG507": ('    load_weights(model, "pretrained.pt")',),
-    "MG508": ("            model.module.prototypes.weight.copy_(weight)",),
+    "MG509": ("            model.module.prototypes.weight.copy_(weight)",),
     "MG601": ("    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)",),
     "MG602": ("    optimizer = Lamb(model.parameters(), lr=4e-3, weight_decay=0.02)",),
     "MG603": ('    optimizer = build_optimizer("adamw", model, lr=3e-4)',),

@@ -1,4 +1,4 @@
-"""MG508: weights of the model that the script itself writes to after the engine is made."""
+"""MG509: weights of the model that the script itself writes to after the engine is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
     Idea(
-        "MG508",
+        "MG509",
         "Weights are written after the engine is made",
         "A clamp, a mask, a copy or an initialisation of the engine's weights keeps its effect at ZeRO 0 only.",
         "At ZeRO 1-3 the next step starts from the optimizer's own copy of the weights, and what was written is gone "
@@ -52,7 +52,7 @@ def weight_writes(plan: Plan) -> None:
 def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
     if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
         return
-    plan.needs_stage_zero("MG508", statement, "weights of the model are written here",
+    plan.needs_stage_zero("MG509", statement, "weights of the model are written here",
                           "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
 
 
