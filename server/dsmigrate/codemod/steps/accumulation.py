@@ -128,7 +128,7 @@ def choose_accumulation(plan: Plan) -> None:
         plan.kept(
             "MG404",
             where,
-            "the script's own accumulation stays: managed_gradient_accumulation is false and the loss is divided here",
+            "the script's own accumulation stays: managed_gradient_accumulation is false, and the engine does not divide the loss",
             "the engine steps where the script steps; exact at ZeRO 0-3, partial windows included",
         )
         return
