@@ -140,8 +140,8 @@ def _is_made_again(plan: Plan, node: Node, function: Function) -> bool:
     """Whether a name has just been given another model, behind the engine and in the same block: ``model = Net()``."""
     statement = plan.tree.statement(node)
     place = plan.flow.place(node, function)
-    before = [b for b in plan.flow.by_place.get(place, ()) if place is not None and b.function is function
-              and b.statement.order < statement.order]  # fmt: skip
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    before = [b for b in bindings if b.function is function and b.statement.order < statement.order]
     last = max(before, key=lambda b: b.statement.order, default=None)
     if last is None or last.index is not None or last.statement.block is not statement.block:
         return False
