@@ -90,6 +90,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG607": ("        model.module.layers[0].requires_grad_(epoch >= 2)",),
     "MG608": ("    optimizer = torch.optim.AdamW([*model.parameters(), *criterion.parameters()], lr=3e-4)",),
     "MG609": ("    optimizer = LARC(optimizer, trust_coefficient=0.001)",),
+    "MG613": ('                group["lr"] *= 0.5 if worse else 1.0',),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',

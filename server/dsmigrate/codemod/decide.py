@@ -23,6 +23,7 @@ from dsmigrate.codemod.steps import (
     passing,
     precision,
     process_group,
+    rank_rates,
     refusals,
     site,
     sites,
@@ -81,6 +82,7 @@ def decide(plan: Plan) -> None:
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
     weight_writes.weight_writes(plan)
+    rank_rates.rank_rates(plan)
     checkpoint.run(plan)
     stage3.run(plan)
     batch.run(plan)
