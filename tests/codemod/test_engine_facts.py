@@ -88,7 +88,26 @@ def test_fact_6_two_forwards_with_one_backward_are_one_step() -> None:
 def test_fact_7_the_norm_is_asked_for_behind_the_step_and_kept_at_stage_0() -> None:
     migrated = convert(loop=plain("norm = nn.utils.clip_grad_norm_(model.parameters(), 0.3)", after=("print(norm)",)))
     assert "engine.clip_fp32_gradients = measure" in migrated.code
-    assert "optimizer.register_step_pre_hook(measure)" in migrated.code
+    assert "engine._take_model_step = step" in migrated.code
+
+
+def test_fact_7_a_step_that_the_scaler_skips_has_a_norm_at_stage_0() -> None:
+    loop = """
+        scaler = torch.amp.GradScaler("cuda")
+        for x, y in train_loader:
+            with torch.autocast("cuda", dtype=torch.float16):
+                loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.3)
+            scaler.step(optimizer)
+            scaler.update()
+            print(norm)
+        """
+    migrated = convert(loop=loop, to={"zero_stage": 0})
+    assert "            scaler.unscale_(engine.optimizer)" in migrated.code
+    assert "norm = torch.as_tensor(model.get_global_grad_norm())" in migrated.section("loop")
 
 
 @pytest.mark.parametrize(

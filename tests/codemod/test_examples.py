@@ -87,6 +87,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG506": ("    best = copy.deepcopy(model)",),
     "MG507": ('    load_weights(model, "pretrained.pt")',),
     "MG508": ('    model.load_state_dict(torch.load("pretrained.pt"), strict=False)',),
+    "MG509": ("            model.module.prototypes.weight.copy_(weight)",),
     "MG601": ("    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)",),
     "MG602": ("    optimizer = Lamb(model.parameters(), lr=4e-3, weight_decay=0.02)",),
     "MG603": ('    optimizer = build_optimizer("adamw", model, lr=3e-4)',),
@@ -101,6 +102,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "        optimizer_class=torch.optim.AdamW,",
         "        optimizer.consolidate_state_dict(to=0)",
     ),
+    "MG613": ('                group["lr"] *= 0.5 if worse else 1.0',),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',

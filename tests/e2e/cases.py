@@ -89,6 +89,12 @@ CASES: tuple[Case, ...] = (
         halves=(("--epochs", "2"), ("--resume", "checkpoints/last.pt")),
     ),
     Case("helper_tuple", "helper_tuple.py"),
+    Case(
+        "prepare_resume",
+        "prepare_resume.py",
+        precision="bf16",
+        halves=(("--epochs", "1"), ("--resume", "strokes.pt")),
+    ),
     Case("param_groups_adamw", "param_groups_adamw.py", argv=("--output_dir", ".")),
     Case(
         "launch_local_rank",

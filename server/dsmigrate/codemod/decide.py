@@ -25,12 +25,14 @@ from dsmigrate.codemod.steps import (
     precision,
     process_group,
     rank_forwards,
+    rank_rates,
     redundancy,
     refusals,
     site,
     sites,
     stage3,
     unwrap,
+    weight_writes,
     wrap,
 )
 
@@ -83,6 +85,8 @@ def decide(plan: Plan) -> None:
     unwrap.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
+    weight_writes.weight_writes(plan)
+    rank_rates.rank_rates(plan)
     checkpoint.run(plan)
     stage3.run(plan)
     rank_forwards.run(plan)

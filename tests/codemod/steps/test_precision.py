@@ -239,3 +239,21 @@ def test_an_averaged_copy_is_no_engine() -> None:
         loop=region('torch.autocast("cuda", dtype=torch.bfloat16)') + "    print(evaluate(ema, train_loader))\n",
     )
     assert ".module(x)" not in migrated.section("helpers")
+
+
+def test_a_region_that_is_off_leaves_torch_autocast_off() -> None:
+    line = 'with torch.autocast("cuda", dtype=torch.bfloat16, enabled=False):'
+    migrated = convert(
+        loop=f"""
+            for x, y in train_loader:
+                {line}
+                    loss = F.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+        end="with torch.no_grad():\n    print(model(torch.ones(4, 32)))",
+    )
+    assert migrated.config["torch_autocast"]["enabled"] is False
+    assert migrated.said("MG301", line).message == "the region stays: it is off, and so is torch_autocast"
+    migrated.silent("MG306")

@@ -139,6 +139,42 @@ def test_an_old_checkpoint_is_removed_as_a_directory() -> None:
     assert 'remove_checkpoint(f"{epoch - 5}.pt")' in migrated.section("loop")
 
 
+def test_old_checkpoints_that_another_function_removes_are_directories() -> None:
+    migrated = convert(
+        imports="from pathlib import Path",
+        helpers="""
+            def cleanup_checkpoints(files):
+                for file in files[:-1]:
+                    try:
+                        os.remove(file)
+                    except OSError as error:
+                        print(error)
+
+
+            def tidy(folder, names):
+                for name in names:
+                    (Path(folder) / f"{name}.pth").unlink()
+                os.remove("training.lock")
+            """,
+        loop=saving(f'if rank == 0:\n    torch.save({STATE}, f"{{epoch}}.pt")'),
+        end='cleanup_checkpoints(["a.pt"])\ntidy("runs", [])',
+    )
+    code = migrated.section("helpers")
+    assert "            remove_checkpoint(file)\n" in code
+    assert '        remove_checkpoint(Path(folder) / f"{name}.pth")\n' in code
+    assert 'os.remove("training.lock")' in code
+    migrated.said("MG623", "os.remove(file)")
+
+
+def test_who_gets_the_path_in_a_loop_gets_a_directory() -> None:
+    migrated = convert(
+        imports="from utils import strip_optimizer",
+        loop='last, best = "last.pt", "best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, last)").lstrip(),
+        end="for file in (last, best):\n    strip_optimizer(file)",
+    )
+    migrated.said("MG623", "strip_optimizer(file)", Kind.TODO)
+
+
 # -- left to the person ------------------------------------------------------------------------------------------------
 
 

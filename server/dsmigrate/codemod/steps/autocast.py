@@ -106,6 +106,11 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
             plan.set_at_run_time(("torch_autocast", "enabled"), f"bool({first.enabled}){also}", statement)
         if first.dtype_is_text:
             plan.set_at_run_time(("torch_autocast", "dtype"), first.dtype, statement)
+    if first.enabled is False:
+        for _, where in regions:
+            plan.kept("MG301", where, "the region stays: it is off, and so is torch_autocast",
+                      "the engine runs the model as the region does")  # fmt: skip
+        return
     for _, where in regions:
         plan.converted("MG301", where, "the region stays; the engine runs the model under torch_autocast",
                        "the engine would otherwise switch the region off")  # fmt: skip

@@ -11,6 +11,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import Binding, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.weight_writes import belongs
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _SAVERS = frozenset({"torch.save", "torch.serialization.save"})
@@ -41,6 +42,7 @@ class Found:
     loads: list[cst.Call] = field(default_factory=list)
     optimizer_loads: list[cst.Call] = field(default_factory=list)
     model_loads: list[cst.Call] = field(default_factory=list)
+    part_loads: list[cst.Call] = field(default_factory=list)
 
 
 def find(plan: Plan) -> Found:
@@ -64,6 +66,8 @@ def find(plan: Plan) -> Found:
                 found.optimizer_loads.append(call)
             elif plan.is_ours(func.value):
                 found.model_loads.append(call)
+            elif not plan.tags(func.value) and belongs(plan, func.value, plan.function_of(call)):
+                found.part_loads.append(call)
     seen: set[Node] = set()
     for call in found.optimizer_loads:
         for load in origins(plan, call):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -19,7 +20,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.exports import gather
-from dsmigrate.codemod.steps.file_tests import file_tests
+from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, reached_by_all
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -57,6 +58,7 @@ def saves(plan: Plan, found: Found) -> None:
         return
     need_helpers(plan, loading=False)
     _read_back(plan, found)
+    _removals(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
     points: set[Node] = set()
@@ -79,13 +81,13 @@ def _read_back(plan: Plan, found: Found) -> None:
     """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
     file_tests(plan, found)
     for save in found.saves:
-        place = plan.flow.place(save.path, save.statement.function)
+        places = _names_of(plan, save)
         for call in plan.tree.calls:
             if call is save.call or call in plan.handled or not call.args:
                 continue
             function = plan.function_of(call)
             first = call.args[0].value
-            same = (place is not None and plan.flow.place(first, function) == place) or (
+            same = plan.flow.place(first, function) in places or (
                 same_text(plan, first, save.path) and function is save.statement.function
             )
             if not same:
@@ -106,6 +108,31 @@ def _read_back(plan: Plan, found: Found) -> None:
             elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
                 plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
                           "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+
+
+def _names_of(plan: Plan, save: Save) -> set[Place]:
+    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and loops over it."""
+    place = plan.flow.place(save.path, save.statement.function)
+    found = {place} if place is not None else set()
+    while True:
+        more = {
+            binding.place
+            for binding in plan.flow.bindings
+            if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
+            and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
+        }  # fmt: skip
+        if not more:
+            return found
+        found |= more
+
+
+def _elements(node: Node) -> list[Node]:
+    """What a value may be, or run over: the elements of a tuple, both branches of a choice."""
+    if isinstance(node, cst.Tuple | cst.List):
+        return [element.value for element in node.elements]
+    if isinstance(node, cst.IfExp):
+        return [*_elements(node.body), *_elements(node.orelse)]
+    return [node] if isinstance(node, cst.Name | cst.Attribute) else []
 
 
 def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
@@ -177,14 +204,28 @@ def _copies(plan: Plan, save: Save) -> None:
                         "the checkpoint is saved under its final name",
                         "it is written later, by all ranks",
                     )
-        elif names & {"os.remove", "os.unlink"} and plan.function_of(call) is save.statement.function and call.args:
-            plan.need("shutil")
-            plan.edits.replace(call.func, "remove_checkpoint")
-            if REMOVE_HELPER not in plan.helpers:
-                plan.helpers.append(REMOVE_HELPER)
-            plan.converted(
-                "MG623", call, f"{plan.code(call.func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory"
-            )
+
+
+def _removals(plan: Plan, found: Found) -> None:
+    """Old checkpoints that are removed, wherever that happens, are directories now."""
+    near = Near(plan, found)
+    for call in plan.tree.calls:
+        func = call.func
+        if plan.imports.names(func) & {"os.remove", "os.unlink"} and call.args:
+            if not near.concerns(call, call.args[0].value):
+                continue
+            plan.edits.replace(func, "remove_checkpoint")
+        elif isinstance(func, cst.Attribute) and func.attr.value == "unlink" and not call.args:
+            if func in plan.edits.expressions or not near.concerns(call, func.value):
+                continue
+            path = func.value.with_changes(lpar=(), rpar=())
+            plan.edits.replace(call, f"remove_checkpoint({plan.tree.module.code_for_node(path)})")
+        else:
+            continue
+        plan.need("shutil")
+        if REMOVE_HELPER not in plan.helpers:
+            plan.helpers.append(REMOVE_HELPER)
+        plan.converted("MG623", call, f"{plan.code(func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
 
 
 def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:

@@ -51,7 +51,7 @@ def run(plan: Plan) -> None:
         lines.append(f"{site.optimizer} = {site.target}.basic_optimizer")
     lines.extend(f"{name} = {site.target}" for name in _stale_aliases(plan))
     if plan.facts.get("keep_norm"):
-        lines.append(f"keep_grad_norm({site.target}, {site.optimizer})")
+        lines.append(f"keep_grad_norm({site.target})")
     lines.extend(plan.after_engine)
     if site.replaces is not None:
         plan.edits.substitute(site.anchor.node, *lines)

@@ -9,9 +9,10 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, sources, state_calls
+from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls
 from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.weight_writes import belongs
 from dsmigrate.codemod.tree import Function, Statement
 
 IDEAS = (
@@ -121,9 +122,19 @@ def gather(plan: Plan, statement: Statement) -> None:
 
 def late_weights(plan: Plan, found: Found) -> None:
     """Weights that are loaded into the module after the engine took its master copy."""
-    for call in found.model_loads:
+    for call in (*found.model_loads, *found.part_loads):
         statement = plan.tree.statement(call)
         if call in plan.handled or plan.edits.is_removed(statement.node) or plan.is_before_engine(call):
+            continue
+        if not belongs(plan, call.func.value, statement.function):  # type: ignore[attr-defined]
+            continue
+        if plan.zero_stage == 0:
+            plan.kept("MG625", statement, "weights loaded after deepspeed.initialize stay, as the config has ZeRO stage 0",
+                      "at ZeRO 1-3 the next step would undo them")  # fmt: skip
+            continue
+        if call in found.part_loads and set(origins(plan, call)) & set(found.loads):
+            plan.kept("MG625", statement, "weights of a part are loaded from the checkpoint that the engine restores as a whole",
+                      "its own copy of them wins at ZeRO 1-3, and holds the same values")  # fmt: skip
             continue
         if _only_evaluates(plan, statement):
             plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",

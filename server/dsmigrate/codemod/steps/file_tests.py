@@ -20,7 +20,7 @@ def file_tests(plan: Plan, found: Found) -> None:
 
     A test elsewhere tells files from folders (of a data set, say), and has to go on doing so.
     """
-    near = _Near(plan, found)
+    near = Near(plan, found)
     for call in plan.tree.calls:
         func = call.func
         if func in plan.edits.expressions:
@@ -37,7 +37,7 @@ def file_tests(plan: Plan, found: Found) -> None:
                 plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
 
 
-class _Near:
+class Near:
     """What has to do with checkpoints: where their paths come from, and the functions that save and load."""
 
     def __init__(self, plan: Plan, found: Found) -> None:

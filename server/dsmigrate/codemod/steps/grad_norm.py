@@ -137,7 +137,7 @@ def keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> 
                    "get_global_grad_norm() is valid after step() only")  # fmt: skip
 
 
-_NORM_HELPER = '''def keep_grad_norm(engine, optimizer):
+_NORM_HELPER = '''def keep_grad_norm(engine):
     """Let engine.get_global_grad_norm() know the norm at ZeRO stage 0 too; at stages 1-3 it does by itself."""
     if engine.zero_optimization():
         return
@@ -148,8 +148,17 @@ _NORM_HELPER = '''def keep_grad_norm(engine, optimizer):
 
     if engine.gradient_clipping() > 0:
         engine.clip_fp32_gradients = measure
-    else:
-        optimizer.register_step_pre_hook(measure)
+        return
+    take_step = engine._take_model_step
+
+    def step(*args, **kwargs):
+        scaler = getattr(engine, "torch_autocast_z0_gradscaler", None)
+        if scaler is not None:
+            scaler.unscale_(engine.optimizer)  # a step that it skips has a norm too: inf or nan
+        measure()
+        take_step(*args, **kwargs)
+
+    engine._take_model_step = step
 '''
 
 

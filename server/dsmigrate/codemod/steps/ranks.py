@@ -12,7 +12,7 @@ from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _RANKISH = re.compile(
     r"rank|is_main|is_master|main_process|master_process|is_primary|primary|is_chief|\bmaster\b|is_root|is_global_zero|"
-    r"\bgpu(?:_id)?\b\s*==\s*0|is_logger|local_master|get_rank",
+    r"\bgpu(?:_id)?\b\s*==\s*0|is_logger|local_master|get_rank|\bproc(?:ess)?_(?:id|index|idx)\b",
     re.IGNORECASE,
 )
 

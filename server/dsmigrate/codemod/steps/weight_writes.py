@@ -1,0 +1,203 @@
+"""MG509: weights of the model that the script itself writes to after the engine is made."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Binding
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node, Statement
+
+IDEAS = (
+    Idea(
+        "MG509",
+        "Weights are written after the engine is made",
+        "A clamp, a mask, a copy or an initialisation of the engine's weights keeps its effect at ZeRO 0 only.",
+        "At ZeRO 1-3 the next step starts from the optimizer's own copy of the weights, and what was written is gone "
+        "without a word. At ZeRO 0 the optimizer steps the weights themselves, as under DDP.",
+        "engine-semantics 12",
+        Kind.KEPT,
+    ),
+)
+_NO_WRITES = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_grad_", "apply_"})
+_WEIGHT = re.compile(r"weight|bias|param|token|embed|scale|gamma|beta|proto|kernel|logit|temperature", re.IGNORECASE)
+_NO_WEIGHT = re.compile(r"running_|num_batches|queue|buffer|mask|ptr|(?:^|\.)grad(?:\.|$)", re.IGNORECASE)
+_ALL_OF = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"})
+_THROUGH = frozenset({"list", "tuple", "reversed", "sorted", "iter", "filter", "tqdm"})
+_INITIALISES = re.compile(r"\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?\.\w+_\(|\.data\b")
+_DEPTH = 6
+
+
+def weight_writes(plan: Plan) -> None:
+    """Let the config have ZeRO 0 where the script writes to the engine's weights."""
+    for call in plan.tree.calls:
+        if _writes(plan, call):
+            _needs_stage_zero(plan, plan.tree.statement(call))
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign):
+            targets: list[Node] = [target.target for target in node.targets]
+        elif isinstance(node, cst.AugAssign):
+            targets = [node.target]
+        else:
+            continue
+        if any(_is_written(plan, target, statement) for target in targets):
+            _needs_stage_zero(plan, statement)
+
+
+def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
+    if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
+        return
+    plan.needs_stage_zero("MG509", statement, "weights of the model are written here",
+                          "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
+
+
+def _writes(plan: Plan, call: cst.Call) -> bool:
+    """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``vector_to_parameters(v, …)`` and ``model.apply(initialise)``."""
+    func = call.func
+    function = plan.function_of(call)
+    names = plan.imports.names(func)
+    if any(name.startswith("torch.nn.init.") and name.endswith("_") for name in names) and call.args:
+        return is_weight(plan, call.args[0].value, function)
+    if "torch.nn.utils.vector_to_parameters" in names and len(call.args) > 1:
+        return _goes_over(plan, call.args[1].value, function, None, _DEPTH)
+    if not isinstance(func, cst.Attribute):
+        return False
+    name = func.attr.value
+    if name == "apply" and len(call.args) == 1 and plan.is_ours(func.value):
+        applied = plan.flow.function_named(call.args[0].value, function)
+        return applied is not None and bool(_INITIALISES.search(plan.code(applied.node)))
+    if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
+        return is_weight(plan, func.value, function)
+    return False
+
+
+def _is_written(plan: Plan, target: Node, statement: Statement) -> bool:
+    """``w.data = …``, ``w.data[mask] = …``, ``w[0] = …`` and the same with ``*=``."""
+    inner = target
+    while isinstance(inner, cst.Subscript):
+        inner = inner.value
+    if isinstance(inner, cst.Attribute) and inner.attr.value == "data":
+        return is_weight(plan, inner, statement.function)
+    return inner is not target and is_weight(plan, inner, statement.function)
+
+
+def is_weight(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is a parameter of the trained model, or a tensor that shares its memory."""
+    text = plan.code(node)
+    if _NO_WEIGHT.search(text):
+        return False
+    named = bool(_WEIGHT.search(text))
+    inner = node
+    while True:
+        if isinstance(inner, cst.Attribute):
+            named = named or inner.attr.value == "data"
+            if inner is not node and is_part(plan, inner, function):
+                return named
+            inner = inner.value
+        elif isinstance(inner, cst.Subscript):
+            inner = inner.value
+        elif isinstance(inner, cst.Call):
+            if dotted(inner.func) == "getattr" and inner.args:
+                inner = inner.args[0].value
+            elif isinstance(inner.func, cst.Attribute) and inner.func.attr.value in ("view", "flatten", "detach", "t"):
+                inner = inner.func.value
+            else:
+                return False
+        else:
+            break
+    if not isinstance(inner, cst.Name):
+        return False
+    if inner is not node and is_part(plan, inner, function):
+        return named
+    return _is_of_loop(plan, inner, function)
+
+
+def is_part(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is the trained model; not one that this function has just made."""
+    tags = plan.roles.of(node, function)
+    if not any(tag[0] in "ER" and tag[1:] in plan.group for tag in tags):
+        return False
+    if _is_made_again(plan, node, function):
+        return False
+    return any(tag[0] == "E" for tag in tags) or not is_made_here(plan, node, function)
+
+
+def is_made_here(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether a name is a model that its function makes by itself, for whoever calls it: not the one of the engine."""
+    if plan.site is None or function is plan.site.function or function in plan.upstream:
+        return False
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return bool(bindings) and all(b.function is function and isinstance(b.value, cst.Call) for b in bindings)
+
+
+def _is_made_again(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether a name has just been given another model, behind the engine and in the same block: ``model = Net()``."""
+    statement = plan.tree.statement(node)
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    before = [b for b in bindings if b.function is function and b.statement.order < statement.order]
+    last = max(before, key=lambda b: b.statement.order, default=None)
+    if last is None or last.index is not None or last.statement.block is not statement.block:
+        return False
+    if not isinstance(last.value, cst.Call) or plan.is_before_engine(last.value):
+        return False
+    return not any(tag[0] in "ER" for tag in plan.roles.of(last.value, function))
+
+
+def _is_of_loop(plan: Plan, name: cst.Name, function: Function) -> bool:
+    """Whether a name runs over the parameters or the modules of the trained model."""
+    place = plan.flow.place(name, function)
+    for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+        if binding.kind == "for" and _runs_over(plan, binding):
+            return True
+    return False
+
+
+def _runs_over(plan: Plan, binding: Binding) -> bool:
+    return _goes_over(plan, binding.value, binding.function, binding.index, _DEPTH)
+
+
+def _goes_over(plan: Plan, node: Node, function: Function, index: int | None, depth: int) -> bool:
+    """Whether an iterable gives parameters of the trained model (as the ``index``-th element of its tuples)."""
+    if depth == 0:
+        return False
+    if isinstance(node, cst.Name | cst.Attribute):
+        place = plan.flow.place(node, function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        return any(b.index is None and _goes_over(plan, b.value, b.function, index, depth - 1) for b in bindings)
+    if isinstance(node, cst.ListComp | cst.GeneratorExp):
+        return index is None and _goes_over(plan, node.for_in.iter, function, None, depth - 1)
+    if not isinstance(node, cst.Call):
+        return False
+    func = node.func
+    text = dotted(func) or ""
+    if text == "zip" and index is not None and index < len(node.args):
+        return _goes_over(plan, node.args[index].value, function, None, depth - 1)
+    if text == "enumerate" and index == 1 and node.args:
+        return _goes_over(plan, node.args[0].value, function, None, depth - 1)
+    if text in _THROUGH and node.args:
+        return _goes_over(plan, node.args[-1].value, function, index, depth - 1)
+    if not isinstance(func, cst.Attribute) or func.attr.value not in _ALL_OF:
+        return False
+    named = func.attr.value.startswith("named_")
+    return index == (1 if named else None) and belongs(plan, func.value, function)
+
+
+def belongs(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is the trained model or a part of it (``model.module.encoder``)."""
+    inner = node
+    while True:
+        if isinstance(inner, cst.Name | cst.Attribute) and is_part(plan, inner, function):
+            return True
+        if isinstance(inner, cst.Attribute | cst.Subscript):
+            inner = inner.value
+        elif isinstance(inner, cst.Call) and dotted(inner.func) == "getattr" and inner.args:
+            inner = inner.args[0].value
+        else:
+            return False
