@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -80,6 +81,7 @@ def _read_back(plan: Plan, found: Found) -> None:
     file_tests(plan, found)
     for save in found.saves:
         place = plan.flow.place(save.path, save.statement.function)
+        looped = _looped_over(plan, save)
         for call in plan.tree.calls:
             if call is save.call or call in plan.handled or not call.args:
                 continue
@@ -89,6 +91,8 @@ def _read_back(plan: Plan, found: Found) -> None:
                 same_text(plan, first, save.path) and function is save.statement.function
             )
             if not same:
+                if plan.flow.place(first, function) in looped and not _is_harmless_with_path(call):
+                    _gets_directory(plan, call)
                 continue
             if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
                 need_helpers(plan, loading=True)
@@ -104,8 +108,33 @@ def _read_back(plan: Plan, found: Found) -> None:
                 plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
                           "torch.save had written it by now")  # fmt: skip
             elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
-                plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
-                          "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+                _gets_directory(plan, call)
+
+
+def _gets_directory(plan: Plan, call: cst.Call) -> None:
+    plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
+              "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+
+
+def _looped_over(plan: Plan, save: Save) -> set[Place | None]:
+    """The variables of loops that run over the path of a save among others: ``for path in (last, best):``."""
+    place = plan.flow.place(save.path, save.statement.function)
+    if place is None:
+        return set()
+    found: set[Place | None] = set()
+    for binding in plan.flow.bindings:
+        if binding.kind != "for" or binding.index is not None:
+            continue
+        for part in _branches(binding.value):
+            elements = part.elements if isinstance(part, cst.Tuple | cst.List) else ()
+            if any(plan.flow.place(element.value, binding.function) == place for element in elements):
+                found.add(binding.place)
+    return found
+
+
+def _branches(node: Node) -> list[Node]:
+    """Both sides of a conditional expression, else the expression itself."""
+    return [*_branches(node.body), *_branches(node.orelse)] if isinstance(node, cst.IfExp) else [node]
 
 
 def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:

@@ -91,7 +91,7 @@ def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
             continue
         if "seed" in last:
             plan.kept("MG207", statement, f"{last} ran in the parent only; now every process is seeded alike",
-                      "spawned workers started with their own seeds")  # fmt: skip
+                      "spawned workers did not run it: torch began at its fixed default there, Python and NumPy at random")  # fmt: skip
         elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
             shown = " ".join(plan.code(statement.node).split())
             plan.todo(
