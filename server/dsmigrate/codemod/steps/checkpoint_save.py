@@ -91,7 +91,9 @@ def _read_back(plan: Plan, found: Found) -> None:
                 same_text(plan, first, save.path) and function is save.statement.function
             )
             if not same:
-                if plan.flow.place(first, function) in looped and not _is_harmless_with_path(call):
+                inside = [loop for variable, loop in looped if plan.flow.place(first, function) == variable]
+                order = plan.tree.statement(call).order
+                if any(loop.order < order <= loop.last_order for loop in inside) and not _is_harmless_with_path(call):
                     _gets_directory(plan, call)
                 continue
             if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
@@ -116,19 +118,19 @@ def _gets_directory(plan: Plan, call: cst.Call) -> None:
               "it got a file before, and the checkpoint is written a little later")  # fmt: skip
 
 
-def _looped_over(plan: Plan, save: Save) -> set[Place | None]:
-    """The variables of loops that run over the path of a save among others: ``for path in (last, best):``."""
+def _looped_over(plan: Plan, save: Save) -> list[tuple[Place, Statement]]:
+    """The loops that run over the path of a save among others, with their variable: ``for path in (last, best):``."""
     place = plan.flow.place(save.path, save.statement.function)
+    found: list[tuple[Place, Statement]] = []
     if place is None:
-        return set()
-    found: set[Place | None] = set()
+        return found
     for binding in plan.flow.bindings:
         if binding.kind != "for" or binding.index is not None:
             continue
         for part in _branches(binding.value):
             elements = part.elements if isinstance(part, cst.Tuple | cst.List) else ()
             if any(plan.flow.place(element.value, binding.function) == place for element in elements):
-                found.add(binding.place)
+                found.append((binding.place, binding.statement))
     return found
 
 
