@@ -240,3 +240,23 @@ def test_a_class_that_saves_snapshots() -> None:
     )
     assert "        request_checkpoint(snapshot, self.path)\n" in code
     assert "            self.save()\n        save_requested_checkpoints(self.model)\n" in code
+
+
+def test_what_gets_the_path_out_of_a_loop_is_named() -> None:
+    migrated = convert(
+        imports="from utils import listdir, strip",
+        loop='last, best = "last.pt", "best.pt"\n'
+        + saving(f"torch.save({STATE}, last)\nif epoch == 0:\n    torch.save({STATE}, best)")
+        + "for path in last, best:\n    strip(path)\n    print(path)\npath = args.output\nlistdir(path)\n",
+    )
+    assert "listdir gets" not in migrated.told()
+    told = migrated.said("MG623", "    strip(path)", Kind.TODO)
+    assert told.message == "strip gets a directory now: a DeepSpeed checkpoint is one"
+
+
+def test_a_loop_over_other_paths_is_another_matter() -> None:
+    migrated = convert(
+        imports="from utils import strip",
+        loop='last = "last.pt"\n' + saving(f"torch.save({STATE}, last)") + 'for path in ("a", "b"):\n    strip(path)\n',
+    )
+    assert "strip gets" not in migrated.told()

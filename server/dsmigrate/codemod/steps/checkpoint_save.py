@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import libcst as cst
 
 from dsmigrate.codemod.flow import Place
@@ -87,7 +89,7 @@ def _read_back(plan: Plan, found: Found) -> None:
                 continue
             function = plan.function_of(call)
             first = call.args[0].value
-            same = plan.flow.place(first, function) in places or (
+            same = _holds(places, plan.flow.place(first, function), plan.tree.statement(call)) or (
                 same_text(plan, first, save.path) and function is save.statement.function
             )
             if not same:
@@ -110,13 +112,19 @@ def _read_back(plan: Plan, found: Found) -> None:
                           "it got a file before, and the checkpoint is written a little later")  # fmt: skip
 
 
-def _names_of(plan: Plan, save: Save) -> set[Place]:
-    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and loops over it."""
+_Names: TypeAlias = dict[Place | None, Statement | None]
+
+
+def _names_of(plan: Plan, save: Save) -> _Names:
+    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and those of loops over it.
+
+    A variable of a loop holds it inside of the loop alone, which is given with it.
+    """
     place = plan.flow.place(save.path, save.statement.function)
-    found = {place} if place is not None else set()
+    found: _Names = {place: None} if place is not None else {}
     while True:
-        more = {
-            binding.place
+        more: _Names = {
+            binding.place: binding.statement if binding.kind == "for" else None
             for binding in plan.flow.bindings
             if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
             and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
@@ -124,6 +132,14 @@ def _names_of(plan: Plan, save: Save) -> set[Place]:
         if not more:
             return found
         found |= more
+
+
+def _holds(names: _Names, place: Place | None, statement: Statement) -> bool:
+    """Whether a variable holds the path where a statement stands."""
+    if place is None or place not in names:
+        return False
+    loop = names[place]
+    return loop is None or loop.order < statement.order <= loop.last_order
 
 
 def _elements(node: Node) -> list[Node]:
