@@ -12,7 +12,7 @@ TRAINS = re.compile(
     r"|zero_grad|no_sync|clip_grad|unscale_|optim|scheduler|add_argument|mp\.spawn|start_processes|\bDataLoader\("
     r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|sys\.argv|\.module\b"
 )
-MAY_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
+MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
