@@ -55,6 +55,19 @@ def planted(monkeypatch: pytest.MonkeyPatch, folder: Path, output: bytes, *chang
 SAID = Change("MG401", Kind.CONVERTED, 2, 2, "backward", "")
 
 
+def test_what_an_optimizer_does_to_the_one_it_wraps_is_no_leftover() -> None:
+    source = """
+class Lookahead(Optimizer):
+    def step(self):
+        self.base_optimizer.step()
+
+class Trainer(Base):
+    def step(self):
+        self.base_optimizer.step()
+"""
+    assert leftovers(source) == ("8: optimizer.step()",)
+
+
 def test_a_good_output_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = planted(monkeypatch, tmp_path, b"import loss\nloss\n", SAID)
     assert row.sound

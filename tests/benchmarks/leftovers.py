@@ -18,15 +18,24 @@ def leftovers(source: str, tree: ast.Module | None = None) -> tuple[str, ...]:
     tree = ast.parse(source) if tree is None else tree
     aliases = set(_ddp_aliases(tree))
     spawn_is_fed = bool(_RANK_IS_SET.search(source))
+    inner = {id(node) for cls in _optimizer_classes(tree) for node in ast.walk(cls)}
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             idiom = _idiom_of_call(node, aliases)
+            if idiom == "optimizer.step()" and id(node) in inner:
+                continue  # an optimizer that wraps another one steps it, whoever steps the outer one
             if idiom and not (idiom == "mp.spawn" and spawn_is_fed):
                 found.append((node.lineno, idiom))
         elif isinstance(node, ast.Attribute) and node.attr == "require_backward_grad_sync":
             found.append((node.lineno, node.attr))
     return tuple(f"{line}: {idiom}" for line, idiom in sorted(set(found)))
+
+
+def _optimizer_classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(_name_of(base).endswith("Optimizer") for base in node.bases):
+            yield node
 
 
 def has_wrap(tree: ast.AST) -> bool:

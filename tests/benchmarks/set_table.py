@@ -108,7 +108,7 @@ def _migrated(read: Callable[[str], bytes | None], entry: str, *, alone_too: boo
 
 
 # Idioms that stay for a reason, by the codes that give it.
-_REASONS = {"scaler.unscale_": {"MG426"}, "DDP wrap": {"MG105"}}
+_REASONS = {"scaler.unscale_": {"MG426"}, "DDP wrap": {"MG105"}, "init_process_group": {"MG201"}}
 
 
 def _is_kept(text: str, results: dict[str, FileResult]) -> bool:

@@ -37,6 +37,13 @@ def _override(flow: Flow, cls: Class, name: str) -> Function | None:
     return None
 
 
+def is_property(flow: Flow, function: Function) -> bool:
+    """Whether a method is read like an attribute."""
+    node = function.node
+    names = [flow.imports.names(d.decorator) for d in node.decorators] if isinstance(node, cst.FunctionDef) else []
+    return any(found & {"property", "functools.cached_property"} for found in names)
+
+
 def others(flow: Flow, call: cst.Call, first: Function) -> list[Function]:
     """What else a call may run, beside the function that was found first: none for a call that means one function."""
     if first.owner is None or first.name == "__init__":

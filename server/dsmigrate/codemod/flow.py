@@ -49,6 +49,7 @@ class Flow:
         self.kinds: dict[Place, list[Class]] = {}
         self.held: dict[Place, list[callables.Held]] = {}
         self.callers: dict[Function, list[cst.Call]] = {}
+        self._attributes: dict[tuple[str, str], Place] = {}
         self._bound: set[tuple[cst.Call, Function]] = set()
         self._spawns: set[cst.Call] = set()
         self._records: set[cst.Call] = set()
@@ -109,12 +110,12 @@ class Flow:
         if isinstance(node, cst.Attribute):
             base = node.value
             if isinstance(base, cst.Name) and base.value == function.self_name and function.class_seen is not None:
-                return ("a", self.family(function.class_seen), node.attr.value)
+                return self._attribute(function.class_seen, node.attr.value)
             inner = self.place(base, function)
             if inner is not None:
                 cls = self.instances.get(inner)
                 if cls is not None:
-                    return ("a", self.family(cls), node.attr.value)
+                    return self._attribute(cls, node.attr.value)
                 text = dotted(base)
                 full = dotted(node)
                 found = self.tree.resolve(full, function) if full is not None else None
@@ -128,6 +129,16 @@ class Flow:
                 if isinstance(key, cst.SimpleString):
                     return ("n", base_text, key.value.strip("\"'"))
         return None
+
+    def _attribute(self, cls: Class, name: str) -> Place:
+        """The place of an object's attribute: what the getter returns, where it is a property."""
+        key = (cls.key, name)
+        if key not in self._attributes:
+            getter = dispatch.find_method(self, cls, name)
+            is_computed = getter is not None and dispatch.is_property(self, getter)
+            found = self.returned(getter) if getter is not None and is_computed else None
+            self._attributes[key] = found or ("a", self.family(cls), name)
+        return self._attributes[key]
 
     def returned(self, function: Function, index: int | None = None) -> Place:
         """The place of what a function returns (of the ``index``-th element of the tuple it returns)."""

@@ -153,3 +153,11 @@ def test_a_script_that_is_alone_is_converted_as_well() -> None:
     assert result.status is Status.CONVERTED
     assert result.path == "alone.py"
     assert b"class EngineNativeScaler:" in (result.new_source or b"")
+
+
+def test_a_loop_that_cannot_be_read_is_said_to_be_in_another_module() -> None:
+    lines = [line[4:] for line in ENTRY.splitlines()]
+    for end in ("\n", "\r", "\r\n"):
+        result = migrate_source(end.join(lines).encode(), path="alone.py", options=Options())
+        assert result.status is Status.REFUSED
+        assert [(change.code, change.line) for change in result.changes] == [("MG910", 10)]

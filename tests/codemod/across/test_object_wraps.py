@@ -171,3 +171,15 @@ def test_a_region_around_a_forward_whose_loss_is_handed_to_a_helper_is_one_of_tr
     config = convert({**FILES, "loop.py": loop.rstrip() + "\n" + helper}).result.entry.config
     assert config is not None
     assert config["torch_autocast"]["enabled"] is True
+
+
+def test_the_region_of_the_training_decides_and_not_that_of_an_evaluation_beside_it() -> None:
+    loop = (
+        LOOP.replace("    import torch\n", "    import torch\n\n    def check(work, x, y):\n"
+                     '        with torch.autocast("cuda", dtype=torch.float16):\n            print(work.net(x))\n')
+        .rstrip() + "\n            check(work, x, y)\n"
+    )  # fmt: skip
+    project = convert({**FILES, "loop.py": loop})
+    assert project.result.entry.config is not None
+    assert project.result.entry.config["torch_autocast"]["dtype"] == "bfloat16"
+    assert "MG307" not in project.told()

@@ -13,7 +13,7 @@ TRAINS = re.compile(
     r"|comm_hook|GradBucket|bucket\.(?:buffer|get_tensor)\(|consolidate_state_dict"
     r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|sys\.argv|\.module\b"
 )
-MAY_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
+MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
-from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, under_no_grad
+from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, trains, under_no_grad
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
 
@@ -67,13 +67,17 @@ def _engine_called_within(plan: Plan, statement: Statement) -> bool:
     inner = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
     if any(calls_engine(plan, call) for call in inner):
         return True
-    trains = serves_training(plan, statement.function) and not under_no_grad(plan, statement)
-    return trains and any(runs_engine(plan, call) for call in inner)
+    return _helps_to_train(plan, statement) and any(runs_engine(plan, call) for call in inner)
+
+
+def _helps_to_train(plan: Plan, statement: Statement) -> bool:
+    return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
 
 
 def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself."""
-    training = [item for item in regions if serves_training(plan, item[1].function)] or regions
+    training = [item for item in regions if trains(plan, item[1].function)]
+    training = training or [item for item in regions if _helps_to_train(plan, item[1])] or regions
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]

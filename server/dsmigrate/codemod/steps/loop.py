@@ -13,6 +13,7 @@ from dsmigrate.codemod.makers import is_inside_optimizer
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.project.libraries import is_library
 from dsmigrate.codemod.steps.accumulation import no_sync, unmanaged
 from dsmigrate.codemod.steps.balance import is_one_to_one
 from dsmigrate.codemod.steps.gradients import gradient_access
@@ -136,6 +137,9 @@ def _is_of_another(plan: Plan, call: cst.Call) -> bool:
 def _backward(plan: Plan, call: cst.Call) -> None:
     engine = None if _is_of_another(plan, call) else hand_over(plan, plan.function_of(call))
     statement = plan.tree.statement(call)
+    if engine is None and is_library(plan.part_of(statement).path) and not plan.flow.callers.get(statement.function):
+        raise plan.refuse("MG910", plan.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",
+                          "the loop has to be converted together with the wrap")  # fmt: skip
     if engine is None:
         raise plan.refuse(
             "MG913", call, "backward runs where neither the model nor its holder can be named",

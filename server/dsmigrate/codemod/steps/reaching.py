@@ -44,7 +44,7 @@ def serves_training(plan: Plan, function: Function) -> bool:
     """Whether a function runs forward and backward of a step, or is called by one that does, outside of ``no_grad``."""
     serving: set[Function] | None = plan.facts.get("serves_training")
     if serving is None:
-        serving = _with_forward(plan)
+        serving = set(_with_forward(plan))
         queue = list(serving)
         while queue:
             for call in _calls_in(plan).get(queue.pop(), ()):
@@ -56,9 +56,16 @@ def serves_training(plan: Plan, function: Function) -> bool:
     return function in serving
 
 
+def trains(plan: Plan, function: Function) -> bool:
+    """Whether a function runs backward, or hands the loss that it has computed to one that does."""
+    return function in _with_forward(plan)
+
+
 def _with_forward(plan: Plan) -> set[Function]:
-    """Functions that run backward, and those that hand the loss to one that does: they compute it."""
-    found = {plan.function_of(call) for call in find_backward(plan)}
+    known: set[Function] | None = plan.facts.get("with_forward")
+    if known is not None:
+        return known
+    found = plan.facts["with_forward"] = {plan.function_of(call) for call in find_backward(plan)}
     queue = list(found)
     while queue:
         function = queue.pop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.dispatch import is_property
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
@@ -157,7 +158,7 @@ def _site_in(
     optimizer = _pick(plan, opts, "O")
     if engine is None or optimizer is None:
         return None
-    if engine.on_entry and optimizer.on_entry:
+    if engine.on_entry and (optimizer.on_entry or not _is_filled(plan, function, engine.name)):
         return None
     statements = [*engine.statements, *([] if optimizer.on_entry else optimizer.statements)]
     if not engine.on_entry and not optimizer.on_entry:
@@ -178,6 +179,20 @@ def _site_in(
             if getattr(anchor.node.value, "func", None) is wrap.call.func:
                 replaces = anchor
     return EngineSite(function, anchor, engine.name, model, optimizer.name, replaces)
+
+
+def _is_filled(plan: Plan, function: Function, name: str) -> bool:
+    """Whether ``self.model``, wrapped by another method, can hold the model already in a function of its class."""
+    if name.partition(".")[0] != function.self_name or "." not in name:
+        return True
+    if any(is_property(plan.flow, wrap.function) for wrap in plan.wraps):
+        return False  # made when it is first read
+    return function.name != "__init__" or any(_leads_to(plan, function, wrap.function, 4) for wrap in plan.wraps)
+
+
+def _leads_to(plan: Plan, function: Function, target: Function, depth: int) -> bool:
+    callers = {plan.function_of(call) for call in plan.flow.callers.get(target, ())}
+    return function in callers or (depth > 0 and any(_leads_to(plan, function, c, depth - 1) for c in callers))
 
 
 def _renames(statement: Statement, name: str) -> bool:
@@ -223,10 +238,21 @@ def _common_anchor(statements: list[Statement], engine: str, optimizer: Acquisit
         made_inside = bool(optimizer.statements) and all(
             outer.order < s.order <= outer.last_order for s in optimizer.statements
         )
-        if made_inside or not _used_after(outer, engine):
+        if made_inside or _is_made_once(outer, engine) or not _used_after(outer, engine):
             break
         anchor = outer
     return anchor
+
+
+def _is_made_once(statement: Statement, name: str) -> bool:
+    """``if self.engine is None:`` around what fills it: outside of it another one would be made each time."""
+    node = statement.node
+    test = node.test if isinstance(node, cst.If) else None
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return dotted(test.expression) == name
+    if not isinstance(test, cst.Comparison) or dotted(test.left) != name:
+        return False
+    return isinstance(test.comparisons[0].operator, cst.Is) and dotted(test.comparisons[0].comparator) == "None"
 
 
 def _leave_elif(statement: Statement) -> Statement:
