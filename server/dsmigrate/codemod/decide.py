@@ -68,6 +68,7 @@ def decide(plan: Plan) -> None:
             "the loop has to be converted together with the wrap",
         )  # fmt: skip
     site.choose(plan)
+    batch.choose_stage(plan)
     process_group.run(plan)
     wrap.run(plan)
     apex.detect_apex(plan)
