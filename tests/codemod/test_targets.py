@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dsmigrate.codemod.catalogue import example
 from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options
 from dsmigrate.codemod.targets import Difference, differences, holds
@@ -55,7 +56,8 @@ def test_an_emitted_config_has_only_keys_that_the_release_knows(release: str) ->
 
 @pytest.mark.parametrize(
     ("release", "managed", "stage"),
-    [("0.12.6", False, 2), ("0.17.5", False, 2), ("0.17.6", False, 0), ("0.18.2", False, 0), ("0.18.3", False, 2),
+    [("0.12.6", False, 0), ("0.13.2", False, 2), ("0.17.5", False, 2), ("0.17.6", False, 0),
+     ("0.18.2", False, 0), ("0.18.3", False, 2),
      ("0.19.3", False, 2), ("0.19.4", True, 2), ("0.19.8", True, 2)],
 )  # fmt: skip
 def test_accumulation_is_written_as_the_release_needs_it(release: str, *, managed: bool, stage: int) -> None:
@@ -77,6 +79,65 @@ def test_a_stage_that_loses_micro_batches_is_marked_where_it_was_asked_for() -> 
         assert not [
             c for c in migrated(WINDOWS, target_version="0.18.1", zero_stage=stage).changes if c.kind is Kind.TODO
         ]
+
+
+@pytest.mark.parametrize(("release", "stage"), [("0.12.0", 0), ("0.13.1", 0), ("0.13.2", 2)])
+def test_zero_is_left_out_where_it_would_update_before_the_training(release: str, stage: int) -> None:
+    result = migrated("slurm_env.py", target_version=release)
+    assert result.config is not None
+    assert result.config["zero_optimization"]["stage"] == stage
+    assert not [change for change in result.changes if change.kind is Kind.TODO]
+    said = [change.message for change in result.changes if change.code == "MG703" and change.kind is Kind.KEPT]
+    assert any("the config gets ZeRO stage 0" in message for message in said) is (stage == 0)
+
+
+@pytest.mark.parametrize("asked", [{"zero_stage": 1}, {"zero_stage": 3}, {"offload": "cpu"}], ids=str)
+def test_zero_that_updates_before_the_training_is_marked_where_it_was_asked_for(asked: dict[str, object]) -> None:
+    result = migrated("slurm_env.py", target_version="0.13.1", **asked)
+    (todo,) = [change for change in result.changes if change.kind is Kind.TODO]
+    assert "in DeepSpeed 0.13.1 ZeRO lets the optimizer step once" in todo.message
+    assert b"# TODO(dsmigrate MG703)" in (result.new_source or b"")
+    for release, stage in (("0.13.1", 0), ("0.13.2", 3)):
+        later = migrated("slurm_env.py", target_version=release, zero_stage=stage)
+        assert not [change for change in later.changes if change.kind is Kind.TODO]
+
+
+@pytest.mark.parametrize(
+    ("release", "key", "entered"),
+    [("0.12.6", False, False), ("0.17.1", False, False), ("0.17.2", False, True), ("0.17.6", True, False)],
+)  # fmt: skip
+def test_a_region_stays_where_the_engine_leaves_it_alone(release: str, *, key: bool, entered: bool) -> None:
+    result = migrated("bert_mlm_bf16.py", target_version=release)
+    assert result.new_source is not None
+    assert result.config is not None
+    assert b"torch.autocast(" in result.new_source
+    assert ("torch_autocast" in result.config) is key
+    assert (b"enter_in_forward" in result.new_source) is entered
+    said = [change.message for change in result.changes if change.code == "MG301"]
+    assert ("the region stays, and the model runs in it" in said) is not (key or entered)
+
+
+@pytest.mark.parametrize(
+    ("release", "stage", "said"),
+    [("0.13.5", 2, "may step where this scaler would skip"), ("0.17.5", 0, "may step where this scaler would skip"),
+     ("0.17.6", 0, "ZeRO 0 ignores this scaler"), ("0.17.6", 2, ""), ("0.18.0", 0, "")],
+)  # fmt: skip
+def test_a_scaler_is_marked_where_it_does_not_drive_the_engine(release: str, stage: int, said: str) -> None:
+    result = migrated("vit_fp16_scaler.py", target_version=release, zero_stage=stage)
+    todos = [change.message for change in result.changes if change.kind is Kind.TODO and change.code == "MG302"]
+    assert len(todos) == bool(said)
+    assert all(said in message for message in todos)
+
+
+@pytest.mark.parametrize(("release", "key"), [("0.14.3", False), ("0.17.6", True)])
+def test_apex_has_a_counterpart_only_where_torch_autocast_is_right(release: str, *, key: bool) -> None:
+    source = example("MG304", "before").encode()
+    result = migrate_source(source, path="train.py", options=Options(target_version=release))
+    assert result.config is not None
+    assert ("torch_autocast" in result.config) is key
+    todos = [change.message for change in result.changes if change.kind is Kind.TODO and change.code == "MG304"]
+    assert len(todos) == 1
+    assert ("has nothing like apex amp" in todos[0]) is not key
 
 
 def test_the_page_names_every_difference() -> None:

@@ -9,8 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from .launching import target_release
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = "ds_config*.json"
+_BUCKET = 1_000_000
 
 
 class ConversionError(AssertionError):
@@ -20,8 +23,10 @@ class ConversionError(AssertionError):
 def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
     """Let the tool write its conversion of some scripts into ``output``; work left for the person is not an error."""
     path = [str(REPOSITORY / "server"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    release = target_release()
+    asked = ["--zero-stage", str(stage), *(["--target-version", release] if release else [])]
     result = subprocess.run(
-        [sys.executable, "-m", "dsmigrate", *map(str, scripts), "--zero-stage", str(stage), "--output", str(output)],
+        [sys.executable, "-m", "dsmigrate", *map(str, scripts), *asked, "--output", str(output)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
@@ -30,7 +35,7 @@ def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
     )
     if result.returncode not in (0, 1) or not any(output.glob(CONFIGS)):
         raise ConversionError(
-            f"dsmigrate {' '.join(script.name for script in scripts)} --zero-stage {stage}: "
+            f"dsmigrate {' '.join([*(script.name for script in scripts), *asked])}: "
             f"exit code {result.returncode}, "
             f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
         )
@@ -50,4 +55,6 @@ def _adapt(path: Path, stage: int, *, choose_stage: bool) -> None:
     assert zero.get("stage", 0) == stage, f"{path}: asked for ZeRO {stage}, got {zero}"
     if stage == 3:
         zero["stage3_param_persistence_threshold"] = 0
+    if target_release():
+        zero["reduce_bucket_size"] = _BUCKET  # older releases divide all of a bucket, however little is in it
     path.write_text(json.dumps(config, indent=2) + "\n")

@@ -1,6 +1,7 @@
 """Starts training scripts: in warm processes, or as a person would.
 
-``DSMIGRATE_TORCH_PYTHON`` names the interpreter that has torch and deepspeed; this one by default.
+``DSMIGRATE_TORCH_PYTHON`` names the interpreter that has torch and deepspeed; this one by default. With
+``DSMIGRATE_E2E_RELEASE``, the DeepSpeed release that it has, scripts are converted for that one.
 """
 
 from __future__ import annotations
@@ -22,11 +23,25 @@ from .readings import Reading, read
 HERE = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 60.0
 ABORTED = -signal.SIGABRT
+NEEDS_INTEL_UNTIL = (0, 14, 0)
+"""Up to this release DeepSpeed trains on a CPU only with Intel's extension of torch; see ``older_site``."""
 
 
 def torch_python() -> str:
     """The interpreter that runs the training scripts."""
     return os.environ.get("DSMIGRATE_TORCH_PYTHON", sys.executable)
+
+
+def target_release() -> str | None:
+    """The DeepSpeed release to convert for; None for the newest."""
+    return os.environ.get("DSMIGRATE_E2E_RELEASE")
+
+
+def _site_folders() -> list[str]:
+    """What every training process finds first when it imports something."""
+    release = target_release()
+    is_old = release is not None and tuple(map(int, release.split("."))) <= NEEDS_INTEL_UNTIL
+    return [str(HERE / "site"), *([str(HERE / "older_site")] if is_old else [])]
 
 
 def training_environment() -> dict[str, str]:
@@ -40,7 +55,7 @@ def training_environment() -> dict[str, str]:
         "DS_ACCELERATOR": "cpu",
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([str(Path(torch_python()).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": str(HERE / "site"),
+        "PYTHONPATH": os.pathsep.join(_site_folders()),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "ignore::FutureWarning",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -138,6 +153,7 @@ def rank_environment(rank: int, ranks: int, port: int, launch: str) -> dict[str,
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(ranks),
         "LOCAL_WORLD_SIZE": str(ranks),
+        "LOCAL_SIZE": str(ranks),  # or DeepSpeed up to 0.14.3 runs numactl to count what it may use
         "GROUP_RANK": "0",
     }
 

@@ -1,7 +1,8 @@
 """A GAN under DDP and with two engines: prints the losses of each way to train it, as JSON, on rank 0.
 
-``turn`` is what the discriminator is in the generator's turn: the engine itself, or its bare module with frozen
-parameters, as ``dsmigrate explain MG901`` says.
+``turn`` is what the discriminator is in the generator's turn: the engine itself (``whole``), its bare module with
+frozen parameters, as ``dsmigrate explain MG901`` says (``bare``), or nothing at all: the generator has a loss of its
+own, and each backward reaches the parameters of one model only (``apart``).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def backward(model: Any, optimizer: Any, loss: torch.Tensor, *, ddp: bool) -> No
         model.step()
 
 
-def train(generator: Any, critic: Any, *, stage: int | None, bare: bool) -> list[float]:
-    ddp = stage is None
+def train(generator: Any, critic: Any, *, stage: int | None, turn: str) -> list[float]:
+    ddp, bare = stage is None, turn == "bare"
     if stage is None:
         generator, critic = DistributedDataParallel(generator), DistributedDataParallel(critic)
         first, second = (torch.optim.SGD(model.parameters(), **SGD) for model in (generator, critic))
@@ -59,7 +60,10 @@ def train(generator: Any, critic: Any, *, stage: int | None, bare: bool) -> list
         backward(critic, second, loss, ddp=ddp)
         for parameter in critic.parameters() if bare else ():
             parameter.requires_grad = False
-        other = criterion((critic.module if bare else critic)(fake), one)
+        if turn == "apart":
+            other = nn.functional.mse_loss(fake, real)
+        else:
+            other = criterion((critic.module if bare else critic)(fake), one)
         backward(generator, first, other, ddp=ddp)
         for parameter in critic.parameters() if bare else ():
             parameter.requires_grad = True
@@ -73,10 +77,12 @@ def main() -> None:
     generator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
     critic = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
     found: dict[str, object] = {}
-    for name, stage, bare in [("ddp", None, False), *((f"bare {s}", s, True) for s in range(4)), ("whole 1", 1, False),
-                              ("whole 0", 0, False)]:  # fmt: skip
+    ways: list[tuple[str, int | None]] = [("whole", None), ("apart", None)]
+    ways += [(turn, stage) for turn in ("bare", "apart") for stage in range(4)]
+    for turn, stage in [*ways, ("whole", 1), ("whole", 0)]:
+        name = f"{turn} {'ddp' if stage is None else stage}"
         try:
-            found[name] = train(copy.deepcopy(generator), copy.deepcopy(critic), stage=stage, bare=bare)
+            found[name] = train(copy.deepcopy(generator), copy.deepcopy(critic), stage=stage, turn=turn)
         except RuntimeError as error:
             found[name] = str(error)
     if torch.distributed.get_rank() == 0:

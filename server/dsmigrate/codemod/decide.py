@@ -74,6 +74,7 @@ def decide(plan: Plan) -> None:
         )  # fmt: skip
     site.choose(plan)
     redundancy.run(plan)
+    batch.choose_stage(plan)
     process_group.run(plan)
     wrap.run(plan)
     apex.detect_apex(plan)

@@ -237,12 +237,21 @@ def test_half_precision_as_asked_for_takes_the_scaler_away() -> None:
 # -- older versions ----------------------------------------------------------------------------------------------------
 
 
-def test_before_torch_autocast_the_region_is_entered_in_forward() -> None:
-    migrated = convert(loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'), to={"target_version": "0.16.9"})
+def test_where_torch_autocast_trains_wrongly_the_region_is_entered_in_forward() -> None:
+    migrated = convert(loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'), to={"target_version": "0.17.5"})
     assert "torch_autocast" not in migrated.config
     assert 'enter_in_forward(model, torch.autocast("cuda", dtype=torch.bfloat16' in migrated.section("optimizer")
 
 
-def test_before_torch_autocast_a_scaler_is_left_to_the_person() -> None:
-    migrated = convert(loop=scaled("torch.cuda.amp.GradScaler()"), to={"target_version": "0.16.9"})
-    migrated.said("MG301", "with torch.autocast", Kind.TODO)
+def test_before_torch_autocast_the_region_stays_for_the_model_too() -> None:
+    migrated = convert(loop=region('torch.autocast("cuda", dtype=torch.bfloat16)'), to={"target_version": "0.16.9"})
+    assert "torch_autocast" not in migrated.config
+    assert "enter_in_forward" not in migrated.code
+    assert 'with torch.autocast("cuda", dtype=torch.bfloat16):' in migrated.code
+    migrated.said("MG301", "with torch.autocast", Kind.KEPT)
+
+
+@pytest.mark.parametrize("release", ["0.16.9", "0.17.5"])
+def test_before_torch_autocast_a_scaler_is_left_to_the_person(release: str) -> None:
+    migrated = convert(loop=scaled("torch.cuda.amp.GradScaler()"), to={"target_version": release})
+    migrated.said("MG302", "GradScaler()", Kind.TODO)

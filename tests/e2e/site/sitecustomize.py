@@ -11,6 +11,7 @@ DeepSpeed and gives it a ``torch`` whose ``is_autocast_enabled()`` answers for D
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -68,3 +69,5 @@ class AutocastFinder(MetaPathFinder):
 
 
 sys.meta_path.insert(0, AutocastFinder())
+with contextlib.suppress(ModuleNotFoundError):
+    import older_deepspeed  # noqa: F401 - only where DeepSpeed is so old that it needs it

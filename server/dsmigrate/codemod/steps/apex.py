@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
@@ -142,8 +143,11 @@ def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> Non
         plan.todo("MG304", where, f"apex amp {shown} became DeepSpeed's fp16 section: compute the loss in float32",
                   "both keep fp32 master weights; their loss scales start and grow differently")  # fmt: skip
         return
-    plan.config["torch_autocast"] = {"enabled": True, "dtype": "float16", "lower_precision_safe_modules": []}
-    if condition is not None:
+    release = plan.options.target_version
+    right = targets.holds("torch_autocast", release)
+    if right:
+        plan.config["torch_autocast"] = {"enabled": True, "dtype": "float16", "lower_precision_safe_modules": []}
+    if condition is not None and right:
         plan.set_at_run_time(("torch_autocast", "enabled"), condition, statement)
     plan.need("torch")
     assert plan.site is not None
@@ -156,8 +160,12 @@ def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> Non
     plan.todo(
         "MG304",
         where,
-        f"apex amp ({shown}) became torch_autocast: compute the loss inside torch.autocast too",
-        "apex amp patched every torch function; the engine autocasts the model's forward only",
+        f"apex amp ({shown}) became torch_autocast: compute the loss inside torch.autocast too"
+        if right
+        else f"DeepSpeed {release} has nothing like apex amp ({shown}): run model and loss inside torch.autocast, in bfloat16",
+        "apex amp patched every torch function; the engine autocasts the model's forward only"
+        if right
+        else "torch_autocast is right from 0.17.6 on, a gradient scaler at every stage from 0.18.0 on",
     )
 
 

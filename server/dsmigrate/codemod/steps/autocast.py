@@ -76,6 +76,9 @@ def _helps_to_train(plan: Plan, statement: Statement) -> bool:
 
 def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself."""
+    if targets.holds("regions_left_alone", plan.options.target_version):
+        _left_alone(plan, regions)
+        return
     training = [item for item in regions if trains(plan, item[1].function)]
     training = training or [item for item in regions if _helps_to_train(plan, item[1])] or regions
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
@@ -124,8 +127,16 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         evaluation(plan)
 
 
+def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
+    """Before there was torch_autocast the engine ran the model in whatever region it was called in."""
+    plan.facts["regions_left_alone"] = True
+    for _, where in regions:
+        plan.kept("MG301", where, "the region stays, and the model runs in it",
+                  f"DeepSpeed {plan.options.target_version} leaves a surrounding region as it is; 0.17.2 and later switch it off")  # fmt: skip
+
+
 def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Region) -> None:
-    """Where torch_autocast does not exist or trains wrongly: the region is entered inside the module's own forward."""
+    """Where torch_autocast trains wrongly: the region is entered inside the module's own forward."""
     plan.config.pop("torch_autocast", None)
     plan.before_engine.clear()
     plan.runtime = [value for value in plan.runtime if value.path[0] != "torch_autocast"]

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import libcst as cst
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
@@ -38,8 +39,9 @@ IDEAS = (
         "MG703",
         "The ZeRO stage",
         "What is partitioned over the ranks: nothing (0), optimizer state (1), gradients too (2), parameters too (3).",
-        "Stages 0 to 3 give the same losses in fp32; they differ in memory and communication.",
-        "deepspeed/runtime/zero/config.py",
+        "Stages 0 to 3 give the same losses in fp32; they differ in memory and communication. Up to 0.13.1 stages 1 to 3 "
+        "let the optimizer step once before the training, so that for these releases the config gets stage 0.",
+        "deepspeed/runtime/zero/config.py; stage_1_and_2.py and stage3.py, initialize_optimizer_states",
         Kind.CONVERTED,
     ),
     Idea(
@@ -194,6 +196,25 @@ _PARAMETERS = 3
 """The ZeRO stage that partitions the parameters."""
 
 
+def choose_stage(plan: Plan) -> None:
+    """Stage 0 for releases whose ZeRO lets the optimizer step once before the training; runs before all that asks for it."""
+    release = plan.options.target_version
+    if not targets.holds("update_at_start", release) or plan.zero_stage == 0:
+        return
+    assert plan.site is not None
+    where = plan.site.anchor
+    message = (
+        f"in DeepSpeed {release} ZeRO lets the optimizer step once, with gradients of zero, when the engine is made"
+    )
+    reason = (
+        "Adam's bias correction begins at its second step, weight decay and momentum act once more; 0.13.2 is right"
+    )
+    if plan.options.offload == "none":
+        plan.needs_stage_zero("MG703", where, message, reason)
+    else:
+        plan.todo("MG703", where, f"{message}; offload works with ZeRO only", reason)
+
+
 def _zero(plan: Plan) -> None:
     stage = plan.zero_stage
     section: dict[str, object] = {"stage": stage}
@@ -207,15 +228,17 @@ def _zero(plan: Plan) -> None:
         plan.config["zero_force_ds_cpu_optimizer"] = False
         plan.note("MG604", Kind.CONVERTED, plan.wraps[0].statement, "zero_force_ds_cpu_optimizer: false",
                   "the script's own optimizer steps on the CPU")  # fmt: skip
-    if stage == _PARAMETERS and "torch_autocast" in plan.config:
+    if stage == _PARAMETERS and ("torch_autocast" in plan.config or plan.facts.get("regions_left_alone")):
         # With DeepSpeed's own Linear for ZeRO 3 the losses under autocast are up to 7e-4 off.
         section["memory_efficient_linear"] = False
     plan.config["zero_optimization"] = section | dict(plan.options.chosen_sizes)
     if plan.site is not None:
         chosen = plan.options.chosen_for
         why = f"; this is the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else ""
-        plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}",
-                       f"stages 0 to 3 give the same losses; they differ in memory and communication{why}")  # fmt: skip
+        reason = f"stages 0 to 3 give the same losses; they differ in memory and communication{why}"
+        if targets.holds("update_at_start", plan.options.target_version):
+            reason = f"stages 1 to 3 update once more than stage 0, and differ in memory and communication{why}"
+        plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}", reason)
     _frozen_groups(plan)
 
 

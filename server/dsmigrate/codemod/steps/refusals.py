@@ -40,7 +40,8 @@ IDEAS = (
         "with frozen parameters in the generator's turn: `for p in d.parameters(): p.requires_grad = False`, then "
         "`d.module(fake)` instead of `d(fake)`, `g.backward(loss)`, `g.step()`, and True again. It drops the gradients that "
         "the generator's loss left in the discriminator, as a script does that calls its zero_grad before its next "
-        "backward; whether yours does, and which loss belongs to which step, is what a person has to see.",
+        "backward; whether yours does, and which loss belongs to which step, is what a person has to see. Models whose losses "
+        "reach no parameters but their own (a detached input, or data alone) train as under DDP with an engine for each.",
         "tests/e2e/test_two_engines.py, on two processes with 0.19.8; https://github.com/deepspeedai/DeepSpeed/issues/582",
         Kind.REFUSED,
     ),

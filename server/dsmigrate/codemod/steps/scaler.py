@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -65,10 +66,25 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
         plan.edits.replace(call.func, SCALER_CLASS)
         plan.converted("MG302", call, f"{plan.code(call.func)} → {SCALER_CLASS}, which lends its scale to the engine",
                        "DeepSpeed 0.19.8's own fp16 autocast scale never falls at ZeRO 1-3")  # fmt: skip
+    if _marked_for_the_release(plan):
+        return
     if not has_regions:
         plan.todo("MG302", plan.roles.scalers[0], "a gradient scaler is used, but no autocast region around the model was found",
                   "loss scaling needs torch_autocast with dtype float16 in the config to have an effect")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": False, "dtype": "float16", "lower_precision_safe_modules": []}
+
+
+def _marked_for_the_release(plan: Plan) -> bool:
+    """Whether the release cannot be driven by a scaler, which is marked for the person."""
+    release, where = plan.options.target_version, plan.roles.scalers[0]
+    if not targets.holds("torch_autocast", release):
+        plan.todo("MG302", where, f"DeepSpeed {release} may step where this scaler would skip, and ZeRO 0 ignores it: switch it off, or train in bfloat16",
+                  "up to 0.17.1 ZeRO looks for overflows in half-precision parameters only; 0.18.0 is right at every stage")  # fmt: skip
+        return True
+    if not targets.holds("scaler_at_zero_0", release) and plan.options.zero_stage in (None, 0):
+        plan.todo("MG302", where, f"in DeepSpeed {release} ZeRO 0 ignores this scaler: choose ZeRO stage 1, 2 or 3",
+                  "engine.torch_autocast_z0_gradscaler is new in 0.18.0")  # fmt: skip
+    return False
 
 
 def scaler_class(base: str) -> str:

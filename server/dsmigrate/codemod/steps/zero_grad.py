@@ -109,7 +109,8 @@ _DROP_HELPER = '''def drop_gradients(engine):
     """What optimizer.zero_grad() did for gradients that were not stepped yet, at every ZeRO stage."""
     engine.optimizer.zero_grad()
     if engine.zero_optimization_stage() == 2:
-        engine.optimizer.all_grad_tensors.clear()
+        zero = engine.optimizer
+        (zero.all_grad_tensors if hasattr(zero, "all_grad_tensors") else zero.averaged_gradients).clear()
 '''
 
 
