@@ -20,6 +20,7 @@ from dsmigrate.codemod.steps import (
     inputs,
     loop,
     optimizer,
+    own_weights,
     passing,
     precision,
     process_group,
@@ -82,6 +83,7 @@ def decide(plan: Plan) -> None:
     accumulation.choose_accumulation(plan)
     checkpoint.run(plan)
     stage3.run(plan)
+    own_weights.run(plan)
     some_ranks.run(plan)
     batch.run(plan)
     config_optimizer.run(plan)
