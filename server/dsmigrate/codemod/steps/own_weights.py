@@ -15,7 +15,11 @@ _IN_PLACE = re.compile(r"^(?:copy|add|sub|mul|div|lerp|addcmul|addcdiv|fill|zero
 
 
 def run(plan: Plan) -> None:
-    """Mark loops in methods of modules that write to the parameters they go over; nothing to do below stage 3."""
+    """Mark loops in methods of modules that write to the parameters they go over; nothing to do below stage 3.
+
+    Measured with DeepSpeed 0.19.8: as it is, such a loop changes nothing at stage 3; gathered within the forward it
+    fails ("already in registry"); gathered in front of the forward it gives the same losses.
+    """
     if plan.zero_stage != 3:
         return
     for statement in plan.tree.statements:
@@ -23,8 +27,12 @@ def run(plan: Plan) -> None:
         if not isinstance(node, cst.For) or not _is_method_of_a_module(plan, statement.function):
             continue
         if _goes_over_parameters(node.iter) and _writes(plan, node):
-            plan.todo("MG705", statement, "gather the parameters on all ranks around this, modifier_rank=0 "
-                      "(deepspeed.zero.GatheredParameters)", "the module holds empty tensors at ZeRO stage 3")  # fmt: skip
+            plan.todo(
+                "MG705", statement,
+                "call this outside of the forward, with the parameters gathered on all ranks "
+                "(deepspeed.zero.GatheredParameters, modifier_rank=0)",
+                "the module holds empty tensors at ZeRO stage 3, and none can be gathered by hand within a forward",
+            )  # fmt: skip
 
 
 def _is_method_of_a_module(plan: Plan, function: Function) -> bool:
