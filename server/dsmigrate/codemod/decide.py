@@ -21,6 +21,7 @@ from dsmigrate.codemod.steps import (
     inputs,
     loop,
     optimizer,
+    own_weights,
     passing,
     precision,
     process_group,
@@ -91,6 +92,7 @@ def decide(plan: Plan) -> None:
     checkpoint.run(plan)
     stage3.run(plan)
     rank_forwards.run(plan)
+    own_weights.run(plan)
     batch.run(plan)
     comm_hooks.run(plan)
     config_optimizer.run(plan)
