@@ -93,3 +93,24 @@ def test_a_model_that_is_compiled_where_it_is_made_is_not_left_as_it_is(wrap: st
 def test_a_compiled_model_stays_at_other_stages() -> None:
     text = "model = Net().cuda()\nmodel = torch.compile(model)\n"
     check_section("wrap", text + "model = DDP(model)", text, to={"zero_stage": 2}).silent("MG708")
+
+
+def test_parameters_are_gathered_where_a_helper_averages_the_plain_module() -> None:
+    helpers = """
+        @torch.no_grad()
+        def momentum(slow, fast, m):
+            for a, b in zip(slow.parameters(), fast.parameters()):
+                a.data.mul_(m).add_(b.data, alpha=1 - m)
+        """
+    parts = {"wrap": WITH_EMA["wrap"], "helpers": helpers}
+    migrated = convert(**parts, loop=loop("momentum(ema, model.module, 0.99)"), to={"zero_stage": 3})
+    assert migrated.section("loop").endswith(
+        "    with deepspeed.zero.GatheredParameters(list(model.module.parameters())):\n"
+        "        momentum(ema, model.module, 0.99)\n"
+    )
+
+
+def test_a_helper_that_counts_parameters_needs_no_values() -> None:
+    helpers = "def count(net):\n    return sum(1 for p in net.parameters() if p.requires_grad)\n"
+    migrated = convert(helpers=helpers, end="print(count(model.module))", to={"zero_stage": 3})
+    assert "GatheredParameters" not in migrated.code

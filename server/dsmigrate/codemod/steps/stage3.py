@@ -61,9 +61,13 @@ def run(plan: Plan) -> None:
     training = {plan.function_of(call) for call in find_backward(plan)}
     for statement in plan.tree.statements:
         node = statement.node
-        if isinstance(node, cst.For) and statement.function in training and _reads_weights(plan, node.iter):
-            if not plan.edits.is_removed(node) and not _only_gradients(plan, node):
+        if isinstance(node, cst.For) and _reads_weights(plan, node.iter):
+            if plan.edits.is_removed(node) or _only_gradients(plan, node):
+                continue
+            if statement.function in training:
                 _gather(plan, statement, done)
+            elif plan.engine_name(statement.function) is None and _touches_values(node):
+                _gather_callers(plan, statement, done)
 
 
 def _compiled(plan: Plan) -> None:
@@ -155,6 +159,21 @@ def _reads_weights(plan: Plan, node: Node) -> bool:
 def _only_gradients(plan: Plan, node: cst.For) -> bool:
     text = plan.code(node.body)
     return ".grad" in text or "requires_grad" in text
+
+
+def _touches_values(node: cst.For) -> bool:
+    """Whether a loop over parameters works on their values, and not only on shapes or names."""
+    return any(
+        isinstance(sub, cst.Attribute) and (sub.attr.value == "data" or sub.attr.value.endswith("_"))
+        for sub in descendants(node.body)
+    )
+
+
+def _gather_callers(plan: Plan, statement: Statement, done: set[Node]) -> None:
+    """Gather where a helper is called that reads the weights of the plain module (an average, a copy)."""
+    for call in plan.flow.callers.get(statement.function, ()):
+        if not plan.is_before_engine(call):
+            _gather(plan, plan.tree.statement(call), done)
 
 
 def _gather(plan: Plan, statement: Statement, done: set[Node]) -> None:
