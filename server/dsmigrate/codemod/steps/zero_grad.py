@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
@@ -53,20 +55,41 @@ def find_zeroes(plan: Plan) -> list[Statement]:
     return sorted(found, key=lambda s: s.order)
 
 
+_CLEARS = re.compile(r"^(\w+)\.grad(?:=None|(?:\.data)?\.zero_\(\)|\.detach_\(\)|\.requires_grad_\(False\))$")
+
+
 def _is_none_loop(plan: Plan, statement: Statement) -> bool:
-    """``for p in model.parameters(): p.grad = None``."""
-    node = statement.node
-    if not isinstance(node, cst.For) or not isinstance(node.iter, cst.Call):
-        return False
-    func = node.iter.func
-    if not isinstance(func, cst.Attribute) or func.attr.value != "parameters" or not plan.is_ours(func.value):
+    """``for p in model.parameters(): p.grad = None``, also over ``optimizer.param_groups`` and with ``p.grad.zero_()``."""
+    if not isinstance(statement.node, cst.For) or not _goes_over_all(plan, statement.node.iter):
         return False
     inner = plan.tree.statements[statement.order + 1 : statement.last_order + 1]
-    return (
-        len(inner) == 1
-        and isinstance(inner[0].node, cst.Assign)
-        and plan.code(inner[0].node).replace(" ", "") == f"{plan.code(node.target)}.grad=None"
-    )
+    variables = {plan.code(s.node.target) for s in (statement, *inner) if isinstance(s.node, cst.For)}
+    names = {part.strip() for text in variables for part in text.strip("()").split(",")}
+    clears = False
+    for other in inner:
+        node = other.node
+        text = plan.code(node.test if isinstance(node, cst.If) else node).replace(" ", "")
+        if isinstance(node, cst.For):
+            if not plan.code(node.iter).replace('"', "'").endswith("['params']"):
+                return False
+        elif isinstance(node, cst.If):
+            if node.orelse is not None or text.removesuffix("isnotNone") not in {f"{name}.grad" for name in names}:
+                return False
+        else:
+            found = _CLEARS.match(text)
+            if found is None or found[1] not in names:
+                return False
+            clears = clears or text.endswith(("=None", ".zero_()"))
+    return clears
+
+
+def _goes_over_all(plan: Plan, node: Node) -> bool:
+    """``model.parameters()``, ``model.named_parameters()`` or ``optimizer.param_groups``."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "param_groups":
+        return plan.roles.is_optimizer(node.value)
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value in ("parameters", "named_parameters") and plan.is_ours(node.func.value)
 
 
 def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
@@ -80,7 +103,11 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
     for statement in sites.zeroes:
         beside_step = any(branches_to(statement)[: len(p)] == p or p[: len(branches_to(statement))] == branches_to(statement)
                           for p in step_paths) and statement.function in step_functions  # fmt: skip
-        if managed or (beside_step and _clears_nothing(plan, statement, sites)):
+        lost = _loses_the_step(plan, statement, sites)
+        if lost:
+            plan.todo("MG408", statement, "the gradients are thrown away between backward and step here, so that nothing is trained: "
+                      "take this out, or the step", "the step finds no gradients")  # fmt: skip
+        elif managed or (beside_step and _clears_nothing(plan, statement, sites)):
             plan.edits.remove(statement.node)
             mark_twins(plan, statement)
             plan.converted("MG403", statement, f"{short(plan.code(statement.node))} removed",
@@ -112,6 +139,20 @@ _DROP_HELPER = '''def drop_gradients(engine):
         zero = engine.optimizer
         (zero.all_grad_tensors if hasattr(zero, "all_grad_tensors") else zero.averaged_gradients).clear()
 '''
+
+
+def _loses_the_step(plan: Plan, zero: Statement, sites: Sites) -> bool:
+    """Whether a zero_grad stands between a backward and the step of the same branch, with no other backward behind it."""
+    path = branches_to(zero)
+    beside = [
+        (plan.tree.statement(call).order, kind)
+        for kind, calls in (("b", sites.backward), ("s", sites.steps))
+        for call in calls
+        if plan.function_of(call) is zero.function and branches_to(plan.tree.statement(call)) == path
+    ]
+    before = [kind for order, kind in sorted(beside) if order < zero.order]
+    after = [kind for order, kind in sorted(beside) if order > zero.order]
+    return before[-1:] == ["b"] and after[:1] == ["s"]
 
 
 def _clears_nothing(plan: Plan, zero: Statement, sites: Sites) -> bool:
