@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps import (
     config_optimizer,
     engine,
     existing,
+    fsdp,
     gradients,
     inputs,
     loop,
@@ -58,6 +59,7 @@ def concerns_us(plan: Plan) -> bool:
         return True
     starts = [call for call in plan.tree.calls if plan.imports.names(call.func) & process_group.INIT_NAMES]
     if starts and backward:
+        refusals.check_kind(plan)
         raise plan.refuse(
             "MG912", backward[0], "a training loop is here, but the DistributedDataParallel wrap is not",
             "the wrap is in another module, or the script trains without DDP",
@@ -78,6 +80,7 @@ def decide(plan: Plan) -> None:
     batch.choose_stage(plan)
     process_group.run(plan)
     wrap.run(plan)
+    fsdp.run(plan)
     apex.detect_apex(plan)
     loop.run(plan)
     precision.run(plan)

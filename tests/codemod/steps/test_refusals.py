@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.migrate import migrate_source
-from dsmigrate.codemod.model import Options, Status
+from dsmigrate.codemod.model import Kind, Options, Status
 from tests.codemod.checks import check_refused, convert, script
 
 
@@ -92,6 +92,35 @@ def test_a_fsdp_branch_beside_the_ddp_branch_stays() -> None:
             """,
     )
     assert "FSDP(model)" in migrated.code
+    migrated.said("MG113", "FSDP(model)", Kind.TODO)
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+def test_a_branch_with_fully_shard_is_marked(stage: int) -> None:
+    migrated = convert(
+        imports="from torch.distributed.fsdp import fully_shard",
+        wrap="""
+            model = Net().cuda()
+            if args.amp:
+                fully_shard(model)
+            else:
+                model = DDP(model)
+            """,
+        to={"zero_stage": stage},
+    )
+    migrated.said("MG113", "fully_shard(model)", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    ("imports", "wrap"),
+    [
+        ("from torch.distributed.fsdp import fully_shard", "model = Net().cuda()\nfully_shard(model)"),
+        ("from torch.distributed.fsdp import FullyShardedDataParallel as FSDP", "model = FSDP(Net().cuda())"),
+        ("import horovod.torch as hvd", "model = Net()\nhvd.broadcast_parameters(model.state_dict(), root_rank=0)"),
+    ],
+)
+def test_a_script_without_ddp_is_refused_for_what_it_uses_instead(imports: str, wrap: str) -> None:
+    check_refused(script(imports=imports, wrap=wrap), "MG903", wrap.splitlines()[-1])
 
 
 def test_a_higher_gradient_is_refused() -> None:

@@ -180,13 +180,19 @@ def _already_deepspeed(plan: Plan) -> None:
             )
 
 
+def check_kind(plan: Plan) -> None:
+    """Raise ``RefusedError`` where the script trains in another distributed way (FSDP, RPC, Horovod)."""
+    for call in plan.tree.calls:
+        _other_kind(plan, call, plan.tree.statement(call))
+
+
 def _other_kind(plan: Plan, call: cst.Call, statement: Statement) -> None:
     for name in plan.imports.names(call.func):
         for prefix, what in _OTHER_KINDS.items():
             if name == prefix or name.startswith(prefix + "."):
                 if what == "FSDP" and plan.roles.wraps:
                     # A script that offers both keeps its FSDP branch; only the DDP branch is converted.
-                    plan.facts.setdefault("fsdp", statement)
+                    plan.facts.setdefault("fsdp", []).append(statement)
                     continue
                 raise plan.refuse(
                     "MG903", statement, f"{what} is used here", f"{name} has no counterpart in the engine"

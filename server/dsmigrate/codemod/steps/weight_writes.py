@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -51,6 +52,10 @@ def weight_writes(plan: Plan) -> None:
 
 def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
     if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
+        return
+    if plan.config.keys() & {"fp16", "bf16"}:
+        plan.todo("MG509", statement, "weights of the model are written here, which the next step undoes",
+                  "half-precision weights come from a float32 copy after every step, at every ZeRO stage")  # fmt: skip
         return
     plan.needs_stage_zero("MG509", statement, "weights of the model are written here",
                           "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
@@ -156,7 +161,30 @@ def _is_of_loop(plan: Plan, name: cst.Name, function: Function) -> bool:
     for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
         if binding.kind == "for" and _runs_over(plan, binding):
             return True
-    return False
+    return any(
+        isinstance(target, cst.Name)
+        and target.value == name.value
+        and _goes_over(plan, iterable, function, index, _DEPTH)
+        for outer in plan.tree.statement(name).enclosing()
+        if isinstance(outer.node, cst.For)
+        for target, iterable, index in _unpacked(outer.node.target, outer.node.iter)
+    )
+
+
+def _unpacked(target: Node, iterable: Node) -> Iterator[tuple[Node, Node, int | None]]:
+    """What each variable of a loop runs over, and which element it is: ``i, (p, mask)`` of ``enumerate(zip(…))``."""
+    if not isinstance(target, cst.Tuple):
+        yield target, iterable, None
+        return
+    name, args = (dotted(iterable.func), iterable.args) if isinstance(iterable, cst.Call) else (None, ())
+    elements = [element.value for element in target.elements]
+    if name == "enumerate" and args and len(elements) == len(("index", "value")):
+        yield from _unpacked(elements[1], args[0].value)
+    elif name == "zip":
+        for element, arg in zip(elements, args, strict=False):
+            yield from _unpacked(element, arg.value)
+    else:
+        yield from ((element, iterable, index) for index, element in enumerate(elements))
 
 
 def _runs_over(plan: Plan, binding: Binding) -> bool:
@@ -183,7 +211,13 @@ def _goes_over(plan: Plan, node: Node, function: Function, index: int | None, de
         return _goes_over(plan, node.args[0].value, function, None, depth - 1)
     if text in _THROUGH and node.args:
         return _goes_over(plan, node.args[-1].value, function, index, depth - 1)
-    if not isinstance(func, cst.Attribute) or func.attr.value not in _ALL_OF:
+    if not isinstance(func, cst.Attribute):
+        return False
+    if func.attr.value in ("values", "items") and isinstance(func.value, cst.Call):  # model.state_dict().values()
+        held = func.value.func
+        is_state = isinstance(held, cst.Attribute) and held.attr.value == "state_dict"
+        return is_state and index == (1 if func.attr.value == "items" else None) and belongs(plan, held.value, function)
+    if func.attr.value not in _ALL_OF:
         return False
     named = func.attr.value.startswith("named_")
     return index == (1 if named else None) and belongs(plan, func.value, function)
