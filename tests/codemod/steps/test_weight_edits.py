@@ -70,6 +70,7 @@ def test_weights_that_are_set_before_the_engine_is_made() -> None:
     convert(wrap=wrap, to={"zero_stage": 2}).silent("MG509")
 
 
+@pytest.mark.parametrize("name", ["clamp", "remap", "average"])
 def test_an_edit_in_a_helper_is_seen(name: str) -> None:
     helpers = f"def {name}(net):\n    for p in net.parameters():\n        p.data.clamp_(-1, 1)\n"
     after_each_step(f"{name}(model.module)", 1, helpers=helpers).said("MG509", "p.data.clamp_", Kind.TODO)
