@@ -294,7 +294,15 @@ class Plan:
 
     def _through_objects(self, function: Function) -> Iterator[str]:
         """``task.net`` for each object that a function sees, whose class keeps the engine in that attribute."""
-        holders = {(place[1], place[2]) for place in self.roles.env if place[0] == "a" and self.holds_engine(place)}
+        if self.site is None:
+            return
+        kept = self.site.target.rpartition(".")[2] if "." in self.site.target else None
+        holders = {
+            (place[1], place[2])
+            for place in self.roles.env
+            if place[0] == "a" and self.holds_engine(place) and place not in self.raw_places
+            if kept in (None, place[2])  # other attributes may hold the same model as it was before
+        }
         for place, classes in self.flow.kinds.items() if holders else ():
             text = place[2] if self.flow.variable(place[2], function) == place else None
             if (

@@ -183,3 +183,13 @@ def test_the_region_of_the_training_decides_and_not_that_of_an_evaluation_beside
     assert project.result.entry.config is not None
     assert project.result.entry.config["torch_autocast"]["dtype"] == "bfloat16"
     assert "MG307" not in project.told()
+
+
+def test_another_attribute_that_held_the_model_before_is_not_taken_for_the_engine() -> None:
+    files = _changed(
+        "task.py",
+        ("self.criterion = criterion\n", "self.criterion = criterion\n            self.copy = self.net\n"),
+    )
+    after = convert(files).after("loop.py")
+    assert "work.net.backward(loss)" in after
+    assert "work.copy" not in after
