@@ -129,6 +129,17 @@ def test_a_scaler_is_marked_where_it_does_not_drive_the_engine(release: str, sta
     assert all(said in message for message in todos)
 
 
+@pytest.mark.parametrize(("release", "key", "code"), [("0.17.5", False, "MG301"), ("0.17.6", True, "MG307")])
+def test_a_region_known_only_in_the_loop_gets_the_key_only_where_it_is_right(
+    release: str, *, key: bool, code: str
+) -> None:
+    source = example("MG307", "before").encode()
+    result = migrate_source(source, path="train.py", options=Options(target_version=release))
+    assert result.config is not None
+    assert ("torch_autocast" in result.config) is key
+    assert [change.code for change in result.changes if change.kind is Kind.TODO] == [code]
+
+
 @pytest.mark.parametrize(("release", "key"), [("0.14.3", False), ("0.17.6", True)])
 def test_apex_has_a_counterpart_only_where_torch_autocast_is_right(release: str, *, key: bool) -> None:
     source = example("MG304", "before").encode()

@@ -86,6 +86,9 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
     statement = training[0][1]
     if first is not None and first.probe is None:
         first = _under_conditions(plan, first, training)
+    if first is None and not targets.holds("torch_autocast", plan.options.target_version):
+        _left_to_the_person(plan, statement)
+        return
     if first is None:
         plan.todo("MG307", statement, "set torch_autocast in the config: this region is known only here",
                   "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
@@ -150,13 +153,18 @@ def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Regi
         enabled = first.enabled if isinstance(first.enabled, str) else str(first.enabled)
         context = f"torch.autocast({where}, dtype={kind}, enabled={enabled})" if not first.dtype_is_text else None
     if context is None or plan.facts.get("scaler_used"):
-        plan.todo("MG301", statement, f"DeepSpeed {version} has no torch_autocast that is right (0.17.6 has): enter the region in the model's forward",
-                  "the engine switches a surrounding region off")  # fmt: skip
+        _left_to_the_person(plan, statement)
         return
     assert plan.site is not None
     plan.facts["autocast_forward"] = context
     plan.converted("MG301", statement, "the model's own forward enters the region",
                    f"DeepSpeed {version} has no torch_autocast that is right; the engine switches a surrounding region off")  # fmt: skip
+
+
+def _left_to_the_person(plan: Plan, statement: Statement) -> None:
+    version = plan.options.target_version
+    plan.todo("MG301", statement, f"DeepSpeed {version} has no torch_autocast that is right (0.17.6 has): enter the region in the model's forward",
+              "the engine switches a surrounding region off")  # fmt: skip
 
 
 def _under_conditions(plan: Plan, region: _Region, training: list[tuple[Node, Statement]]) -> _Region | None:
