@@ -209,3 +209,25 @@ def test_a_saver_that_only_rank_0_has_is_asked_by_rank_0_and_followed_by_all() -
     assert "    save_requested_checkpoints(model)\n" in project.after("train.py")
     assert "request_checkpoint(" in project.after("lib/tools/saver.py")
     assert "        save_requested_checkpoints" not in project.after("lib/tools/saver.py")
+
+
+def test_an_evaluation_outside_autocast_in_a_module_still_takes_a_plain_model() -> None:
+    entry = ENTRY.replace("optimizer)\n\n", "optimizer)\n        engine.evaluate(model, loader)\n\n")
+    step = """
+    import torch
+    import torch.nn.functional as F
+
+    def train_one_epoch(net, loader, optimizer):
+        for x, y in loader:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = F.mse_loss(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def evaluate(net, loader):
+        with torch.no_grad():
+            return [F.mse_loss(net(x), y) for x, y in loader]
+    """
+    project = convert({"train.py": entry, "engine.py": step})
+    assert 'F.mse_loss(getattr(net, "module", net)(x), y) for x, y in loader' in project.after("engine.py")

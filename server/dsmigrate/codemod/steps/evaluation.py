@@ -49,7 +49,8 @@ def evaluation(plan: Plan) -> None:
             continue
         if not plan.is_engine(func):
             continue
-        if _may_be_raw(plan, func):
+        # Scripts outside of the set may call a module's function with a plain model.
+        if _may_be_raw(plan, func) or plan.part_of(statement) is not plan.tree.parts[0]:
             plan.edits.replace(func, f'getattr({plan.code(func)}, "module", {plan.code(func)})')
         else:
             plan.edits.replace(func, f"{plan.code(func)}.module")
