@@ -215,8 +215,9 @@ def _goes_over(plan: Plan, node: Node, function: Function, index: int | None, de
         return False
     if func.attr.value in ("values", "items") and isinstance(func.value, cst.Call):  # model.state_dict().values()
         held = func.value.func
-        is_state = isinstance(held, cst.Attribute) and held.attr.value == "state_dict"
-        return is_state and index == (1 if func.attr.value == "items" else None) and belongs(plan, held.value, function)
+        if not isinstance(held, cst.Attribute) or held.attr.value != "state_dict":
+            return False
+        return index == (1 if func.attr.value == "items" else None) and belongs(plan, held.value, function)
     if func.attr.value not in _ALL_OF:
         return False
     named = func.attr.value.startswith("named_")
