@@ -129,6 +129,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG708": ('    model = torch.compile(model, mode="max-autotune")',),
     "MG709": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
     "MG710": ("        with torch.inference_mode():",),
+    "MG711": ("            validate(model, val_loader)",),
     "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
     "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
     "MG902": ("        second.step()",),
