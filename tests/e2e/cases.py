@@ -163,7 +163,7 @@ CASES: tuple[Case, ...] = (
         "config_tree/train.py",
         halves=(("train.epochs=1",), ("run.resume=forecaster.pt",)),
     ),
-    Case("bert_utils", "bert_utils/run_tagging.py"),
+    Case("bert_utils", "bert_utils/run_tagging.py", argv=("--max_grad_norm", "0.43")),
     Case("task_state", "task_state/train.py", precision="bf16"),
     Case("library_scaler", "library_scaler/main.py", argv=("--clip-grad", "0.6", "--update-freq", "2")),
     Case(
