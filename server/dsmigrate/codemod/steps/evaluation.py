@@ -7,7 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.reaching import calls_engine, serves_training, under_no_grad
+from dsmigrate.codemod.steps.reaching import calls_engine, may_serve_training, under_no_grad
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -41,7 +41,7 @@ def evaluation(plan: Plan) -> None:
             continue
         if _in_region(plan, statement):
             continue
-        if not under_no_grad(plan, statement) and serves_training(plan, statement.function):
+        if not under_no_grad(plan, statement) and may_serve_training(plan, statement.function):
             continue
         func = call.func
         tags = plan.tags(func)

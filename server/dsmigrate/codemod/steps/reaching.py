@@ -56,6 +56,18 @@ def serves_training(plan: Plan, function: Function) -> bool:
     return function in serving
 
 
+def may_serve_training(plan: Plan, function: Function, depth: int = 4) -> bool:
+    """As ``serves_training``; a method that is called from out of sight (a module's ``forward``) may do so too."""
+    if serves_training(plan, function):
+        return True
+    callers = {plan.function_of(call) for call in plan.flow.callers.get(function, ())} - {function}
+    if not callers:
+        return function.owner is not None
+    return depth > 0 and any(
+        caller.owner is not None and may_serve_training(plan, caller, depth - 1) for caller in callers
+    )
+
+
 def trains(plan: Plan, function: Function) -> bool:
     """Whether a function runs backward, or hands the loss that it has computed to one that does."""
     return function in _with_forward(plan)
