@@ -85,7 +85,8 @@ def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
         if last == "backward" and not node.args:
             return "loss.backward()"
         if _SCALER.search(receiver) and last in {"scale", "unscale_", "step", "update"}:
-            return f"scaler.{last}"
+            emitted = bool(node.args) and ast.unparse(node.args[0]) == "engine.optimizer"
+            return None if emitted else f"scaler.{last}"
         if last == "step" and _OPTIMIZER.search(receiver):
             return "optimizer.step()"
     return None
