@@ -77,6 +77,7 @@ def prepare() -> None:
 
     torch.set_num_threads(1)
     deepspeed.comm.torch.build_shm_op = lambda: None
+    type(deepspeed.get_accelerator()).is_fp16_supported = lambda *_: True  # whatever this processor multiplies fast
     for builder in (OpBuilder, NotImplementedBuilder):
         builder.load = lambda *_, **__: Kernels(1)
 
