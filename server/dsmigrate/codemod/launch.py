@@ -9,7 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Function, Node
+from dsmigrate.codemod.tree import Function, Node, descendants
 
 PROCESSES = 2
 
@@ -23,7 +23,25 @@ def commands(plan: Plan, path: str) -> tuple[str, ...]:
     name = shlex.quote(path) if path != "-" else "train.py"
     flags = " ".join(plan.facts.get("launch_options", ()))
     tail = f"{name} {flags}".rstrip()
-    return (f"torchrun --nproc_per_node {PROCESSES} {tail}", f"deepspeed --num_gpus {PROCESSES} --no_local_rank {tail}")
+    torchrun = f"torchrun --nproc_per_node {PROCESSES} {tail}"
+    if _asks_torchrun(plan):
+        return (torchrun,)
+    return (torchrun, f"deepspeed --num_gpus {PROCESSES} --no_local_rank {tail}")
+
+
+_TORCHRUN_ONLY = frozenset({"LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
+
+
+def _asks_torchrun(plan: Plan) -> bool:
+    """Whether the script takes from its environment what the deepspeed launcher does not set, by key and not by get."""
+    return any(
+        isinstance(sub, cst.SimpleString)
+        and sub.evaluated_value in _TORCHRUN_ONLY
+        and not isinstance(plan.tree.parent.get(sub), cst.Arg | cst.Comparison)
+        for statement in plan.tree.statements
+        if not isinstance(statement.node, cst.BaseCompoundStatement)
+        for sub in descendants(statement.node)
+    )
 
 
 def find_options(plan: Plan) -> None:

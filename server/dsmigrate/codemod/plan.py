@@ -336,11 +336,13 @@ class Plan:
         found = set()
         self.facts["raw_places"] = found
         holders = {place for place, tags in self.roles.env.items() if self._holds_engine(tags)}
+        site = self.site  # a parameter elsewhere may have the name of the engine's variable and get the plain model
+        target = None if site is None else self.flow.variable(site.target, site.function)
         while True:
             more = {
                 place
                 for place in holders - found
-                if place[2] != getattr(self.site, "target", None)
+                if place != target
                 and (bindings := self.flow.by_place.get(place))
                 and all(self._gives_raw(binding, found) for binding in bindings)
             }

@@ -80,3 +80,25 @@ def test_half_precision_weights_are_written_from_a_copy_at_every_stage() -> None
     migrated = after_each_step("model.module.head.weight.data.mul_(0.5)", wrap="model = DDP(Net().cuda().bfloat16())")
     assert migrated.config["bf16"]["enabled"] is True
     migrated.said("MG509", "model.module.head.weight", Kind.TODO)
+
+
+OWN = """
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Net()
+        self.scale = nn.Parameter(torch.ones(()), requires_grad={trained})
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.scale.clamp_(0.1, 2.0)
+        return self.body(x) * self.scale
+"""
+
+
+def test_a_parameter_that_the_model_clamps_in_its_own_forward() -> None:
+    wrap = "model = DDP(Scaled().cuda())"
+    migrated = convert(helpers=OWN.format(trained=True), wrap=wrap)
+    migrated.said("MG509", "self.scale.clamp_", Kind.KEPT)
+    assert migrated.config["zero_optimization"]["stage"] == 0
+    convert(helpers=OWN.format(trained=False), wrap=wrap).silent("MG509")

@@ -108,7 +108,10 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
             plan.edits.insert_after(guard.line_node, f"resume_engine({engine})")
             _rank_local_loads(plan, guard, call)
         elif (weights := _weights_further_out(plan, found, call)) is not None:
-            plan.edits.substitute(weights.node, *read, f"resume_engine({engine})")
+            if isinstance(weights.node, cst.Assign):  # `msg = model.load_state_dict(…)`: see _restore_weights
+                plan.edits.insert_before(weights.line_node, *read, f"resume_engine({engine})")
+            else:
+                plan.edits.substitute(weights.node, *read, f"resume_engine({engine})")
             plan.edits.remove(statement.node)
             plan.converted("MG622", weights, "model.load_state_dict → resume_engine, which restores the optimizer too",
                            "the weights are loaded whatever the condition around the optimizer says")  # fmt: skip
@@ -127,34 +130,71 @@ def _read_within(plan: Plan, found: Found, statement: Statement) -> list[str]:
     return [f"read_checkpoint({plan.code(load.args[0].value)})" for load in found.loads if load in within]
 
 
-_ONLY_EVALUATES = re.compile(r"\b(?:eval|evaluate|test|test_only|eval_only|inference)\b")
+_ONLY_EVALUATES = re.compile(
+    r"\b(?:only_|is_|do_|run_)?(?:eval|evaluate|evaluation|test|testing|inference)(?:_only|_mode)?\b", re.IGNORECASE
+)
 
 
 def _weights_further_out(plan: Plan, found: Found, optimizer_load: cst.Call) -> Statement | None:
     """The load of the weights that also runs where the optimizer is not restored, because the script only evaluates.
 
     Conditions that ask what the checkpoint holds are true for every checkpoint of the converted script. Any other
-    condition is for the person: the weights would come back only together with the optimizer.
+    condition, also one that leaves before the optimizer is restored, is for the person: the weights would come back
+    only together with the optimizer.
     """
     statement = plan.tree.statement(optimizer_load)
+    path = branches_to(statement)
     loads = set(origins(plan, optimizer_load))
     for call in found.model_loads:
         weights = plan.tree.statement(call)
-        if weights.function is not statement.function or not set(origins(plan, call)) & loads:
+        if not set(origins(plan, call)) & loads or plan.is_before_engine(call):
             continue
-        if not isinstance(weights.node, cst.Expr) or plan.is_before_engine(call):
+        if not isinstance(weights.node, cst.Expr | cst.Assign):
             continue
-        around = branches_to(weights)
-        tests = [node.test for node, _ in branches_to(statement) if isinstance(node, cst.If) and
-                 node not in {outer for outer, _ in around}]  # fmt: skip
-        open_tests = [part for test in tests for part in _conjuncts(test) if not _asks_for_content(part)]
-        if not open_tests:
+        same = weights.function is statement.function
+        around = branches_to(weights) if same else _around_reads(plan, loads, statement)
+        tests = [node.test for node, branch in path if isinstance(node, cst.If) and (node, branch) not in around]
+        leaving, used = _between(plan, weights, statement) if same else ([], False)
+        open_tests = [part for test in (*tests, *leaving) for part in _conjuncts(test) if not _asks_for_content(part)]
+        on_the_way = same and all(pair in path for pair in around)
+        if not open_tests and not (used and on_the_way):
             continue
-        if all(_ONLY_EVALUATES.search(plan.code(part)) for part in open_tests):
+        if on_the_way and all(_ONLY_EVALUATES.search(plan.code(part)) for part in open_tests):
             return weights
         plan.todo("MG622", weights, "the weights are restored together with the optimizer now, under the condition further down",
                   "resume_engine loads both")  # fmt: skip
     return None
+
+
+def _around_reads(plan: Plan, loads: set[cst.Call], statement: Statement) -> tuple[tuple[Node, str], ...]:
+    """The branches around the reads of a checkpoint, in the function that restores the optimizer from it."""
+    reads = [plan.tree.statement(load) for load in loads]
+    return tuple(pair for read in reads if read.function is statement.function for pair in branches_to(read))
+
+
+_ENDS = frozenset({"exit", "quit", "sys.exit", "os._exit"})
+
+
+def _between(plan: Plan, weights: Statement, statement: Statement) -> tuple[list[Node], bool]:
+    """What may keep the optimizer from being restored after the weights, and whether the model is used before that."""
+    known = {*branches_to(weights), *branches_to(statement)}
+    leaving: list[Node] = []
+    used = False
+    for other in plan.statements_between(weights, statement):
+        node = other.node
+        if isinstance(node, cst.Return | cst.Continue | cst.Break):
+            branches = [outer for outer, branch in branches_to(other) if (outer, branch) not in known]
+            leaving.extend(outer.test for outer in branches if isinstance(outer, cst.If))
+        elif not isinstance(node, cst.BaseCompoundStatement):
+            for sub in descendants(node):
+                if isinstance(sub, cst.Call):
+                    used = used or dotted(sub.func) in _ENDS or plan.is_ours(sub.func) or _is_given_the_model(plan, sub)
+    return leaving, used
+
+
+def _is_given_the_model(plan: Plan, call: cst.Call) -> bool:
+    """Whether a function of the script gets the model, as one that evaluates does."""
+    return plan.flow.callee(call) is not None and any(plan.is_ours(arg.value) for arg in call.args)
 
 
 def _conjuncts(test: Node) -> list[Node]:

@@ -24,7 +24,7 @@ def run(plan: Plan) -> None:
         return
     for statement in plan.tree.statements:
         node = statement.node
-        if not isinstance(node, cst.For) or not _is_method_of_a_module(plan, statement.function):
+        if not isinstance(node, cst.For) or not is_method_of_a_module(plan, statement.function):
             continue
         if _goes_over_parameters(node.iter) and _writes(plan, node):
             plan.todo(
@@ -35,7 +35,7 @@ def run(plan: Plan) -> None:
             )  # fmt: skip
 
 
-def _is_method_of_a_module(plan: Plan, function: Function) -> bool:
+def is_method_of_a_module(plan: Plan, function: Function) -> bool:
     """Whether a function runs within a model that trains: not in ``__init__``, which is over before the engine."""
     owner = function.owner
     if owner is None or function.name.startswith(("__init__", "_init", "init_", "reset_parameters")):

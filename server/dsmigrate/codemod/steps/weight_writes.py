@@ -11,7 +11,8 @@ from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.steps.own_weights import is_method_of_a_module
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -93,6 +94,8 @@ def _is_written(plan: Plan, target: Node, statement: Statement) -> bool:
 
 def is_weight(plan: Plan, node: Node, function: Function) -> bool:
     """Whether an expression is a parameter of the trained model, or a tensor that shares its memory."""
+    if _is_own_weight(plan, node, function):
+        return True
     text = plan.code(node)
     if _NO_WEIGHT.search(text):
         return False
@@ -120,6 +123,46 @@ def is_weight(plan: Plan, node: Node, function: Function) -> bool:
     if inner is not node and is_part(plan, inner, function):
         return named
     return _is_of_loop(plan, inner, function)
+
+
+_BEGINS = re.compile(r"^_*(?:init|reset|build|setup|make|create)", re.IGNORECASE)
+
+
+def _is_own_weight(plan: Plan, node: Node, function: Function) -> bool:
+    """``self.temperature`` or ``self.head.weight`` in a method of a module that runs while it trains.
+
+    A parameter counts if the class makes it by ``nn.Parameter``; one of a layer, by the name of the layer's parameter.
+    What the class itself freezes has no copy in the optimizer.
+    """
+    cls = function.owner
+    if cls is None or not is_method_of_a_module(plan, function) or not _runs_later(plan, function, _DEPTH):
+        return False
+    text = plan.code(node).strip().removesuffix(".data")
+    found = re.fullmatch(rf"{re.escape(function.self_name or 'self')}\.(\w+)((?:\.\w+)*?\.(?:weight|bias))?", text)
+    if found is None or re.search(rf"{re.escape(text)}\.requires_grad(?:_\(\s*False| = False)", plan.code(cls.node)):
+        return False
+    return bool(found[2]) or any(_makes_parameter(plan, sub, found[1]) for sub in descendants(cls.node))
+
+
+def _makes_parameter(plan: Plan, node: Node, name: str) -> bool:
+    """Whether a node is ``self.name = nn.Parameter(…)``, of one that is trained."""
+    if not isinstance(node, cst.Assign) or not isinstance(node.value, cst.Call):
+        return False
+    targets = {(dotted(target.target) or "").partition(".")[2] for target in node.targets}
+    if name not in targets or not any(n.endswith(".Parameter") for n in plan.imports.names(node.value.func)):
+        return False
+    return not any(
+        arg.keyword is not None and arg.keyword.value == "requires_grad" and dotted(arg.value) == "False"
+        for arg in node.value.args
+    )
+
+
+def _runs_later(plan: Plan, function: Function, depth: int) -> bool:
+    """Whether a method is more than a part of the module's beginning, which is over before the engine is made."""
+    if function.name == "__init__" or _BEGINS.match(function.name):
+        return False
+    callers = {plan.function_of(call) for call in plan.flow.callers.get(function, ())} - {function}
+    return depth == 0 or not callers or any(_runs_later(plan, caller, depth - 1) for caller in callers)
 
 
 def is_part(plan: Plan, node: Node, function: Function) -> bool:
