@@ -50,7 +50,7 @@ _OLD = 60.0
 def shared_memory() -> Iterator[None]:
     """Free what trainings leave behind: DeepSpeed 0.19.8 never unlinks the 66 MiB of shared memory of each process."""
     yield
-    for file in Path("/dev/shm").glob("deepspeed_allreduce_buffer_*"):  # noqa: S108 - its place, for every user
+    for file in Path("/dev/shm").glob("deepspeed_allreduce_buffer_*"):
         with contextlib.suppress(OSError):
             if time.time() - file.stat().st_mtime > _OLD:
                 file.unlink()

@@ -11,7 +11,7 @@ TRAINS = re.compile(
     r"\.backward\(|DistributedDataParallel|\bDDP\b|DataParallel|init_process_group|init_distributed|GradScaler|autocast"
     r"|zero_grad|no_sync|clip_grad|unscale_|optim|scheduler|add_argument|mp\.spawn|start_processes|\bDataLoader\("
     r"|comm_hook|GradBucket|bucket\.(?:buffer|get_tensor)\(|consolidate_state_dict"
-    r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|sys\.argv|\.module\b"
+    r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|params_and_buffers_to_ignore|sys\.argv|\.module\b"
 )
 MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 

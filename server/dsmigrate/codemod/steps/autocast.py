@@ -14,7 +14,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
 from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, trains, under_no_grad
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement
 from dsmigrate.codemod.values import resolve
 
 IDEAS = (
@@ -56,10 +56,37 @@ def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
         assert isinstance(node, cst.With)
         for item in node.items:
             if "C" not in plan.tags(item.item) and not may_be_autocast(item.item):
-                continue
+                called = item.item.func if isinstance(item.item, cst.Call) else None
+                if called is None or not _stands_for_autocast(plan, called, statement.function, _DEPTH):
+                    continue
             if _engine_called_within(plan, statement):
                 found.append((item.item, statement))
     return found
+
+
+_DEPTH = 5
+
+
+def _stands_for_autocast(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """Whether a variable may hold torch's autocast, or a partial of it: ``region = autocast if amp else nullcontext``."""
+    if depth == 0:
+        return False
+    if isinstance(node, cst.IfExp):
+        return any(_stands_for_autocast(plan, branch, function, depth - 1) for branch in (node.body, node.orelse))
+    if isinstance(node, cst.Call):
+        callee = plan.flow.callee(node)
+        if callee is not None:
+            values = plan.flow.by_place.get(plan.flow.returned(callee), ())
+            return any(_stands_for_autocast(plan, b.value, b.function, depth - 1) for b in values)
+        is_partial = "functools.partial" in plan.imports.names(node.func) and bool(node.args)
+        return is_partial and _stands_for_autocast(plan, node.args[0].value, function, depth - 1)
+    if not isinstance(node, cst.Name | cst.Attribute):
+        return False
+    if any("." in name for name in plan.imports.names(node) & AUTOCAST_NAMES):
+        return True
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return any(b.index is None and _stands_for_autocast(plan, b.value, b.function, depth - 1) for b in bindings)
 
 
 def _engine_called_within(plan: Plan, statement: Statement) -> bool:
@@ -96,6 +123,10 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         return
     if len({(r.enabled, r.dtype) for r in resolved if r is not None}) > 1:
         plan.todo("MG307", statement, "several different autocast regions run the model; torch_autocast takes one",
+                  "the engine uses one setting for every forward")  # fmt: skip
+    elif any(r is None for r in resolved):
+        where = next(item[1] for item, r in zip(training, resolved, strict=True) if r is None)
+        plan.todo("MG307", where, "torch_autocast follows another region; whether it is that of this one is known only here",
                   "the engine uses one setting for every forward")  # fmt: skip
     section = {
         "enabled": first.enabled if isinstance(first.enabled, bool) else True,
@@ -257,7 +288,15 @@ def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | N
 
 
 def _autocast_call(plan: Plan, node: Node) -> cst.Call | None:
-    return node if isinstance(node, cst.Call) and qualifies(plan.imports, node.func, AUTOCAST_NAMES) else None
+    if not isinstance(node, cst.Call) or not qualifies(plan.imports, node.func, AUTOCAST_NAMES):
+        return None
+    if isinstance(node.func, cst.Name) and not any(
+        "." in name for name in plan.imports.names(node.func) & AUTOCAST_NAMES
+    ):
+        place = plan.flow.place(node.func, plan.function_of(node))
+        if place is not None and plan.flow.by_place.get(place):
+            return None  # a variable or parameter of that name: what it makes is what it was given
+    return node
 
 
 def _from_choice(plan: Plan, node: cst.IfExp, function: object) -> _Region | None:

@@ -78,7 +78,10 @@ def _same_path(plan: Plan, found: Found) -> list[cst.Call]:
         if call in found.loads or not call.args or not plan.imports.names(call.func) & {"torch.load"}:
             continue
         for load in found.loads:
-            if plan.function_of(load) is plan.function_of(call) and load.args:
+            if not load.args:
+                continue
+            # An option (`args.resume`) is the same path in every function.
+            if plan.function_of(load) is plan.function_of(call) or isinstance(call.args[0].value, cst.Attribute):
                 if same_text(plan, call.args[0].value, load.args[0].value):
                     others.append(call)
                     break
@@ -220,7 +223,15 @@ def _other_origins(plan: Plan, found: Found, call: cst.Call) -> None:
     if not isinstance(root, cst.Name):
         return
     place = plan.flow.variable(root.value, plan.function_of(call))
-    for binding in plan.flow.by_place.get(place, ()):
+    bindings = list(plan.flow.by_place.get(place, ()))
+    for binding in bindings:  # `weights = checkpoint["model"]` leads further, to where the checkpoint comes from
+        inner = binding.value
+        while isinstance(inner, cst.Subscript | cst.Attribute):
+            inner = inner.value
+        if inner is not binding.value and isinstance(inner, cst.Name):
+            further = plan.flow.by_place.get(plan.flow.variable(inner.value, binding.function), ())
+            bindings.extend(other for other in further if other not in bindings)
+    for binding in bindings:
         value = binding.value
         if isinstance(value, cst.Call) and value not in found.loads and value not in plan.handled:
             if (dotted(value.func) or "").endswith(("load_state_dict_from_url", "load_url", "download")):

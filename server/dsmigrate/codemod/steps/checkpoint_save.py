@@ -23,7 +23,7 @@ from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, nee
 from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
-from dsmigrate.codemod.steps.ranks import is_uniform, reached_by_all
+from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -71,12 +71,27 @@ def saves(plan: Plan, found: Found) -> None:
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
+        if _differs_by_rank(plan, save):
+            plan.todo("MG621", save.statement, "every rank saved a file of its own here; the engine writes one checkpoint for all, under rank 0's path",
+                      "a path with the rank in it is not found by the other ranks")  # fmt: skip
         if not found.loads:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
                       "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+
+
+def _differs_by_rank(plan: Plan, save: Save) -> bool:
+    """Whether the path has the rank in it, and not only rank 0 saves."""
+    function = save.statement.function
+    callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
+    if any(rank_guard(plan, statement) is not None for statement in (save.statement, *callers)):
+        return False
+    place = plan.flow.place(save.path, save.statement.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    values = [save.path, *(binding.value for binding in bindings if binding.kind == "assign")]
+    return any("rank" in plan.code(value).lower() for value in values)
 
 
 def _read_back(plan: Plan, found: Found) -> None:

@@ -178,7 +178,7 @@ def unscale(plan: Plan) -> None:
         if plan.facts.get("full_gradients") and plan.options.precision == "keep":
             plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
                       "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
-            if clips:
+            if clips or plan.facts.get("keep_norm"):  # keep_grad_norm asks too
                 _unscale_once(plan)
             continue
         plan.edits.remove(statement.node)

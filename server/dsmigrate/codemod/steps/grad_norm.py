@@ -182,9 +182,8 @@ def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str)
 
 def _is_gated(clip: Statement, step: Statement) -> bool:
     """Whether the step stands in a branch that the clip is not in: the norm would be missing on the other path."""
-    return branches_to(step)[: len(branches_to(clip))] == branches_to(clip) and len(branches_to(step)) > len(
-        branches_to(clip)
-    )
+    own = branches_to(clip)
+    return any(branch not in own for branch in branches_to(step))
 
 
 def _is_free_between(plan: Plan, first: Statement, last: Statement) -> bool:

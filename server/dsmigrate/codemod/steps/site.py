@@ -76,6 +76,17 @@ IDEAS = (
         kind=Kind.TODO,
     ),
     Idea(
+        code="MG114",
+        title="Parameters that DDP was told to leave alone",
+        summary="Experts or shards that each rank has for itself would become those of rank 0, with averaged gradients.",
+        why="DDP neither broadcasts nor reduces what `_ddp_params_and_buffers_to_ignore` names. deepspeed.initialize sends rank "
+        "0's parameters to all ranks and averages every gradient. DeepSpeed's own experts (`deepspeed.moe`) are what it "
+        "leaves to their groups; parameters that nothing trains can be frozen.",
+        source="torch/nn/parallel/distributed.py, _set_params_and_buffers_to_ignore_for_model; deepspeed/runtime/engine.py, "
+        "_broadcast_model",
+        kind=Kind.TODO,
+    ),
+    Idea(
         code="MG107",
         title="Imports that nothing uses any more go",
         summary="Names that only the replaced code used are no longer imported.",

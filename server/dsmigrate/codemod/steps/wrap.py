@@ -9,7 +9,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.tree import Node
+from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
 _DROPPED = {
@@ -80,12 +80,28 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
         texts = {plan.code(wrap.model) if b is wrap.call else plan.code(b) for b in branches}
         if texts == {target}:
             plan.edits.remove(node)
+    _left_out_of_ddp(plan, wrap)
     plan.converted(
         "MG101",
         statement,
         f"{plan.code(wrap.call.func)}(…) → the model itself; deepspeed.initialize wraps it",
         "the engine replaces the DDP wrapper",
     )
+
+
+_LEFT_OUT = ("_ddp_params_and_buffers_to_ignore", "_set_params_and_buffers_to_ignore_for_model")
+"""By which a model tells DDP to leave parameters alone: experts and shards that differ from rank to rank."""
+
+
+def _left_out_of_ddp(plan: Plan, wrap: Wrap) -> None:
+    """The engine broadcasts and averages every parameter, also those that the script keeps away from DDP."""
+    for statement in plan.tree.statements:
+        if isinstance(statement.node, cst.BaseCompoundStatement):
+            continue
+        if any(isinstance(sub, cst.Attribute) and sub.attr.value in _LEFT_OUT for sub in descendants(statement.node)):
+            plan.todo("MG114", wrap.statement, "DDP was told to leave some parameters alone; the engine sends rank 0's to all "
+                      "ranks and averages their gradients", "experts or shards that differ by rank would become one")  # fmt: skip
+            return
 
 
 def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
