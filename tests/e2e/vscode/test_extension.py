@@ -113,8 +113,12 @@ def faults(runs: dict[str, Any], profile: str) -> list[str]:
     return [f"{test['title']}\n{test.get('error')}" for test in entry["tests"] if test["state"] == "failed"]
 
 
+TRIES = 3
+"""An editor on a busy machine loses a key or an answer now and then; a fault fails each time."""
+
+
 def once_more(first: object) -> None:
-    """Say what failed at first: an editor on a busy machine loses a key now and then, a fault fails twice."""
+    """Say what failed before it is tried again."""
     warnings.warn(f"tried once more after\n{first}", stacklevel=2)
 
 
@@ -127,17 +131,25 @@ def in_host(vscode: Path) -> dict[str, Any]:  # noqa: ARG001 - it has to be ther
 @pytest.mark.parametrize("profile", PROFILES)
 def test_in_the_extension_host(in_host: dict[str, Any], profile: str) -> None:
     failed = faults(in_host, profile)
-    if failed:
-        once_more("\n".join(failed))
-        failed = faults(in_profiles(profile), profile)
+    for _ in range(1, TRIES):
+        if failed:
+            once_more("\n".join(failed))
+            failed = faults(in_profiles(profile), profile)
     assert failed == []
+
+
+def themes_that_failed() -> list[str]:
+    """Return the themes of the last run in which a scene failed."""
+    scenes = json.loads((EXTENSION / "out" / "ui.json").read_text("utf-8"))
+    return list(dict.fromkeys(scene["theme"] for scene in scenes if "error" in scene))
 
 
 @pytest.mark.usefixtures("vscode")
 def test_in_the_window() -> None:
-    command = "node", "test/ui.mjs", *os.environ.get("DSMIGRATE_THEMES", "").split()  # none: all of them
-    done = run(*command)
-    if done.returncode:
-        once_more(done.stdout)
-        done = run(*command)
+    themes = os.environ.get("DSMIGRATE_THEMES", "").split()  # none: all of them
+    done = run("node", "test/ui.mjs", *themes)
+    for _ in range(1, TRIES):
+        if done.returncode:
+            once_more(done.stdout)
+            done = run("node", "test/ui.mjs", *(themes_that_failed() or themes))
     assert done.returncode == 0, done.stdout
