@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import socket
+from pathlib import Path
 
 import pytest
 
+from dsmigrate.verify import launching
 from dsmigrate.verify.launching import HARNESS, Launch, base_environment, free_port, kind_of, plan
 
 
@@ -104,3 +106,14 @@ def test_ports_are_free() -> None:
     port = free_port()
     with socket.socket() as one:
         one.bind(("127.0.0.1", port))
+
+
+def test_the_shared_memory_of_a_run_is_freed_and_that_of_others_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, "SHARED_MEMORY", tmp_path)
+    names = [f"deepspeed_allreduce_buffer_0_127.0.0.1_{port}_{rank}" for port in (4242, 42) for rank in (0, 1)]
+    for name in (*names, "torch_4242_0"):
+        (tmp_path / name).touch()
+    launching.free_shared_memory(4242)
+    assert {path.name for path in tmp_path.iterdir()} == {*names[2:], "torch_4242_0"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -36,6 +37,16 @@ class Launch:
 
     starts: tuple[Start, ...]
     shown: str
+
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory lies, for every user
+
+
+def free_shared_memory(port: int) -> None:
+    """Remove what processes that met at a port have left: DeepSpeed never unlinks its 66 MiB per process on CPUs."""
+    for file in SHARED_MEMORY.glob(f"deepspeed_allreduce_buffer_*_{port}_*"):
+        with contextlib.suppress(OSError):
+            file.unlink()
 
 
 def free_port() -> int:

@@ -93,13 +93,16 @@ class Trials:
             environment={**launching.base_environment(cpu=self.device.cpu), VARIABLE: str(file)},
             source=source,
         )
-        outcome = running.run(
-            launch,
-            folder=scene.folder,
-            logs=trace,
-            timeout=request.timeout,
-            has_ended=lambda: reading.ended(trace, request.processes),
-        )
+        try:
+            outcome = running.run(
+                launch,
+                folder=scene.folder,
+                logs=trace,
+                timeout=request.timeout,
+                has_ended=lambda: reading.ended(trace, request.processes),
+            )
+        finally:
+            launching.free_shared_memory(port)
         return reading.read(name, trace, outcome)
 
     def _folder(self, name: str) -> Path:
