@@ -105,7 +105,9 @@ def convert(request: Request) -> Converted:
         settings = replace(settings, around={**settings.around, "num_processes": request.settings.world_size})
     given = _sizes(settings, arguments)
     consumer = request.settings.consumer or request.target.consumer
-    settings = with_values(with_precision(settings, known, consumer), known, consumer, given)
+    settings = with_precision(settings, known, consumer)
+    if request.target not in {Form.DEEPSPEED, Form.DICT}:  # a config itself carries "auto" for whoever reads it
+        settings = with_values(settings, known, consumer, given)
     config, written, made = _write(settings, known, consumer, request, given)
     document, findings = validated(request, written.text, consumer, known, config)
     return Converted(settings, written, config, consumer, known.version, document, findings, made)
