@@ -19,6 +19,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dsmigrate.verify.launching import free_shared_memory
+
 from .cases import Case
 from .conversion import REPOSITORY, adapt_configs, convert
 from .launching import HERE, TIMEOUT_SECONDS, Outcome, Worker, free_port, launch_cold, rank_environment, torch_python
@@ -92,6 +94,7 @@ class Lab:
                 "timeout": timeout,
             }
         )
+        free_shared_memory(port)
         texts = tuple((output / f"rank{rank}.txt").read_text(errors="replace") for rank in range(RANKS))
         return Outcome(tuple(answer["returncodes"]), answer["timed_out"], texts, folder, answer["seconds"])
 
