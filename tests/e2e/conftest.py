@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(line)
 
 
-_OLD = 20.0
+_OLD = 60.0
 """Seconds after which all processes of a training have opened what they share."""
 
 
