@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -23,6 +24,8 @@ from .readings import Reading, read
 HERE = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 60.0
 ABORTED = -signal.SIGABRT
+_ABORT = re.compile(r"SIGABRT|exits with return code = -6|terminate called without an active exception")
+"""How torchrun, DeepSpeed's launcher and the C++ runtime tell of a process that aborted."""
 NEEDS_INTEL_UNTIL = (0, 14, 0)
 """Up to this release DeepSpeed trains on a CPU only with Intel's extension of torch; see ``older_site``."""
 
@@ -71,6 +74,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def tells_of_an_abort(text: str) -> bool:
+    """Whether what was printed says that a process aborted, as gloo does now and then at interpreter exit."""
+    return _ABORT.search(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one run did: exit codes per rank, the text of each rank, and where it ran."""
@@ -84,7 +92,7 @@ class Outcome:
     @property
     def aborted(self) -> bool:
         """Whether a process was ended by SIGABRT, as gloo does now and then at interpreter exit."""
-        return ABORTED in self.returncodes or any("SIGABRT" in text for text in self.texts)
+        return ABORTED in self.returncodes or any(map(tells_of_an_abort, self.texts))
 
     @property
     def succeeded(self) -> bool:
