@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -11,11 +12,12 @@ from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
-from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
-from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, trains, under_no_grad
-from dsmigrate.codemod.tree import Function, Node, Statement
-from dsmigrate.codemod.values import resolve
+from dsmigrate.codemod.steps.evaluation import evaluate_in_own_regions, evaluation
+from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside
+from dsmigrate.codemod.steps.reaching import trains, under_no_grad
+from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
+from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
@@ -30,97 +32,65 @@ IDEAS = (
     Idea(
         "MG307",
         "An autocast region that cannot be carried to the config",
-        "Whether it is on, or its type, is known only inside the loop.",
-        "torch_autocast is read once, when the engine is made.",
+        "Whether it is on, or its type, is known only inside the loop; or a training forward ran outside of it.",
+        "torch_autocast is read once, when the engine is made, and holds for every forward.",
         "deepspeed/runtime/engine.py",
         Kind.TODO,
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """One autocast: whether it is on and in which type, as source text or literals at the place of the engine."""
+def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
+    """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself.
 
-    enabled: str | bool
-    dtype: str
-    dtype_is_text: bool = False
-    probe: str | None = None
-
-
-def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
-    """Autocast expressions of ``with`` statements inside which the engine is called."""
-    found: list[tuple[Node, Statement]] = []
-    for statement in plan.tree.withs:
-        node = statement.node
-        assert isinstance(node, cst.With)
-        for item in node.items:
-            if "C" not in plan.tags(item.item) and not may_be_autocast(item.item):
-                called = item.item.func if isinstance(item.item, cst.Call) else None
-                if called is None or not _stands_for_autocast(plan, called, statement.function, _DEPTH):
-                    continue
-            if _engine_called_within(plan, statement):
-                found.append((item.item, statement))
-    return found
-
-
-_DEPTH = 5
-
-
-def _stands_for_autocast(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """Whether a variable may hold torch's autocast, or a partial of it: ``region = autocast if amp else nullcontext``."""
-    if depth == 0:
-        return False
-    if isinstance(node, cst.IfExp):
-        return any(_stands_for_autocast(plan, branch, function, depth - 1) for branch in (node.body, node.orelse))
-    if isinstance(node, cst.Call):
-        callee = plan.flow.callee(node)
-        if callee is not None:
-            values = plan.flow.by_place.get(plan.flow.returned(callee), ())
-            return any(_stands_for_autocast(plan, b.value, b.function, depth - 1) for b in values)
-        is_partial = "functools.partial" in plan.imports.names(node.func) and bool(node.args)
-        return is_partial and _stands_for_autocast(plan, node.args[0].value, function, depth - 1)
-    if not isinstance(node, cst.Name | cst.Attribute):
-        return False
-    if any("." in name for name in plan.imports.names(node) & AUTOCAST_NAMES):
-        return True
-    place = plan.flow.place(node, function)
-    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    return any(b.index is None and _stands_for_autocast(plan, b.value, b.function, depth - 1) for b in bindings)
-
-
-def _engine_called_within(plan: Plan, statement: Statement) -> bool:
-    """Whether the engine runs in a region: called there, or in what is called there for a training step."""
-    inner = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
-    if any(calls_engine(plan, call) for call in inner):
-        return True
-    return _helps_to_train(plan, statement) and any(runs_engine(plan, call) for call in inner)
-
-
-def _helps_to_train(plan: Plan, statement: Statement) -> bool:
-    return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
-
-
-def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
-    """Switch ``torch_autocast`` on as the regions around the model do, or hand the region to the model itself."""
+    Returns whether a training step runs in one of them; around evaluations alone nothing is switched on.
+    """
     if targets.holds("regions_left_alone", plan.options.target_version):
         _left_alone(plan, regions)
-        return
-    training = [item for item in regions if trains(plan, item[1].function)]
-    training = training or [item for item in regions if _helps_to_train(plan, item[1])] or regions
-    resolved = [_resolve_region(plan, node, statement) for node, statement in training]
+        return True
+    training = _of_training(plan, regions)
+    setting = _setting(plan, training) if training else None
+    if setting is not None:
+        _to_config(plan, setting, training)
+    if setting is not None or not training:
+        evaluate_in_own_regions(plan, [item for item in regions if item not in training], setting)
+    if (
+        setting is not None
+        and setting.enabled is not False
+        and targets.holds("torch_autocast", plan.options.target_version)
+    ):
+        evaluation(plan)
+    return bool(training)
+
+
+def _of_training(plan: Plan, regions: list[tuple[Node, Statement]]) -> list[tuple[Node, Statement]]:
+    """The regions in which a step's forward runs; where no step is seen, all in which gradients are recorded."""
+    recording = [item for item in regions if not under_no_grad(plan, item[1])]
+    training = [item for item in recording if trains(plan, item[1].function)]
+    training = training or [item for item in recording if helps_to_train(plan, item[1])]
+    return training or [item for item in recording if not _has_steps(plan)]
+
+
+def _has_steps(plan: Plan) -> bool:
+    return bool(find_backward(plan))
+
+
+def _setting(plan: Plan, training: list[tuple[Node, Statement]]) -> Region | None:
+    """What ``torch_autocast`` is to be set to, from the regions of training; None when that is left to the person."""
+    resolved = [resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]
-    if first is not None and first.probe is None:
-        first = _under_conditions(plan, first, training)
-    if first is None and not targets.holds("torch_autocast", plan.options.target_version):
-        _left_to_the_person(plan, statement)
-        return
+    beside = () if first is None or first.enabled is False else forwards_beside(plan, [item[1] for item in training])
+    if first is not None and beside:
+        first = _under_conditions(plan, first, beside)
     if first is None:
+        if not targets.holds("torch_autocast", plan.options.target_version):
+            _left_to_the_person(plan, statement)
+            return None
         plan.todo("MG307", statement, "set torch_autocast in the config: this region is known only here",
                   "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": True, "dtype": "bfloat16", "lower_precision_safe_modules": []}
-        return
+        return None
     if len({(r.enabled, r.dtype) for r in resolved if r is not None}) > 1:
         plan.todo("MG307", statement, "several different autocast regions run the model; torch_autocast takes one",
                   "the engine uses one setting for every forward")  # fmt: skip
@@ -128,19 +98,44 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         where = next(item[1] for item, r in zip(training, resolved, strict=True) if r is None)
         plan.todo("MG307", where, "torch_autocast follows another region; whether it is that of this one is known only here",
                   "the engine uses one setting for every forward")  # fmt: skip
-    section = {
+    return first
+
+
+def _under_conditions(plan: Plan, region: Region, beside: Sequence[Beside]) -> Region | None:
+    """A region that stands in some branches only is on under their conditions; None if these cannot be carried."""
+    for forward in beside:
+        if not forward.is_apart:
+            plan.todo("MG307", forward.statement, "this forward ran outside of autocast; the engine runs every forward under torch_autocast",
+                      "the engine uses one setting for every forward")  # fmt: skip
+    conditions = list(dict.fromkeys(forward.condition for forward in beside if forward.is_apart))
+    if None in conditions:
+        return None
+    texts = [text for text in conditions if text is not None]
+    if not texts:
+        return region
+    enabled = " and ".join(f"({text})" if len(texts) > 1 and " or " in text else text for text in texts)
+    if region.probe is not None:
+        return replace(region, condition=enabled)
+    if isinstance(region.enabled, str):
+        enabled = f"({enabled})" if " or " in enabled else enabled
+        enabled = f"{enabled} and ({region.enabled})"
+    return replace(region, enabled=enabled)
+
+
+def _to_config(plan: Plan, first: Region, training: list[tuple[Node, Statement]]) -> None:
+    node, statement = training[0]
+    plan.config["torch_autocast"] = {
         "enabled": first.enabled if isinstance(first.enabled, bool) else True,
         "dtype": first.dtype if not first.dtype_is_text else "bfloat16",
         "lower_precision_safe_modules": [],
     }
-    plan.config["torch_autocast"] = section
     # Beside apex amp, whose switch stands among the run-time values already: either of them is enough.
     apex = next((value for value in plan.runtime if value.path == ("torch_autocast", "enabled")), None)
     if apex is not None and (first.probe is not None or first.enabled is True):
         plan.runtime.remove(apex)
     also = f" or {apex.expression}" if apex is not None else ""
     if first.probe is not None:
-        plan.before_engine.extend(_probe_lines(first.probe, also))
+        plan.before_engine.extend(_probe_lines(first, also))
         plan.facts["probe"] = True
     else:
         if not isinstance(first.enabled, bool):
@@ -148,17 +143,15 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         if first.dtype_is_text:
             plan.set_at_run_time(("torch_autocast", "dtype"), first.dtype, statement)
     if first.enabled is False:
-        for _, where in regions:
+        for _, where in training:
             plan.kept("MG301", where, "the region stays: it is off, and so is torch_autocast",
                       "the engine runs the model as the region does")  # fmt: skip
         return
-    for _, where in regions:
+    for _, where in training:
         plan.converted("MG301", where, "the region stays; the engine runs the model under torch_autocast",
                        "the engine would otherwise switch the region off")  # fmt: skip
     if not targets.holds("torch_autocast", plan.options.target_version):
-        _inside_forward(plan, training[0][0], statement, first)
-    else:
-        evaluation(plan)
+        _inside_forward(plan, node, statement, first)
 
 
 def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
@@ -169,7 +162,7 @@ def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
                   f"DeepSpeed {plan.options.target_version} leaves a surrounding region as it is; 0.17.2 and later switch it off")  # fmt: skip
 
 
-def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Region) -> None:
+def _inside_forward(plan: Plan, region: Node, statement: Statement, first: Region) -> None:
     """Where torch_autocast trains wrongly: the region is entered inside the module's own forward."""
     plan.config.pop("torch_autocast", None)
     plan.before_engine.clear()
@@ -183,7 +176,7 @@ def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Regi
         where = plan.code(device) if device is not None and not first.dtype_is_text else '"cuda"'
         enabled = first.enabled if isinstance(first.enabled, str) else str(first.enabled)
         context = f"torch.autocast({where}, dtype={kind}, enabled={enabled})" if not first.dtype_is_text else None
-    if context is None or plan.facts.get("scaler_used"):
+    if context is None or first.condition is not None or plan.facts.get("scaler_used"):
         _left_to_the_person(plan, statement)
         return
     assert plan.site is not None
@@ -198,168 +191,15 @@ def _left_to_the_person(plan: Plan, statement: Statement) -> None:
               "the engine switches a surrounding region off")  # fmt: skip
 
 
-def _under_conditions(plan: Plan, region: _Region, training: list[tuple[Node, Statement]]) -> _Region | None:
-    """A region that stands in one branch only is on under that branch's condition; None if that cannot be carried."""
-    statement = training[0][1]
-    outside = [
-        plan.tree.statement(call)
-        for call in plan.tree.calls
-        if calls_engine(plan, call)
-        and plan.function_of(call) is statement.function
-        and not any(w.order < plan.tree.statement(call).order <= w.last_order for _, w in training)
-        and not under_no_grad(plan, plan.tree.statement(call))
-    ]
-    conditions: list[str] = []
-    branch = statement.branch
-    for outer in statement.enclosing():
-        node = outer.node
-        if isinstance(node, cst.If) and outside:
-            if len({_branch_within(s, outer) for s in (*[w for _, w in training], *outside)}) > 1:
-                text = carry(plan, node.test, statement.function)
-                if text is None:
-                    return None
-                conditions.append(text if branch == "body" else f"not ({text})")
-        branch = outer.branch
-    if not conditions:
-        return region
-    enabled = " and ".join(f"({c})" if " and " in c or " or " in c else c for c in reversed(conditions))
-    if isinstance(region.enabled, str):
-        enabled = f"{enabled} and ({region.enabled})"
-    elif not region.enabled:
-        return region
-    return _Region(enabled, region.dtype, region.dtype_is_text)
-
-
-def _branch_within(statement: Statement, outer: Statement) -> str | None:
-    """By which branch of a compound statement another one is reached; None if it stands outside."""
-    if not outer.order < statement.order <= outer.last_order:
-        return None
-    branch = statement.branch
-    for enclosing in statement.enclosing():
-        if enclosing is outer:
-            return branch
-        branch = enclosing.branch
-    return None
-
-
-def _probe_lines(context: str, also: str) -> list[str]:
+def _probe_lines(region: Region, also: str) -> list[str]:
+    is_on = "torch.is_autocast_enabled(deepspeed.get_accelerator().device_name())"
+    if region.condition is not None:
+        is_on = f"{is_on} and bool({region.condition})"
     return [
-        f"with {context}:",
+        f"with {region.probe}:",
         '    ds_config["torch_autocast"] = {',
-        f'        "enabled": torch.is_autocast_enabled(deepspeed.get_accelerator().device_name()){also},',
+        f'        "enabled": {is_on}{also},',
         '        "dtype": str(torch.get_autocast_dtype(deepspeed.get_accelerator().device_name())),',
         '        "lower_precision_safe_modules": [],',
         "    }",
     ]
-
-
-def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | None:
-    call = _autocast_call(plan, node)
-    if call is not None:
-        return _from_call(plan, call, plan.function_of(call))
-    function = statement.function
-    place = plan.flow.place(node, function)
-    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    # A parameter: follow it to its callers.
-    seen = 0
-    while bindings and all(b.kind == "argument" for b in bindings) and seen < 4:
-        values = {plan.code(b.value) for b in bindings}
-        if len(values) != 1:
-            break
-        node, function = bindings[0].value, bindings[0].function
-        place = plan.flow.place(node, function)
-        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        seen += 1
-    if len(bindings) == 1:
-        value = bindings[0].value
-        direct = _autocast_call(plan, value)
-        if direct is not None:
-            return _from_call(plan, direct, bindings[0].function)
-        if isinstance(value, cst.IfExp):
-            return _from_choice(plan, value, bindings[0].function)
-    text = carry(plan, node, function)
-    if text is None and isinstance(node, cst.Call) and not node.args:
-        text = carry(plan, node.func, function)
-        text = f"{text}()" if text is not None else None
-    if text is None:
-        return None
-    plan.need("torch")
-    return _Region(enabled=True, dtype="bfloat16", probe=text)
-
-
-def _autocast_call(plan: Plan, node: Node) -> cst.Call | None:
-    if not isinstance(node, cst.Call) or not qualifies(plan.imports, node.func, AUTOCAST_NAMES):
-        return None
-    if isinstance(node.func, cst.Name) and not any(
-        "." in name for name in plan.imports.names(node.func) & AUTOCAST_NAMES
-    ):
-        place = plan.flow.place(node.func, plan.function_of(node))
-        if place is not None and plan.flow.by_place.get(place):
-            return None  # a variable or parameter of that name: what it makes is what it was given
-    return node
-
-
-def _from_choice(plan: Plan, node: cst.IfExp, function: object) -> _Region | None:
-    """``nullcontext() if cpu else autocast(…)``, in either order."""
-    for branch, negated in ((node.body, False), (node.orelse, True)):
-        call = _autocast_call(plan, branch)
-        if call is None:
-            continue
-        inner = _from_call(plan, call, function)
-        test = carry(plan, node.test, function)  # type: ignore[arg-type]
-        if inner is None or test is None:
-            return None
-        condition = f"not ({test})" if negated else test
-        if isinstance(inner.enabled, str):
-            condition = f"({condition}) and ({inner.enabled})"
-        elif not inner.enabled:
-            return inner
-        return _Region(condition, inner.dtype, inner.dtype_is_text)
-    return None
-
-
-_DTYPES = {
-    "torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16", "torch.float32": "float32",
-    "torch.float": "float32",
-}  # fmt: skip
-
-
-def _from_call(plan: Plan, call: cst.Call, function: object) -> _Region | None:
-    names = plan.imports.names(call.func)
-    legacy = any(".cuda.amp." in name for name in names)
-    on_cpu = any(".cpu.amp." in name for name in names)
-    if legacy or on_cpu:
-        enabled_node, dtype_node = argument(call, 0, "enabled"), argument(call, 1, "dtype")
-        device = "cpu" if on_cpu else "cuda"
-        device_text: str | None = None
-    else:
-        device_node = argument(call, 0, "device_type")
-        dtype_node, enabled_node = argument(call, 1, "dtype"), argument(call, 2, "enabled")
-        device = device_node.evaluated_value if isinstance(device_node, cst.SimpleString) else "cuda"  # type: ignore[assignment]
-        device_text = (
-            None if device_node is None or isinstance(device_node, cst.SimpleString) else plan.code(device_node)
-        )
-        if device_node is None and not call.args:
-            device = "cuda"
-    enabled: str | bool = True
-    if enabled_node is not None:
-        value = resolve(plan, enabled_node, function)  # type: ignore[arg-type]
-        if value.known and value.expression is None and not value.is_default:
-            enabled = bool(value.static)
-        elif value.expression is not None:
-            enabled = value.expression
-        else:
-            return None
-    if dtype_node is None:
-        if device_text is not None:
-            return _Region(enabled, '"float16" if torch.cuda.is_available() else "bfloat16"', dtype_is_text=True)
-        return _Region(enabled, "bfloat16" if device == "cpu" else "float16")
-    full = plan.imports.names(dtype_node) & set(_DTYPES)
-    if full:
-        return _Region(enabled, _DTYPES[full.pop()])
-    text = carry(plan, dtype_node, function)  # type: ignore[arg-type]
-    if text is None:
-        return None
-    if text in _DTYPES:
-        return _Region(enabled, _DTYPES[text])
-    return _Region(enabled, f"str({text})", dtype_is_text=True)

@@ -1,4 +1,4 @@
-"""MG306: forward passes that ran outside any autocast region keep their precision."""
+"""MG306: evaluations that ran outside autocast, or in a region of their own, keep their precision."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.reaching import calls_engine, may_serve_training, under_no_grad
+from dsmigrate.codemod.steps.reaching import (
+    calls_engine,
+    calls_run,
+    may_serve_training,
+    serves_training,
+    under_no_grad,
+)
+from dsmigrate.codemod.steps.regions import Region, in_region, resolve_region
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
         "MG306",
-        "Evaluation outside autocast uses the module",
-        "Where the script ran the model outside any autocast region, engine.module is called.",
-        "With torch_autocast enabled the engine autocasts every forward, also outside a region.",
+        "Evaluation in a precision of its own uses the module",
+        "Where the script evaluated the model outside any autocast region, or in another one than training did, "
+        "engine.module is called.",
+        "The engine runs every forward as torch_autocast says: also outside a region, and in whatever region it is called.",
         "measured against DeepSpeed 0.19.8",
         Kind.CONVERTED,
     ),
@@ -31,7 +39,7 @@ def evaluation(plan: Plan) -> None:
                 if (
                     isinstance(arg.value, cst.Name | cst.Attribute)
                     and plan.is_engine(arg.value)
-                    and not _in_region(plan, statement)
+                    and not in_region(plan, statement)
                 ):
                     plan.edits.replace(arg.value, f"{plan.code(arg.value)}.module")
                     plan.converted("MG306", statement, f"{plan.code(arg.value)} → its module: evaluated outside autocast",
@@ -39,23 +47,49 @@ def evaluation(plan: Plan) -> None:
             continue
         if not calls_engine(plan, call) or plan.is_before_engine(call):
             continue
-        if _in_region(plan, statement):
+        if in_region(plan, statement):
             continue
         if not under_no_grad(plan, statement) and may_serve_training(plan, statement.function):
             continue
-        func = call.func
-        tags = plan.tags(func)
-        if any(tag[0] == "N" for tag in tags) or not isinstance(func, cst.Name | cst.Attribute):
-            continue
-        if not plan.is_engine(func):
-            continue
-        # Scripts outside of the set may call a module's function with a plain model.
-        if _may_be_raw(plan, func) or plan.part_of(statement) is not plan.tree.parts[0]:
-            plan.edits.replace(func, f'getattr({plan.code(func)}, "module", {plan.code(func)})')
-        else:
-            plan.edits.replace(func, f"{plan.code(func)}.module")
-        plan.converted("MG306", statement, f"{plan.code(func)}(…) → the engine's module: this forward ran outside autocast",
-                       "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+        _run_module(plan, call, "this forward ran outside autocast",
+                    "the engine autocasts every forward once torch_autocast is enabled")  # fmt: skip
+
+
+def evaluate_in_own_regions(plan: Plan, regions: list[tuple[Node, Statement]], setting: Region | None) -> None:
+    """Evaluations in a region that is not what the engine does run the module, which follows the region."""
+    for node, statement in regions:
+        if setting is not None and resolve_region(plan, node, statement) == setting:
+            continue  # the engine does the same
+        for call in _forwards_in(plan, statement):
+            where = plan.tree.statement(call)
+            if where.function is statement.function or not serves_training(plan, where.function):
+                _run_module(plan, call, "this region is not that of training",
+                            "the engine switches a surrounding region to what torch_autocast says")  # fmt: skip
+            else:
+                plan.todo("MG307", statement, "this region runs what training runs too, and is not that of training",
+                          "the engine uses one setting for every forward")  # fmt: skip
+
+
+def _forwards_in(plan: Plan, statement: Statement) -> list[cst.Call]:
+    """Forward passes of the trained model within a region, also in the functions that are called there."""
+    calls = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
+    return [call for call in (*calls, *calls_run(plan, calls)) if calls_engine(plan, call)]
+
+
+def _run_module(plan: Plan, call: cst.Call, what: str, why: str) -> None:
+    func, statement = call.func, plan.tree.statement(call)
+    done: set[cst.Call] = plan.facts.setdefault("module_runs", set())
+    if call in done or not isinstance(func, cst.Name | cst.Attribute) or not plan.is_engine(func):
+        return
+    if any(tag[0] == "N" for tag in plan.tags(func)):
+        return
+    done.add(call)
+    # Scripts outside of the set may call a module's function with a plain model.
+    if _may_be_raw(plan, func) or plan.part_of(statement) is not plan.tree.parts[0]:
+        plan.edits.replace(func, f'getattr({plan.code(func)}, "module", {plan.code(func)})')
+    else:
+        plan.edits.replace(func, f"{plan.code(func)}.module")
+    plan.converted("MG306", statement, f"{plan.code(func)}(…) → the engine's module: {what}", why)
 
 
 def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
@@ -63,14 +97,6 @@ def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
     last = (dotted(call.func) or "").rpartition(".")[2].lower()
     words = ("evaluate", "validate", "validation", "eval_", "test_model", "run_eval", "estimate_loss")
     return plan.flow.callee(call) is None and any(word in last for word in words)
-
-
-def _in_region(plan: Plan, statement: Statement) -> bool:
-    return any(
-        isinstance(outer.node, cst.With)
-        and any("C" in plan.tags(i.item) or may_be_autocast(i.item) for i in outer.node.items)
-        for outer in (statement, *statement.enclosing())
-    )
 
 
 def _may_be_raw(plan: Plan, node: Node) -> bool:
@@ -88,10 +114,3 @@ def _may_be_raw(plan: Plan, node: Node) -> bool:
         if not any(tag[0] == "E" for tag in tags):
             return True
     return False
-
-
-def may_be_autocast(node: Node) -> bool:
-    """A parameter or attribute that callers outside this file fill, by its name; or a factory such as get_autocast()."""
-    text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
-    last = text.rpartition(".")[2].lower()
-    return "autocast" in last or last in ("amp_context", "amp_ctx")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.apex import apex
-from dsmigrate.codemod.steps.autocast import autocast, regions_around_engine
+from dsmigrate.codemod.steps.autocast import autocast
 from dsmigrate.codemod.steps.half import half_as_asked, half_model
+from dsmigrate.codemod.steps.regions import regions_around_engine
 from dsmigrate.codemod.steps.scaler import scalers
 
 
@@ -16,6 +17,7 @@ def run(plan: Plan) -> None:
     regions = regions_around_engine(plan)
     if plan.options.precision != "keep":
         half_as_asked(plan, regions)
-    elif regions:
-        autocast(plan, regions)
-    scalers(plan, has_regions=bool(regions))
+    has_regions = bool(regions)
+    if plan.options.precision == "keep" and regions:
+        has_regions = autocast(plan, regions)
+    scalers(plan, has_regions=has_regions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from dsmigrate.codemod.dispatch import find_method
@@ -21,6 +23,21 @@ def _holds_run(plan: Plan, function: Function) -> bool:
         known[function] = False  # functions that call each other
         known[function] = any(runs_engine(plan, call) for call in _calls_in(plan).get(function, ()))
     return known[function]
+
+
+def calls_run(plan: Plan, calls: Sequence[cst.Call]) -> list[cst.Call]:
+    """The calls in the functions of the project that ``calls`` run, and in those that these run."""
+    known: set[Function] = set()
+    found: list[cst.Call] = []
+    queue = list(calls)
+    while queue:
+        for function in _run_by(plan, queue.pop()):
+            if function not in known:
+                known.add(function)
+                inner = _calls_in(plan).get(function, [])
+                found += inner
+                queue += inner
+    return found
 
 
 def _run_by(plan: Plan, call: cst.Call) -> list[Function]:
@@ -89,7 +106,20 @@ def _with_forward(plan: Plan) -> set[Function]:
 
 
 def _without_gradients(plan: Plan, function: Function) -> bool:
-    return bool(function.statements) and all(under_no_grad(plan, statement) for statement in function.statements)
+    """Whether a function runs the model for its outputs alone: under ``no_grad``, or put into evaluation by it."""
+    if not function.statements:
+        return False
+    return all(under_no_grad(plan, s) for s in function.statements) or (
+        function not in _with_forward(plan)
+        and any(_puts_into_evaluation(plan, c) for c in _calls_in(plan).get(function, ()))
+    )
+
+
+def _puts_into_evaluation(plan: Plan, call: cst.Call) -> bool:
+    func = call.func
+    if not isinstance(func, cst.Attribute) or call.args:
+        return False
+    return func.attr.value == "eval" and any(tag[0] == "E" and tag[1:] in plan.group for tag in plan.tags(func.value))
 
 
 def under_no_grad(plan: Plan, statement: Statement) -> bool:

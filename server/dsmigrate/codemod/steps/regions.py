@@ -1,0 +1,209 @@
+"""Autocast regions around the engine: where they are, whether they are on, and in which type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from dsmigrate.codemod.carrying import carry
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
+from dsmigrate.codemod.steps.reaching import runs_engine, serves_training, under_no_grad
+from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.values import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One autocast: whether it is on and in which type, as source text or literals at the place of the engine."""
+
+    enabled: str | bool
+    dtype: str
+    dtype_is_text: bool = False
+    probe: str | None = None
+    condition: str | None = None
+    """Under which it is entered at all, beside a ``probe``; without one it is part of ``enabled``."""
+
+
+def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
+    """Autocast expressions of ``with`` statements inside which the engine is called."""
+    found: list[tuple[Node, Statement]] = []
+    for statement in plan.tree.withs:
+        node = statement.node
+        assert isinstance(node, cst.With)
+        for item in node.items:
+            if "C" not in plan.tags(item.item) and not may_be_autocast(item.item):
+                called = item.item.func if isinstance(item.item, cst.Call) else None
+                if called is None or not _stands_for_autocast(plan, called, statement.function, _DEPTH):
+                    continue
+            if _engine_called_within(plan, statement):
+                found.append((item.item, statement))
+    return found
+
+
+_DEPTH = 5
+
+
+def _stands_for_autocast(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """Whether a variable may hold torch's autocast, or a partial of it: ``region = autocast if amp else nullcontext``."""
+    if depth == 0:
+        return False
+    if isinstance(node, cst.IfExp):
+        return any(_stands_for_autocast(plan, branch, function, depth - 1) for branch in (node.body, node.orelse))
+    if isinstance(node, cst.Call):
+        callee = plan.flow.callee(node)
+        if callee is not None:
+            values = plan.flow.by_place.get(plan.flow.returned(callee), ())
+            return any(_stands_for_autocast(plan, b.value, b.function, depth - 1) for b in values)
+        is_partial = "functools.partial" in plan.imports.names(node.func) and bool(node.args)
+        return is_partial and _stands_for_autocast(plan, node.args[0].value, function, depth - 1)
+    if not isinstance(node, cst.Name | cst.Attribute):
+        return False
+    if any("." in name for name in plan.imports.names(node) & AUTOCAST_NAMES):
+        return True
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return any(b.index is None and _stands_for_autocast(plan, b.value, b.function, depth - 1) for b in bindings)
+
+
+def _engine_called_within(plan: Plan, statement: Statement) -> bool:
+    """Whether the engine runs in a region: called there, or in what is called there."""
+    inner = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
+    return any(runs_engine(plan, call) for call in inner)
+
+
+def helps_to_train(plan: Plan, statement: Statement) -> bool:
+    """Whether a region stands in a function that works for a training step."""
+    return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
+
+
+def in_region(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement stands in an autocast region of its function."""
+    return any(
+        isinstance(outer.node, cst.With)
+        and any("C" in plan.tags(i.item) or may_be_autocast(i.item) for i in outer.node.items)
+        for outer in (statement, *statement.enclosing())
+    )
+
+
+def may_be_autocast(node: Node) -> bool:
+    """A parameter or attribute that callers outside this file fill, by its name; or a factory such as get_autocast()."""
+    text = dotted(node.func if isinstance(node, cst.Call) else node) or ""
+    last = text.rpartition(".")[2].lower()
+    return "autocast" in last or last in ("amp_context", "amp_ctx")
+
+
+def resolve_region(plan: Plan, node: Node, statement: Statement) -> Region | None:
+    """What an autocast expression of a ``with`` statement comes to where the engine is made; None if it is unknown there."""
+    call = _autocast_call(plan, node)
+    if call is not None:
+        return _from_call(plan, call, plan.function_of(call))
+    function = statement.function
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    # A parameter: follow it to its callers.
+    seen = 0
+    while bindings and all(b.kind == "argument" for b in bindings) and seen < 4:
+        values = {plan.code(b.value) for b in bindings}
+        if len(values) != 1:
+            break
+        node, function = bindings[0].value, bindings[0].function
+        place = plan.flow.place(node, function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        seen += 1
+    if len(bindings) == 1:
+        value = bindings[0].value
+        direct = _autocast_call(plan, value)
+        if direct is not None:
+            return _from_call(plan, direct, bindings[0].function)
+        if isinstance(value, cst.IfExp):
+            return _from_choice(plan, value, bindings[0].function)
+    text = carry(plan, node, function)
+    if text is None and isinstance(node, cst.Call) and not node.args:
+        text = carry(plan, node.func, function)
+        text = f"{text}()" if text is not None else None
+    if text is None:
+        return None
+    plan.need("torch")
+    return Region(enabled=True, dtype="bfloat16", probe=text)
+
+
+def _autocast_call(plan: Plan, node: Node) -> cst.Call | None:
+    if not isinstance(node, cst.Call) or not qualifies(plan.imports, node.func, AUTOCAST_NAMES):
+        return None
+    if isinstance(node.func, cst.Name) and not any(
+        "." in name for name in plan.imports.names(node.func) & AUTOCAST_NAMES
+    ):
+        place = plan.flow.place(node.func, plan.function_of(node))
+        if place is not None and plan.flow.by_place.get(place):
+            return None  # a variable or parameter of that name: what it makes is what it was given
+    return node
+
+
+def _from_choice(plan: Plan, node: cst.IfExp, function: object) -> Region | None:
+    """``nullcontext() if cpu else autocast(…)``, in either order."""
+    for branch, negated in ((node.body, False), (node.orelse, True)):
+        call = _autocast_call(plan, branch)
+        if call is None:
+            continue
+        inner = _from_call(plan, call, function)
+        test = carry(plan, node.test, function)  # type: ignore[arg-type]
+        if inner is None or test is None:
+            return None
+        condition = f"not ({test})" if negated else test
+        if isinstance(inner.enabled, str):
+            condition = f"({condition}) and ({inner.enabled})"
+        elif not inner.enabled:
+            return inner
+        return Region(condition, inner.dtype, inner.dtype_is_text)
+    return None
+
+
+_DTYPES = {
+    "torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16", "torch.float32": "float32",
+    "torch.float": "float32",
+}  # fmt: skip
+
+
+def _from_call(plan: Plan, call: cst.Call, function: object) -> Region | None:
+    names = plan.imports.names(call.func)
+    legacy = any(".cuda.amp." in name for name in names)
+    on_cpu = any(".cpu.amp." in name for name in names)
+    if legacy or on_cpu:
+        enabled_node, dtype_node = argument(call, 0, "enabled"), argument(call, 1, "dtype")
+        device = "cpu" if on_cpu else "cuda"
+        device_text: str | None = None
+    else:
+        device_node = argument(call, 0, "device_type")
+        dtype_node, enabled_node = argument(call, 1, "dtype"), argument(call, 2, "enabled")
+        device = device_node.evaluated_value if isinstance(device_node, cst.SimpleString) else "cuda"  # type: ignore[assignment]
+        device_text = (
+            None if device_node is None or isinstance(device_node, cst.SimpleString) else plan.code(device_node)
+        )
+        if device_node is None and not call.args:
+            device = "cuda"
+    enabled: str | bool = True
+    if enabled_node is not None:
+        value = resolve(plan, enabled_node, function)  # type: ignore[arg-type]
+        if value.known and value.expression is None and not value.is_default:
+            enabled = bool(value.static)
+        elif value.expression is not None:
+            enabled = value.expression
+        else:
+            return None
+    if dtype_node is None:
+        if device_text is not None:
+            return Region(enabled, '"float16" if torch.cuda.is_available() else "bfloat16"', dtype_is_text=True)
+        return Region(enabled, "bfloat16" if device == "cpu" else "float16")
+    full = plan.imports.names(dtype_node) & set(_DTYPES)
+    if full:
+        return Region(enabled, _DTYPES[full.pop()])
+    text = carry(plan, dtype_node, function)  # type: ignore[arg-type]
+    if text is None:
+        return None
+    if text in _DTYPES:
+        return Region(enabled, _DTYPES[text])
+    return Region(enabled, f"str({text})", dtype_is_text=True)
