@@ -21,7 +21,8 @@ class Case:
     together must print what the uninterrupted original prints. ``exports`` are weight files that must hold the same
     names, shapes and values. ``weights`` makes the original run once before, with the arguments in the first place,
     and puts the file it wrote at the second place into every run as ``pretrained.pt``. ``together`` are other scripts
-    of the folder, which share modules with this one and are converted in the same run.
+    of the folder, which share modules with this one and are converted in the same run; without them these scripts stay
+    as they are, and have to train as before.
     """
 
     name: str
@@ -158,6 +159,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case("two_entries-pretrain", "two_entries/pretrain.py", together=("two_entries/finetune.py",)),
     Case("two_entries-finetune", "two_entries/finetune.py", together=("two_entries/pretrain.py",)),
+    Case("two_entries-alone", "two_entries/pretrain.py"),
     Case(
         "config_tree",
         "config_tree/train.py",

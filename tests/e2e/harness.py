@@ -51,7 +51,7 @@ class Lab:
         self._folder = folder
         self._workers: dict[str, Worker] = {}
         self._originals: dict[str, Outcome] = {}
-        self._conversions: dict[tuple[str, int], Path] = {}
+        self._conversions: dict[tuple[str, tuple[str, ...], int], Path] = {}
         self._verdicts: dict[tuple[str, int], Verdict] = {}
         self._count = 0
 
@@ -140,7 +140,7 @@ class Lab:
 
     def conversion(self, case: Case, stage: int) -> Path:
         """A folder with the files that the tool changed for a ZeRO stage, its config made fit for small models."""
-        key = (case.script, stage)
+        key = (case.script, case.together, stage)
         if key not in self._conversions:
             folder = self._new_folder(f"{case.example}-zero{stage}")
             finished = os.environ.get("DSMIGRATE_E2E_CONVERTED")

@@ -55,9 +55,21 @@ def test_the_copy_is_converted_at_the_stage_and_the_original_stays(tmp_path: Pat
     assert "deepspeed" not in (root / "train.py").read_text()
 
 
-def test_another_script_that_uses_a_changed_module_is_named_and_no_hindrance(tmp_path: Path) -> None:
+def test_another_script_that_uses_a_changed_module_keeps_its_form(tmp_path: Path) -> None:
     train = TRAIN.format(module="helper")
     root = project(tmp_path / "project", {"helper.py": HELPER, "train.py": train, "other.py": train})
+    copy, left = converted(root / "train.py", root, tmp_path / "copy")
+    assert (copy / "other.py").read_text() == train
+    assert HELPER.strip() in (copy / "helper.py").read_text()
+    assert "_deepspeed" in (copy / "train.py").read_text()
+    assert not any("MG914" in line for line in left)
+
+
+def test_another_script_that_uses_a_changed_module_in_its_old_form_is_named_and_no_hindrance(tmp_path: Path) -> None:
+    train = TRAIN.format(module="helper")
+    names = [line.split("(")[0].removeprefix("def ") for line in HELPER.splitlines() if line.startswith("def ")]
+    helper = HELPER + f"\nEVERY = {[*names]}\n".replace("'", "")
+    root = project(tmp_path / "project", {"helper.py": helper, "train.py": train, "other.py": train})
     copy, left = converted(root / "train.py", root, tmp_path / "copy")
     assert "deepspeed" in (copy / "train.py").read_text() + (copy / "helper.py").read_text()
     assert (copy / "other.py").read_text() == train

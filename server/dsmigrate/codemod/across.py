@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from dsmigrate.codemod.project.reach import reached
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.shared_code import add_everywhere
 from dsmigrate.codemod.starting import start_of
+from dsmigrate.codemod.steps.file_tests import WIDER_TESTS
 from dsmigrate.codemod.steps.library import bring_in, import_of
 from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
 from dsmigrate.files import syntax
@@ -152,7 +154,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         elif changes or code != source.text:
             found = result.converted(path, source, code, changes)
             modules[part.path] = found if code != source.text else _as_it_is(found)
-            alters[part.path] = frozenset(_altered(plan, part, changes))
+            alters[part.path] = frozenset(_altered(plan, part, changes) & _different(part.python, code))
     assert entry is not None
     return SetResult(entry, modules, tuple(part.path for part in parts), alters)
 
@@ -179,7 +181,7 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
     """The top-level names of a file whose behaviour changes for a caller that has no engine."""
     found = set()
     for change in changes:
-        if change.kind.value != "converted" or change.code in _UNNOTICED:
+        if change.kind.value != "converted" or change.code in _UNNOTICED or change.message in WIDER_TESTS:
             continue
         for statement in plan.tree.statements:
             if statement.up is None and plan.part_of(statement) is part and hasattr(statement.node, "body"):
@@ -187,6 +189,13 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
                 if name is not None and statement.line <= change.line <= statement.end_line:
                     found.add(str(name.value))
     return found
+
+
+def _different(before: ast.Module, code: str) -> set[str]:
+    """The top-level names whose definition is another one now; a comment makes no difference."""
+    old, new = ({name: ast.dump(node) for node in tree.body if (name := getattr(node, "name", None)) is not None}
+                for tree in (before, ast.parse(code)))  # fmt: skip
+    return {name for name, dump in old.items() if new.get(name) != dump}
 
 
 def _line_of_import(plan: Plan, path: str) -> int:

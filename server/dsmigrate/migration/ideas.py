@@ -11,6 +11,8 @@ INTERNAL = "MG998"
 
 CONFLICT = "MG914"
 
+BESIDE = "MG120"
+
 IDEAS = (
     Idea(
         code=INTERNAL,
@@ -24,13 +26,26 @@ IDEAS = (
         kind=Kind.REFUSED,
     ),
     Idea(
+        code=BESIDE,
+        title="A helper that other scripts use gets a second form",
+        summary="The old form stays for scripts that are not converted; the converted one uses its own.",
+        why=(
+            "A module that several scripts use is changed only if all of them keep working. What they use stays as it "
+            "is; a copy of it beside, with _deepspeed (a class: DeepSpeed) behind its name, is converted. Convert the "
+            "scripts in one run, or name them all, and one form is enough."
+        ),
+        source="dsmigrate",
+        kind=Kind.KEPT,
+    ),
+    Idea(
         code=CONFLICT,
         title="Several scripts need a module in different forms",
         summary="A module that the conversion would change is used by another script, which would stop working.",
         why=(
             "A helper that several entry scripts use is converted only if all of them keep working: they are converted "
-            "in one run, and the module comes out the same for each. Where a script is not among those given, or needs "
-            "another text, nothing of the set is written. Name all scripts in one command, or separate the helper."
+            "in one run, and the module comes out the same for each; or the old form stays beside the new one (MG120). "
+            "Where neither is possible, nothing of the set is written. Convert one script after the other, name all "
+            "scripts in one command, or separate the helper."
         ),
         source="dsmigrate",
         kind=Kind.REFUSED,

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
-from dsmigrate.files.discovery import discover
+from dsmigrate.codemod.project.twins import NoTwinError
 from dsmigrate.migration.ideas import CONFLICT
-from dsmigrate.migration.job import Outcome, read_below, relative
+from dsmigrate.migration.job import Outcome
+from dsmigrate.migration.sharing import SharedUse, shared_use, with_both_forms
 
 _MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
 _SHOWN = 4
@@ -40,16 +41,20 @@ def _as_given(script: Path, folder: Path) -> Path:
 def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Settle what several outcomes have to do with each other; the files of a set are changed together or not at all.
 
-    Outcomes of modules that another script's conversion covers are dropped. Sets that want one file in different
-    forms, and sets that would break a script outside of them, are refused.
+    Outcomes of modules that another script's conversion covers are dropped. What scripts outside of a set use of its
+    modules stays for them as it is, beside a form for the engine. Sets that want one file in different forms, and sets
+    that would break a script outside of them, are refused.
     """
     found = list(outcomes)
     while True:
-        clashing = _clashes(found) or _broken(found)
-        if not clashing:
+        clashing = _clashes(found)
+        for index, message in clashing.items():
+            found[index] = _refused(found[index], message)
+        broken = {} if clashing else _broken(found)
+        for index, users in broken.items():
+            found[index] = _beside(found[index], users)
+        if not clashing and not broken:
             break
-        found = [_refused(outcome, clashing[index]) if index in clashing else outcome
-                 for index, outcome in enumerate(found)]  # fmt: skip
     covered = {module.job.path.resolve() for outcome in found for module in outcome.modules}
     return [outcome for outcome in found if outcome.changes or outcome.job.path.resolve() not in covered]
 
@@ -80,50 +85,40 @@ def _clashes(outcomes: Sequence[Outcome]) -> dict[int, str]:
         if len({item.result.new_source for _, item in items}) > 1:
             names = " and ".join(dict.fromkeys(outcomes[index].job.name for index, _ in items))
             for index, item in items:
-                found[index] = f"{item.job.name} would have to change in different ways for {names}"
+                found[index] = (
+                    f"{item.job.name} would have to change in different ways for {names}: convert one after the other "
+                    f"(dsmigrate {outcomes[index].job.name} --write), which leaves the others as they are"
+                )
     return found
 
 
-def _broken(outcomes: Sequence[Outcome]) -> dict[int, str]:
+def _broken(outcomes: Sequence[Outcome]) -> dict[int, SharedUse]:
     """Outcomes, by index, whose modules some other script of the project uses in their old form."""
     converted = {path for outcome in outcomes if outcome.changes for path in outcome.looked_at}
-    found: dict[int, str] = {}
+    found = {}
     for index, outcome in enumerate(outcomes):
         root = outcome.job.project
-        if not outcome.alters or root is None:
-            continue
-        users = _users(root, outcome.alters, converted)
-        if users:
-            names = sorted({name for hit in users.values() for name in hit})
-            shown = ", ".join(list(users)[:_SHOWN]) + (" …" if len(users) > _SHOWN else "")
-            found[index] = (
-                f"{', '.join(names)} would change, and {shown} {'use' if len(users) > 1 else 'uses'} the present form: "
-                f"convert all in one run (dsmigrate {outcome.job.name} {' '.join(list(users)[:_SHOWN])})"
-            )
+        use = shared_use(outcome, root, converted) if outcome.alters and root is not None else None
+        if use is not None:
+            found[index] = use
     return found
 
 
-def _users(root: Path, alters: dict[Path, frozenset[str]], converted: set[Path]) -> dict[str, set[str]]:
-    """Files of a project, outside of the converted ones, that refer to altered names."""
-    from dsmigrate.codemod.project.index import Index  # noqa: PLC0415 - only where a module changes
-    from dsmigrate.codemod.project.users import referred  # noqa: PLC0415
-
-    names = {way: kept for path, kept in alters.items() if (way := relative(path, root)) is not None}
-    stems = [Path(way).stem if Path(way).name != "__init__.py" else Path(way).parent.name for way in names]
-    # A package may hand the names on, so that a user never says where they are defined.
-    words = [word.encode() for word in {*stems, *(name for kept in names.values() for name in kept)}]
-    found: dict[str, set[str]] = {}
-    for file in discover([root]):
-        if file.path.resolve() in converted:
-            continue
-        way = relative(file.path, root)
-        source = read_below(root, way) if way is not None else None
-        if way is None or source is None or not any(word in source for word in words):
-            continue
-        hits = referred(Index(lambda path: read_below(root, path), way), way, names)
-        if hits:
-            found[file.path.as_posix()] = hits
-    return found
+def _beside(outcome: Outcome, use: SharedUse) -> Outcome:
+    """The outcome with both forms of what others use; refused where they cannot stand side by side."""
+    try:
+        return with_both_forms(outcome, use)
+    except NoTwinError as error:
+        users = list(use.users)
+        names = sorted({name for _, name in use.shared})
+        verb = "use" if len(users) > 1 else "uses"
+        shown = ", ".join(users[:_SHOWN]) + (" …" if len(users) > _SHOWN else "")
+        command = f"dsmigrate {outcome.job.name} {' '.join(users[:_SHOWN])}"
+        return _refused(
+            outcome,
+            f"{', '.join(names)} would change, and {shown} {verb} the present form, which cannot stay beside the new "
+            f"one ({error}): convert all in one run ({command})",
+        )
 
 
 def _refused(outcome: Outcome, message: str) -> Outcome:

@@ -19,8 +19,8 @@ def convert(script: Path, root: Path, copy: Path, stage: int | None) -> tuple[st
     """Write the conversion of ``script`` over ``copy``, a copy of ``root``; return what it leaves for a person.
 
     Settings files count as they do for a migration. Other scripts that use a changed module are no hindrance, as only
-    this one is run here: they are named with what is left. Raises VerifyError, with the reasons, where the script is
-    not converted, or where it trains with modules outside of ``root``.
+    this one is run here: where the module cannot serve both, they are named with what is left. Raises VerifyError,
+    with the reasons, where the script is not converted, or where it trains with modules outside of ``root``.
     """
     try:
         options = resolve(script.parent, {} if stage is None else {"zero-stage": stage}).options
@@ -30,7 +30,8 @@ def convert(script: Path, root: Path, copy: Path, stage: int | None) -> tuple[st
     if not outcome.changes:
         raise VerifyError(_unchanged(script, outcome))
     _check_inside(outcome, root)
-    placed = [replace(item, job=replace(item.job, root=root)) for item in flattened([outcome])]
+    reconciled = [item for item in reconcile([outcome]) if item.changes] or [outcome]
+    placed = [replace(item, job=replace(item.job, root=root)) for item in flattened(reconciled)]
     try:
         write_all(writes(place(placed, copy), force=True, in_place=False))
     except (PlacementError, WriteError) as error:

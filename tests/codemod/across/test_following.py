@@ -234,12 +234,12 @@ def test_users_of_a_changed_name_are_found_and_re_exports_are_none() -> None:
         "engine.py": ENGINE,
     }
 
-    def users(path: str) -> set[str]:
+    def users(path: str) -> set[tuple[str, str]]:
         index = Index(lambda name: files[name].encode() if name in files else None, path)
         return referred(index, path, {"engine.py": frozenset({"train_one_epoch"})})
 
     files["engine.py"] = "def train_one_epoch(): pass\ndef evaluate(): pass\n"
-    assert [users(path) for path in ("a.py", "b.py", "c.py")] == [{"train_one_epoch"}, set(), set()]
+    assert [users(path) for path in ("a.py", "b.py", "c.py")] == [{("engine.py", "train_one_epoch")}, set(), set()]
 
 
 def test_reading_is_lazy() -> None:

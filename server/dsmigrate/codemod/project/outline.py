@@ -125,7 +125,7 @@ def _references(node: ast.AST, scope: _Scope = _Scope()) -> set[str]:
                 found |= _references(statement, within)
             stack.extend(child for child in ast.iter_child_nodes(sub) if child not in inner)
             continue
-        text = sub.id if isinstance(sub, ast.Name) else _dotted(sub) if isinstance(sub, ast.Attribute) else None
+        text = sub.id if isinstance(sub, ast.Name) else dotted(sub) if isinstance(sub, ast.Attribute) else None
         if text is not None:
             root = text.partition(".")[0]
             if root in scope.imported:
@@ -157,6 +157,16 @@ def _inside(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope
     return _Scope((scope.own | own) - outer - imported, (scope.imported - own) | imported)
 
 
+def own_references(tree: ast.Module) -> set[str]:
+    """Names and dotted names that a module's statements read, outside of its top-level functions and classes."""
+    return {
+        name
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for name in _references(node)
+    }
+
+
 def _heads(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
     parts: list[ast.AST] = list(node.decorator_list)
     if isinstance(node, ast.ClassDef):
@@ -164,7 +174,8 @@ def _heads(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[s
     return {name for part in parts for name in _references(part)}
 
 
-def _dotted(node: ast.expr) -> str | None:
+def dotted(node: ast.expr) -> str | None:
+    """``a.b.c`` as text; None for any other expression."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
@@ -182,7 +193,7 @@ def _search_paths(tree: ast.Module) -> list[str]:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("append", "insert", "extend")
-            and _dotted(node.func) in ("sys.path.append", "sys.path.insert", "sys.path.extend", "path.append")
+            and dotted(node.func) in ("sys.path.append", "sys.path.insert", "sys.path.extend", "path.append")
             and node.args
         ):
             folder = _folder(node.args[-1])

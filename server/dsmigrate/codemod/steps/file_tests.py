@@ -14,6 +14,9 @@ from dsmigrate.codemod.tree import Function, Node, semantic_children
 _WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
 _DEPTH = 6
 
+WIDER_TESTS = ("isfile → exists", "is_file → exists")
+"""What is said of such a change; whoever asks for a file gets the same answer as before."""
+
 
 def file_tests(plan: Plan, found: Found) -> None:
     """``isfile`` and ``is_file`` become ``exists`` where what they ask for may be a checkpoint: that is a directory now.
@@ -28,13 +31,13 @@ def file_tests(plan: Plan, found: Found) -> None:
         if "os.path.isfile" in plan.imports.names(func) and call.args:
             if near.concerns(call, call.args[0].value):
                 plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
-                plan.converted("MG623", call, "isfile → exists", "a DeepSpeed checkpoint is a directory")
+                plan.converted("MG623", call, WIDER_TESTS[0], "a DeepSpeed checkpoint is a directory")
         elif (
             isinstance(func, cst.Attribute) and func.attr.value == "is_file" and func.attr not in plan.edits.expressions
         ):
             if near.concerns(call, func.value):
                 plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
-                plan.converted("MG623", call, "is_file → exists", "a DeepSpeed checkpoint is a directory")
+                plan.converted("MG623", call, WIDER_TESTS[1], "a DeepSpeed checkpoint is a directory")
 
 
 class Near:
