@@ -16,6 +16,7 @@ from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard
+from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -24,7 +25,8 @@ IDEAS = (
         "A resume checkpoint is loaded by the engine",
         "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
-        "wins. Checkpoints that the DDP script wrote cannot be read.",
+        "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
+        "loading would come back as it was saved: such places are marked.",
         "engine-semantics 12-13",
         Kind.CONVERTED,
     ),
@@ -59,6 +61,7 @@ def loads(plan: Plan, found: Found) -> None:
     file_tests(plan, found)
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
+    changed_on_the_way(plan, found)
     need_helpers(plan, loading=True)
 
 
