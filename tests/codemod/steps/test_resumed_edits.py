@@ -83,8 +83,8 @@ CHANGED = [
     ),
     (
         "own = model.module.state_dict()\n"
-        'own.update({k: v for k, v in checkpoint["model"].items() if "head" not in k})\nmodel.module.load_state_dict(own)\n'
-        + OPTIMIZER,
+        'own.update({k: v for k, v in checkpoint["model"].items() if "head" not in k})\n'
+        "model.module.load_state_dict(own)\n" + OPTIMIZER,
         'own.update({k: v for k, v in checkpoint["model"].items() if "head" not in k})',
     ),
     ('for v in checkpoint["model"].values():\n    v.mul_(2)\n' + MODEL + OPTIMIZER, "v.mul_(2)"),
@@ -111,9 +111,8 @@ SAME = [
     + SOME
     + OPTIMIZER,
     'own = model.module.state_dict()\nstate = checkpoint["model"]\n'
-    'for k in ("head.weight", "head.bias"):\n    if k in state and state[k].shape != own[k].shape:\n        del state[k]\n'
-    + STATES
-    + OPTIMIZER,
+    'for k in ("head.weight", "head.bias"):\n    if k in state and state[k].shape != own[k].shape:\n'
+    "        del state[k]\n" + STATES + OPTIMIZER,
     'state = checkpoint["model"]\nfor k in list(state):\n    state[k.replace("module.", "")] = state.pop(k)\n'
     + STATES
     + OPTIMIZER,
