@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
+from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
@@ -72,6 +72,10 @@ def _convert_loads(plan: Plan, found: Found) -> None:
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
+        path = argument(load, 0, "f")
+        if path is not None and has_rank(plan, path, statement.function) and rank_guard(plan, statement) is None:
+            plan.todo("MG622", statement, "every rank read a file of its own here; the engine's checkpoint is one for all, under rank 0's path: "
+                      "ask for that path on all ranks", "a rank that finds no checkpoint stops, or leaves the others waiting")  # fmt: skip
 
 
 def _same_path(plan: Plan, found: Found) -> list[cst.Call]:

@@ -82,6 +82,27 @@ class Near:
             return True
         return any(self.plan.flow.place(sub, function) in self.places for sub in _parts(asked))
 
+    def concerns_far(self, call: cst.Call, asked: Node) -> bool:
+        """The same, for a path that comes from a checkpoint's folder by other variables, loops and parameters."""
+        return self.concerns(call, asked) or self.reaches(call, asked)
+
+    def reaches(self, call: cst.Call, asked: Node) -> bool:
+        """The same, whatever function the call stands in: by the path alone."""
+        function = self.plan.function_of(call)
+        return bool(_WORD.search(self.plan.code(asked))) or self._comes_from(asked, function, _DEPTH)
+
+    def _comes_from(self, node: Node, function: Function, depth: int) -> bool:
+        flow = self.plan.flow
+        for sub in _parts(node):
+            place = flow.place(sub, function)
+            if place is None or not depth:
+                continue
+            if place in self.places:
+                return True
+            if any(self._comes_from(b.value, b.function, depth - 1) for b in flow.by_place.get(place, ())):
+                return True
+        return False
+
 
 # Attributes of a path that give a part of it; `args.resume` is another thing than `args`.
 _OF_PATHS = frozenset({"parent", "name", "stem", "parents"})

@@ -1,0 +1,218 @@
+"""MG623 again: what else a script does with a path that it saves a checkpoint to.
+
+The checkpoint is a directory now, and it is written a little later: behind the rank guard, by all ranks. Whoever opens,
+copies, uploads or counts files under the guard meets something else than before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import Place
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import Found, Save, same_text
+from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.checkpoint_load import bare
+from dsmigrate.codemod.steps.file_tests import Near
+from dsmigrate.codemod.steps.ranks import reached_by_all
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+
+_Names: TypeAlias = dict[Place | None, Statement | None]
+
+_LOADERS = frozenset({"torch.load", "torch.serialization.load"})
+_MOVES = frozenset({"os.replace", "os.rename", "os.renames", "shutil.move"})
+_COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2"})
+_ASKS = frozenset({"exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob"})
+_METHODS = frozenset({"stat", "read_bytes", "rename", "replace", "open", "symlink_to", "hardlink_to", "samefile"})
+_HARMLESS = frozenset({
+    "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
+    "makedirs", "mkdir", "remove", "unlink", "format", "Path", "save", "is_file", "fspath", "startswith", "endswith", "insert",
+    "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write", "put", "set", "dict",
+    "symlink", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "replace", "rsplit",
+    "strip", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
+})  # fmt: skip
+_TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|^wandb\.save$")
+_COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
+_LISTS = re.compile(r"^(?:glob\.i?glob|os\.(?:listdir|scandir|walk))$")
+_LISTING_METHODS = frozenset({"glob", "rglob", "iterdir"})
+_CLEANS = re.compile(r"clean|prun|rotat|purg|(?:remove|delete|keep|drop)_?(?:old|last|latest|extra|top|prev|n\b|k\b)|old_?(?:ckpt|checkpoint|model)", re.IGNORECASE)  # fmt: skip
+
+
+def read_back(plan: Plan, found: Found) -> None:
+    """Other loads of a path that is saved to read the checkpoint of the engine."""
+    for _, call in _given(plan, found):
+        if not plan.imports.names(call.func) & _LOADERS:
+            continue
+        need_helpers(plan, loading=True)
+        plan.facts["keep_weights"] = True
+        plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
+        plan.handled.add(call)
+        plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
+        if not found.loads:
+            plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
+
+
+def other_uses(plan: Plan, found: Found) -> None:
+    """Mark who meets a directory where it met a file, or nothing where it met a checkpoint."""
+    for save, call in _given(plan, found):
+        if (
+            call in plan.edits.expressions
+            or call in plan.handled
+            or plan.edits.is_removed(plan.tree.statement(call).node)
+        ):
+            continue
+        if _asks_too_early(plan, save, call):
+            plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
+                      "torch.save had written it by now")  # fmt: skip
+        elif plan.imports.names(call.func) & _MOVES:
+            plan.todo("MG623", call, "a directory is moved here: it does not take the place of another one; remove that first",
+                      "a DeepSpeed checkpoint is a directory")  # fmt: skip
+        elif plan.flow.callee(call) is None and not _is_harmless(plan, call):
+            plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
+                      "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+    near = Near(plan, found)
+    for save in found.saves:
+        _counts(plan, save, near)
+
+
+def _given(plan: Plan, found: Found) -> Iterator[tuple[Save, cst.Call]]:
+    """The calls that get the path of a checkpoint, or are a method of it."""
+    for save in found.saves:
+        names = _names_of(plan, save)
+        for call in plan.tree.calls:
+            if call is not save.call and call not in plan.handled and _gets(plan, save, names, call):
+                yield save, call
+
+
+def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
+    function, statement = plan.function_of(call), plan.tree.statement(call)
+
+    def is_path(node: Node) -> bool:
+        return _holds(names, plan.flow.place(node, function), statement) or (
+            function is save.statement.function and same_text(plan, node, save.path)
+        )
+
+    full = plan.imports.names(call.func)
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and is_path(call.func.value):
+        return True
+    if full & (_LOADERS | _COPIES | _MOVES):
+        return bool(call.args) and is_path(call.args[0].value)
+    if any(_COMMANDS.match(name) for name in full):
+        return any(
+            is_path(node)
+            for arg in call.args
+            for node in descendants(arg.value)
+            if isinstance(node, cst.BaseExpression)
+        )
+    return any(is_path(arg.value) for arg in call.args)
+
+
+def _names_of(plan: Plan, save: Save) -> _Names:
+    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and those of loops over it.
+
+    A variable of a loop holds it inside of the loop alone, which is given with it.
+    """
+    place = plan.flow.place(save.path, save.statement.function)
+    found: _Names = {place: None} if place is not None else {}
+    while True:
+        more: _Names = {
+            binding.place: binding.statement if binding.kind == "for" else None
+            for binding in plan.flow.bindings
+            if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
+            and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
+        }  # fmt: skip
+        if not more:
+            return found
+        found |= more
+
+
+def _holds(names: _Names, place: Place | None, statement: Statement) -> bool:
+    """Whether a variable holds the path where a statement stands."""
+    if place is None or place not in names:
+        return False
+    loop = names[place]
+    return loop is None or loop.order < statement.order <= loop.last_order
+
+
+def _elements(node: Node) -> list[Node]:
+    """What a value may be, or run over: the elements of a tuple, both branches of a choice."""
+    if isinstance(node, cst.Tuple | cst.List):
+        return [element.value for element in node.elements]
+    if isinstance(node, cst.IfExp):
+        return [*_elements(node.body), *_elements(node.orelse)]
+    return [node] if isinstance(node, cst.Name | cst.Attribute) else []
+
+
+def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
+    """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
+    return (dotted(call.func) or "").rpartition(".")[2] in _ASKS and _is_before_writing(plan, save, call)
+
+
+def _is_harmless(plan: Plan, call: cst.Call) -> bool:
+    names = plan.imports.names(call.func)
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted(call.func) or "")
+    if any(_TAKES_FILES.search(name) for name in {*names, last}):
+        return False
+    return last in _HARMLESS or "log" in last.lower() or "print" in last.lower()
+
+
+def _counts(plan: Plan, save: Save, near: Near) -> None:
+    """Mark what lists the folder between the request and the writing, and cleaners of others that want files."""
+    for call in plan.tree.calls:
+        if call in plan.handled:
+            continue
+        callee = plan.flow.callee(call)
+        cleans = callee is None and _CLEANS.search((dotted(call.func) or "").rpartition(".")[2])
+        if cleans and any(near.reaches(call, arg.value) for arg in call.args):
+            plan.todo("MG623", call, f"{dotted(call.func)} finds directories now: a DeepSpeed checkpoint is one",
+                      "what removes or counts files does not find them, or fails")  # fmt: skip
+        elif _is_before_writing(plan, save, call) and _lists(plan, call, near, callee):
+            plan.todo("MG623", call, "the checkpoint requested above is not there yet: what is counted here lacks it, and one more is kept; "
+                      "do this behind save_requested_checkpoints",
+                      "torch.save had written it by now; all ranks write it behind the guard")  # fmt: skip
+
+
+def _lists(plan: Plan, call: cst.Call, near: Near, callee: Function | None) -> bool:
+    """Whether a call lists a folder of checkpoints, by itself or in a function of the script."""
+    if callee is not None:
+        return any(
+            statement.function is callee and _is_listing(plan, inner)
+            for inner in plan.tree.calls for statement in (plan.tree.statement(inner),)
+        )  # fmt: skip
+    if not _is_listing(plan, call):
+        return False
+    asked = [arg.value for arg in call.args] + ([call.func.value] if isinstance(call.func, cst.Attribute) else [])
+    return any(near.reaches(call, node) for node in asked)
+
+
+def _is_listing(plan: Plan, call: cst.Call) -> bool:
+    if any(_LISTS.match(name) for name in plan.imports.names(call.func)):
+        return True
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in _LISTING_METHODS
+
+
+def _is_before_writing(plan: Plan, save: Save, call: cst.Call) -> bool:
+    """Whether a call comes after the request, and before all ranks write what was requested."""
+    statement = plan.tree.statement(call)
+    anchors = {anchor.function: anchor for anchor in reached_by_all(plan, save.statement, 4) or ()}
+    for leading in _leading(plan, save.statement, 4):
+        if statement.function is not leading.function or statement.order <= leading.last_order:
+            continue
+        anchor = anchors.get(statement.function)
+        if anchor is None or (anchor.order < statement.order <= anchor.last_order):
+            return True
+    return False
+
+
+def _leading(plan: Plan, statement: Statement, depth: int) -> Iterator[Statement]:
+    """A statement, and those of its callers that lead to it, up to where the checkpoint is written."""
+    yield statement
+    anchors = reached_by_all(plan, statement, 4) or []
+    if depth and not any(anchor.function is statement.function for anchor in anchors):
+        for call in plan.flow.callers.get(statement.function, ()):
+            yield from _leading(plan, plan.tree.statement(call), depth - 1)
