@@ -161,6 +161,21 @@ def test_a_variable_that_held_something_else_before() -> None:
     )
 
 
+def test_a_variable_that_is_read_anew_in_both_branches() -> None:
+    early = "\nif args.amp:" + indent(PRETRAINED.replace("state", "checkpoint"), "    ") + "\n"
+    resume = (
+        "if args.resume:\n    if rank == 0:\n        checkpoint = torch.load(args.resume)\n"
+        '    else:\n        checkpoint = torch.load(args.resume, map_location="cpu")\n'
+        + indent(MODEL + OPTIMIZER, "    ")
+    )
+    assert not is_marked(convert(resume=early + resume, loop=LOOP))
+
+
+def test_a_function_of_others_may_change_the_state() -> None:
+    told = resumed('state = remap(checkpoint["model"], model.state_dict())\n' + STATES + OPTIMIZER)
+    assert "may be changed" in told.said("MG622", "state = remap(", Kind.TODO).message
+
+
 def test_a_change_before_the_engine_is_marked_where_the_engine_resumes_later() -> None:
     migrated = convert(
         wrap="net = Net().cuda()",

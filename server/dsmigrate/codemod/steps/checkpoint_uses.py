@@ -23,6 +23,7 @@ from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _Names: TypeAlias = dict[Place | None, Statement | None]
+_Stretch: TypeAlias = tuple[Function, int, int]
 
 _LOADERS = frozenset({"torch.load", "torch.serialization.load"})
 _MOVES = frozenset({"os.replace", "os.rename", "os.renames", "shutil.move"})
@@ -33,8 +34,7 @@ _HARMLESS = frozenset({
     "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
     "makedirs", "mkdir", "remove", "unlink", "format", "Path", "save", "is_file", "fspath", "startswith", "endswith", "insert",
     "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write", "put", "set", "dict",
-    "symlink", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "replace", "rsplit",
-    "strip", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
+    "symlink", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
 })  # fmt: skip
 _TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|^wandb\.save$")
 _COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
@@ -171,7 +171,7 @@ def _counts(plan: Plan, save: Save, near: Near) -> None:
         if cleans and any(near.reaches(call, arg.value) for arg in call.args):
             plan.todo("MG623", call, f"{dotted(call.func)} finds directories now: a DeepSpeed checkpoint is one",
                       "what removes or counts files does not find them, or fails")  # fmt: skip
-        elif _is_before_writing(plan, save, call) and _lists(plan, call, near, callee):
+        elif _lists(plan, call, near, callee) and _is_before_writing(plan, save, call):
             plan.todo("MG623", call, "the checkpoint requested above is not there yet: what is counted here lacks it, and one more is kept; "
                       "do this behind save_requested_checkpoints",
                       "torch.save had written it by now; all ranks write it behind the guard")  # fmt: skip
@@ -198,21 +198,21 @@ def _is_listing(plan: Plan, call: cst.Call) -> bool:
 
 def _is_before_writing(plan: Plan, save: Save, call: cst.Call) -> bool:
     """Whether a call comes after the request, and before all ranks write what was requested."""
+    known: dict[cst.Call, list[_Stretch]] = plan.facts.setdefault("unwritten", {})
+    if save.call not in known:
+        known[save.call] = list(_stretches(plan, save.statement, 4))
     statement = plan.tree.statement(call)
-    anchors = {anchor.function: anchor for anchor in reached_by_all(plan, save.statement, 4) or ()}
-    for leading in _leading(plan, save.statement, 4):
-        if statement.function is not leading.function or statement.order <= leading.last_order:
-            continue
-        anchor = anchors.get(statement.function)
-        if anchor is None or (anchor.order < statement.order <= anchor.last_order):
-            return True
-    return False
+    return any(
+        statement.function is function and first < statement.order <= last for function, first, last in known[save.call]
+    )
 
 
-def _leading(plan: Plan, statement: Statement, depth: int) -> Iterator[Statement]:
-    """A statement, and those of its callers that lead to it, up to where the checkpoint is written."""
-    yield statement
-    anchors = reached_by_all(plan, statement, 4) or []
-    if depth and not any(anchor.function is statement.function for anchor in anchors):
+def _stretches(plan: Plan, statement: Statement, depth: int) -> Iterator[_Stretch]:
+    """What stands between a request, or the call that leads to one, and the place where the checkpoint is written."""
+    anchors = [a for a in reached_by_all(plan, statement, 4) or () if a.function is statement.function]
+    for anchor in anchors:
+        yield statement.function, statement.last_order, anchor.last_order
+    if not anchors and depth:
+        yield statement.function, statement.last_order, len(plan.tree.statements)
         for call in plan.flow.callers.get(statement.function, ()):
-            yield from _leading(plan, plan.tree.statement(call), depth - 1)
+            yield from _stretches(plan, plan.tree.statement(call), depth - 1)

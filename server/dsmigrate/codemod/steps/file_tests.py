@@ -89,18 +89,22 @@ class Near:
     def reaches(self, call: cst.Call, asked: Node) -> bool:
         """The same, whatever function the call stands in: by the path alone."""
         function = self.plan.function_of(call)
-        return bool(_WORD.search(self.plan.code(asked))) or self._comes_from(asked, function, _DEPTH)
+        return bool(_WORD.search(self.plan.code(asked))) or self._comes_from(asked, function)
 
-    def _comes_from(self, node: Node, function: Function, depth: int) -> bool:
+    def _comes_from(self, node: Node, function: Function) -> bool:
         flow = self.plan.flow
-        for sub in _parts(node):
-            place = flow.place(sub, function)
-            if place is None or not depth:
-                continue
-            if place in self.places:
-                return True
-            if any(self._comes_from(b.value, b.function, depth - 1) for b in flow.by_place.get(place, ())):
-                return True
+        queue: list[tuple[Node, Function]] = [(node, function)]
+        seen: set[Place] = set()
+        while queue:
+            current, where = queue.pop()
+            for sub in _parts(current):
+                place = flow.place(sub, where)
+                if place is None or place in seen:
+                    continue
+                if place in self.places:
+                    return True
+                seen.add(place)
+                queue.extend((b.value, b.function) for b in flow.by_place.get(place, ()))
         return False
 
 

@@ -44,6 +44,7 @@ MANAGERS = (
     Manager("MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "mpiexec -n"),
 )  # fmt: skip
 _OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK"})
+_ADDRESS = "MASTER_ADDR"
 _QUOTED = re.compile(r"[\"'](?:RANK|LOCAL_RANK|WORLD_SIZE)[\"']")
 _SOFT = frozenset({"get", "getenv", "pop"})
 _NEUTRAL = re.compile(r"__name__|distributed|cuda|ddp|world_size|multi|gpu|\bdist\b", re.IGNORECASE)
@@ -117,7 +118,7 @@ def _sets_default(plan: Plan, statement: Statement) -> bool:
 
 def command(plan: Plan, manager: Manager, processes: int, tail: str) -> str:
     """The command that starts a script, with the address that ``init_process_group`` needed before."""
-    sets = any(use.stored and use.name == "MASTER_ADDR" for use in _uses(plan, frozenset({"MASTER_ADDR"})))
+    sets = any(use.stored and use.name == _ADDRESS for use in _uses(plan))
     own = any(
         arg.keyword is not None and arg.keyword.value == "init_method" and "env://" not in plan.code(arg.value)
         for call in plan.tree.calls for arg in call.args
@@ -126,15 +127,19 @@ def command(plan: Plan, manager: Manager, processes: int, tail: str) -> str:
     return f"{address}{manager.command} {processes} python {tail}"
 
 
-def _uses(plan: Plan, others: frozenset[str] = frozenset()) -> list[_Use]:
-    wanted = _OF_LAUNCHERS.union(others, *(manager.numbers for manager in MANAGERS))
-    return [
-        _use(plan, node, statement)
-        for statement in plan.tree.statements
-        for head in _heads(statement.node)
-        for node in descendants(head)
-        if isinstance(node, cst.SimpleString) and node.evaluated_value in wanted
-    ]
+def _uses(plan: Plan) -> list[_Use]:
+    found: list[_Use] | None = plan.facts.get("manager_uses")
+    if found is None:
+        wanted = _OF_LAUNCHERS.union({_ADDRESS}, *(manager.numbers for manager in MANAGERS))
+        found = [
+            _use(plan, node, statement)
+            for statement in plan.tree.statements
+            for head in _heads(statement.node)
+            for node in descendants(head)
+            if isinstance(node, cst.SimpleString) and node.evaluated_value in wanted
+        ]
+        plan.facts["manager_uses"] = found
+    return found
 
 
 def _heads(node: Node) -> list[Node]:
@@ -198,6 +203,13 @@ def _is_soft(call: cst.Call) -> bool:
 
 
 def _of_statement(plan: Plan, statement: Statement, depth: int) -> int:
+    known: dict[tuple[Statement, int], int] = plan.facts.setdefault("standings", {})
+    if (statement, depth) not in known:
+        known[statement, depth] = _around(plan, statement, depth)
+    return known[statement, depth]
+
+
+def _around(plan: Plan, statement: Statement, depth: int) -> int:
     found = max((_behind(plan, test, branch) for test, branch in _tests(statement)), default=FREE)
     found = max(found, *(_left_early(plan, other) for other in _before(statement)), FREE)
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(statement.function, ())]

@@ -172,7 +172,7 @@ def _say_who_starts(plan: Plan) -> None:
         plan.facts["manager"] = manager
         plan.kept("MG206", where, f"{manager.command.split()[0]} goes on starting the processes: the script needs {manager.name}'s variables",
                   "neither torchrun nor the deepspeed launcher sets them")  # fmt: skip
-    elif needs_launcher(plan):
+    elif is_spawned(plan) or needs_launcher(plan):
         if (first := comes_first(plan, only_free=True)) is not None:
             plan.kept("MG206", where, f"within a job of {first.name} only: the script needs its variables beside those of the launcher",
                       "torchrun, started by one task per node, sets none of them")  # fmt: skip

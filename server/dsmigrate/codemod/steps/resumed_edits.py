@@ -18,7 +18,6 @@ from dsmigrate.codemod.flow import Binding, Place, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
-from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found
 from dsmigrate.codemod.steps.resumed_forms import (
     is_put_back,
@@ -28,6 +27,7 @@ from dsmigrate.codemod.steps.resumed_forms import (
     path_of,
     puts_back,
     removes_nothing,
+    renewed_at,
 )
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -58,8 +58,10 @@ def changed_on_the_way(plan: Plan, found: Found) -> None:
         if not way.resumed:
             continue
         way.forward()
-        for statement in sorted({*way.doubts, *way.edits()}, key=lambda s: s.order):
-            plan.todo("MG622", statement, "what was read from the checkpoint is changed here: the engine brings back what was saved; "
+        edits = set(way.edits())
+        for statement in sorted({*way.doubts, *edits}, key=lambda s: s.order):
+            verb = "is" if statement in edits else "may be"
+            plan.todo("MG622", statement, f"what was read from the checkpoint {verb} changed here: the engine brings back what was saved; "
                       "change it where it is saved, or load it before deepspeed.initialize without resume_engine",
                       "engine.load_checkpoint reads weights and optimizer state from the checkpoint itself")  # fmt: skip
 
@@ -76,6 +78,7 @@ class _Way:
     watched: set[tuple[Place, Keys]] = field(default_factory=set)
     seen: set[tuple[Place, Keys]] = field(default_factory=set)
     inner: set[Place] = field(default_factory=set)
+    renewed: dict[Place, int] = field(default_factory=dict)
     doubts: list[Statement] = field(default_factory=list)
 
     # -- from load_state_dict back to torch.load ------------------------------------------------------------------
@@ -158,12 +161,14 @@ class _Way:
             return
         if last not in _SAME and callee is None:
             self._doubt(node, function)
+            return
         for arg in node.args:
             self.back(arg.value, function, keys if last in _SAME else (), depth - 1)
 
     def _doubt(self, node: Node, function: Function) -> None:
         """Note a statement that makes something else of the state, if it is the resumed state that it gets."""
-        if any(load in self.found.loads for load in _loads_in(self.plan, node, function, 6)):
+        if self._is_resumed(node, function):
+            self.resumed = True
             self.doubts.append(self.plan.tree.statement(node))
 
     def _bindings(self, place: Place, function: Function) -> list[Binding]:
@@ -182,14 +187,9 @@ class _Way:
         use = self.plan.tree.statement(self.call)
         if statement.function is not use.function:
             return False
-        path = branches_to(use)
-        return any(
-            statement.order < b.statement.order < use.order
-            and b.function is use.function
-            and branches_to(b.statement) == path[: len(branches_to(b.statement))]
-            and not any(self.plan.flow.place(sub, b.function) == place for sub in descendants(b.value))
-            for b in self.plan.flow.by_place.get(place, ())
-        )
+        if place not in self.renewed:
+            self.renewed[place] = renewed_at(self.plan, place, use)
+        return statement.order < self.renewed[place]
 
     def _filled(self, place: Place, keys: Keys) -> Iterator[tuple[Node, Function]]:
         """What is put into a dictionary that begins without the state: ``new[name] = value``, ``own.update(state)``."""
@@ -281,7 +281,7 @@ class _Way:
         base, _ = path_of(node.targets[0].target)
         place = self.plan.flow.place(base, statement.function)
         made = self._bindings(place, statement.function) if place is not None else []
-        fresh = not any(_loads_in(self.plan, b.value, b.function, 6) for b in made)
+        fresh = not any(_loads_in(self.plan, b.value, b.function) for b in made)
         return fresh and is_refill(self.plan, node, statement, strict=self.strict)
 
     def _within(self, node: Node, function: Function) -> bool:
@@ -320,21 +320,24 @@ class _Way:
         return any(not keys for keys in self._rest(node, function))
 
     def _is_resumed(self, node: Node, function: Function) -> bool:
-        return any(load in self.found.loads for load in _loads_in(self.plan, node, function, 6))
+        return any(load in self.found.loads for load in _loads_in(self.plan, node, function))
 
     def _is_load(self, call: cst.Call) -> bool:
         return isinstance(call.func, cst.Attribute) and call.func.attr.value == "load_state_dict"
 
 
-def _loads_in(plan: Plan, node: Node, function: Function, depth: int) -> set[cst.Call]:
+def _loads_in(plan: Plan, node: Node, function: Function) -> set[cst.Call]:
     """The ``torch.load`` calls that an expression is made of."""
     found: set[cst.Call] = set()
-    for sub in descendants(node) if depth else ():
-        if isinstance(sub, cst.Call) and plan.imports.names(sub.func) & _LOADERS:
-            found.add(sub)
-        elif isinstance(sub, cst.Name):
-            place = plan.flow.place(sub, function)
-            for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
-                if binding.value is not node:
-                    found |= _loads_in(plan, binding.value, binding.function, depth - 1)
+    queue: list[tuple[Node, Function]] = [(node, function)]
+    seen: set[Place] = set()
+    while queue:
+        current, where = queue.pop()
+        for sub in descendants(current):
+            if isinstance(sub, cst.Call) and plan.imports.names(sub.func) & _LOADERS:
+                found.add(sub)
+            place = plan.flow.place(sub, where) if isinstance(sub, cst.Name) and not plan.is_model_like(sub) else None
+            if place is not None and place not in seen:
+                seen.add(place)
+                queue.extend((b.value, b.function) for b in plan.flow.by_place.get(place, ()))
     return found

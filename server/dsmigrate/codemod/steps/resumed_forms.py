@@ -6,10 +6,12 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
+from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import same_text, sources, state_calls
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _PREFIX = re.compile(r"module|_orig_mod|\[(?:7|10):\]|prefix", re.IGNORECASE)
 _SHAPES = re.compile(r"\.shape\b|\.size\(|\.numel\(")
@@ -193,3 +195,25 @@ def _conjuncts(test: Node) -> list[Node]:
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
         return [*_conjuncts(test.left), *_conjuncts(test.right)]
     return [test]
+
+
+def renewed_at(plan: Plan, place: Place, use: Statement) -> int:
+    """The order of the statement from which a variable holds something new on every way to a use; 0 where none is."""
+    path = branches_to(use)
+    found = 0
+    branches: dict[Statement, set[str]] = {}
+    for binding in plan.flow.by_place.get(place, ()):
+        statement = binding.statement
+        if binding.function is not use.function or statement.order >= use.order:
+            continue
+        if any(plan.flow.place(sub, binding.function) == place for sub in descendants(binding.value)):
+            continue
+        around = branches_to(statement)
+        if around == path[: len(around)]:
+            found = max(found, statement.order)
+        elif around[:-1] == path[: len(around) - 1] and statement.up is not None:  # in both branches of an `if`
+            sides = branches.setdefault(statement.up, set())
+            sides.add(statement.branch)
+            if {"body", "orelse"} <= sides:
+                found = max(found, statement.up.order)
+    return found
