@@ -162,3 +162,52 @@ def test_a_file_of_each_rank_is_marked_where_it_is_read_too(path: str) -> None:
     migrated.said("MG622", "checkpoint = torch.load(", Kind.TODO)
     migrated.said("MG621", "torch.save(", Kind.TODO)
     convert(resume=RESUME, loop=saving(SAVE)).silent("MG629")
+
+
+# -- loads in other functions ------------------------------------------------------------------------------------------
+
+BEST = """
+def evaluate_best(model, path, args):
+    checkpoint = torch.load({path}, map_location="cpu")
+    model.load_state_dict(checkpoint["model"])
+    model.eval()
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "read", "given"),
+    [
+        ('"best.pt"', '"best.pt"', '""'),
+        ('os.path.join(args.output, "best.pt")', 'os.path.join(args.output, "best.pt")', '""'),
+        ('"best.pt"', "path", '"best.pt"'),
+        ("best", "path", "best"),
+    ],
+)
+def test_a_load_of_the_same_path_in_another_function_reads_the_checkpoint(saved: str, read: str, given: str) -> None:
+    migrated = convert(
+        helpers=BEST.format(path=read),
+        resume=RESUME,
+        loop='best = args.output + "/best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, {saved})"),
+        end=f"evaluate_best(model.module, {given}, args)",
+    )
+    assert f"checkpoint = read_checkpoint({read})" in migrated.section("helpers")
+    assert '"model": model.module.state_dict()' in migrated.section("loop")
+
+
+def test_a_load_that_gets_other_paths_too_is_marked() -> None:
+    migrated = convert(
+        helpers=BEST.format(path="path"),
+        resume=RESUME,
+        loop=saving(f'if rank == 0:\n    torch.save({STATE}, "best.pt")'),
+        end='evaluate_best(model.module, "best.pt", args)\nevaluate_best(model.module, "pretrained.pt", args)',
+    )
+    migrated.said("MG622", "checkpoint = torch.load(path", Kind.TODO)
+
+
+def test_a_variable_of_the_same_name_in_another_function_is_another_matter() -> None:
+    migrated = convert(
+        helpers="def pretrained(folder):\n    best = folder + '/best.pt'\n    return torch.load(best)\n",
+        resume=RESUME,
+        loop='best = args.output + "/best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, best)"),
+    )
+    assert "return torch.load(best)" in migrated.section("helpers")

@@ -45,8 +45,15 @@ _CLEANS = re.compile(r"clean|prun|rotat|purg|(?:remove|delete|keep|drop)_?(?:old
 
 def read_back(plan: Plan, found: Found) -> None:
     """Other loads of a path that is saved to read the checkpoint of the engine."""
-    for _, call in _given(plan, found):
+    for save, call in _given(plan, found):
         if not plan.imports.names(call.func) & _LOADERS:
+            continue
+        if not _is_sure(plan, save, call):
+            plan.handled.add(call)
+            plan.todo("MG622", call, "a DeepSpeed checkpoint, which is a directory, may be read here: use read_checkpoint(path) for it",
+                      "callers hand in its path beside others")  # fmt: skip
+            need_helpers(plan, loading=True)
+            plan.facts["keep_weights"] = True
             continue
         need_helpers(plan, loading=True)
         plan.facts["keep_weights"] = True
@@ -93,9 +100,7 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
     function, statement = plan.function_of(call), plan.tree.statement(call)
 
     def is_path(node: Node) -> bool:
-        return _holds(names, plan.flow.place(node, function), statement) or (
-            function is save.statement.function and same_text(plan, node, save.path)
-        )
+        return _holds(names, plan.flow.place(node, function), statement) or _is_same(plan, save, node, function)
 
     full = plan.imports.names(call.func)
     if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and is_path(call.func.value):
@@ -112,21 +117,66 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
     return any(is_path(arg.value) for arg in call.args)
 
 
+def _is_same(plan: Plan, save: Save, node: Node, function: Function) -> bool:
+    """Whether an expression is written as the path is, and means the same where it stands."""
+    if function is not save.statement.function and not _is_global(plan, save.path, save.statement.function):
+        return False
+    return isinstance(node, cst.BaseExpression) and same_text(plan, node, save.path)
+
+
+def _is_global(plan: Plan, path: Node, function: Function) -> bool:
+    """Whether a path is made of constants, options and what the whole file shares: the same in every function."""
+    if function.is_module:
+        return True
+    local = function.local_names - function.imported_names
+    for name in descendants(path):
+        if isinstance(name, cst.Name):
+            parent = plan.tree.parent.get(name)
+            in_attribute = isinstance(parent, cst.Attribute)
+            if (name.value in local and not in_attribute) or name.value == function.self_name:
+                return False
+    return True
+
+
+def _is_sure(plan: Plan, save: Save, call: cst.Call) -> bool:
+    """Whether a call gets the path of a checkpoint and no other: a parameter may also be given something else."""
+    node, function = call.args[0].value, plan.function_of(call)
+    place = plan.flow.place(node, function)
+    if not isinstance(node, cst.Name) or node.value not in function.params or place is None:
+        return True
+    names = _names_of(plan, save)
+    return all(
+        binding.kind == "argument"
+        and (
+            plan.flow.place(binding.value, binding.function) in names
+            or _is_same(plan, save, binding.value, binding.function)
+        )
+        for binding in plan.flow.by_place.get(place, ())
+    )
+
+
 def _names_of(plan: Plan, save: Save) -> _Names:
     """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and those of loops over it.
 
-    A variable of a loop holds it inside of the loop alone, which is given with it.
+    A variable of a loop holds it inside of the loop alone, which is given with it. Parameters may hold it.
     """
+    known: dict[cst.Call, _Names] = plan.facts.setdefault("names_of_paths", {})
+    if save.call in known:
+        return known[save.call]
     place = plan.flow.place(save.path, save.statement.function)
     found: _Names = {place: None} if place is not None else {}
     while True:
         more: _Names = {
             binding.place: binding.statement if binding.kind == "for" else None
             for binding in plan.flow.bindings
-            if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
-            and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
+            if binding.kind in ("assign", "for", "argument") and binding.index is None and binding.place not in found
+            and (
+                any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
+                or (binding.kind == "argument" and binding.place[0] == "v" and _is_same(plan, save, binding.value, binding.function))
+            )
         }  # fmt: skip
         if not more:
+            known[save.call] = found
             return found
         found |= more
 
