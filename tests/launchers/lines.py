@@ -17,8 +17,9 @@ SWITCH = Script("main.py", Start(spawned=True, count="gpus", switches=("--multip
 PLAIN = Script("train.py", Start(local_rank=True))
 BARE = Script("bare.py", Start())
 SLURM = Script("slurm.py", Start(slurm=True))
+MPI = Script("mpi.py", Start(mpi=True))
 DEEP = Script("tools/pkg/deep.py", Start(spawned=True, count="2"))
-SCRIPTS = (SPAWN, FOUR, SWITCH, PLAIN, BARE, SLURM, DEEP)
+SCRIPTS = (SPAWN, FOUR, SWITCH, PLAIN, BARE, SLURM, MPI, DEEP)
 FILES = frozenset({*(script.path for script in SCRIPTS), "other/train.py", "scripts/run.sh"})
 
 

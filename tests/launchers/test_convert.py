@@ -91,6 +91,12 @@ def test_lines_that_are_not_certain_are_left_with_the_reason(line: str, said: st
     assert said in done.said
 
 
+def test_a_script_that_takes_its_ranks_from_mpi_is_started_by_it() -> None:
+    done = converted("mpirun -np 2 python mpi.py")
+    assert done.text == "mpirun -np 2 python mpi.py"
+    assert done.decisions == [(1, "MG226", "kept")]
+
+
 def test_mpi_needs_mpi4py() -> None:
     done = converted("mpirun -np 2 python train.py")
     assert done.decisions == [(1, "MG227", "todo")]

@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps import managers
 from dsmigrate.codemod.tree import Function, Node, descendants
 
 PROCESSES = 2
@@ -17,12 +18,15 @@ PROCESSES = 2
 def commands(plan: Plan, path: str) -> tuple[str, ...]:
     """One command per launcher, for two processes on one machine; the script's own options follow.
 
-    Options that the script needs to know of being distributed (``--multiprocessing-distributed``) are part of it.
+    A script that needs the variables of SLURM or MPI is started as before. Options that the script needs to know of being distributed (``--multiprocessing-distributed``) are part of it.
     ``--no_local_rank`` keeps the deepspeed launcher from adding an option that the script may not know.
     """
     name = shlex.quote(path) if path != "-" else "train.py"
     flags = " ".join(plan.facts.get("launch_options", ()))
     tail = f"{name} {flags}".rstrip()
+    manager = plan.facts.get("manager")
+    if manager is not None:
+        return (managers.command(plan, manager, PROCESSES, tail),)
     torchrun = f"torchrun --nproc_per_node {PROCESSES} {tail}"
     if _asks_torchrun(plan):
         return (torchrun,)

@@ -26,7 +26,7 @@ def start_of(plan: Plan) -> Start:
     basic = Start(
         local_rank=bool(plan.facts.get("takes_local_rank")),
         slurm="SLURM_PROCID" in mentioned,
-        mpi=any(name in _MPI for name in mentioned),
+        mpi=bool(plan.facts.get("initialised")) and any(name in _MPI for name in mentioned),
     )
     spawns = [call for call in plan.tree.calls if plan.imports.names(call.func) & set(SPAWNERS)]
     if not spawns:

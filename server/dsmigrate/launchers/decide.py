@@ -77,6 +77,9 @@ def decide(launch: Launch, script: Script, around: Surroundings) -> Verdict:
 def _python(launch: Launch, script: Script, around: Surroundings) -> Verdict:
     start = script.start
     mpi = [name for name in launch.managers if name in _MPI]
+    if mpi and start.mpi:
+        return Verdict("MG226", Kind.KEPT, f"{mpi[0]} keeps starting the processes",
+                       "the script sets RANK, WORLD_SIZE and LOCAL_RANK from MPI's numbers")  # fmt: skip
     if mpi:
         return Verdict(
             "MG227", Kind.TODO, f"{mpi[0]} stays: install mpi4py, or give the processes {', '.join(REQUIRED)}",

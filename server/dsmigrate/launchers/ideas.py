@@ -59,9 +59,9 @@ IDEAS = (
     ),
     Idea(
         "MG226",
-        "SLURM keeps starting the processes",
-        "`srun python train.py` stays, where the script takes its ranks from SLURM.",
-        "The converted script sets RANK, WORLD_SIZE and LOCAL_RANK from SLURM's numbers before it sets up its group.",
+        "SLURM or MPI keeps starting the processes",
+        "`srun python train.py` and `mpirun python train.py` stay, where the script takes its ranks from SLURM or MPI.",
+        "The converted script sets RANK, WORLD_SIZE and LOCAL_RANK from their numbers before it sets up its group.",
         "deepspeed/comm/comm.py, init_distributed",
         Kind.KEPT,
     ),
@@ -71,7 +71,8 @@ IDEAS = (
         "`mpirun python train.py` stays; DeepSpeed finds its ranks through mpi4py.",
         "Where one of RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT is missing, "
         "deepspeed.init_distributed asks "
-        "MPI for them, which needs the package mpi4py. A script that read OMPI_COMM_WORLD_RANK itself did not need it.",
+        "MPI for them, which needs the package mpi4py. A script that takes its ranks from "
+        "OMPI_COMM_WORLD_RANK and the like hands them over itself (MG226).",
         "deepspeed/comm/comm.py, mpi_discovery",
         Kind.TODO,
         marked=False,

@@ -81,3 +81,61 @@ def test_at_stage_three_a_file_of_the_whole_model_is_for_the_person() -> None:
     migrated = convert(end='torch.save(model.module, "net.pt")', to={"zero_stage": 3})
     migrated.said("MG705", "torch.save(model.module", Kind.TODO)
     assert "copy_of_module" not in migrated.code
+
+
+# -- parts of the model, and parameters --------------------------------------------------------------------------------
+
+PARTS = [
+    ('torch.save(model.module.body, "b.pt")\n', 'torch.save(copy.deepcopy(model.module.body), "b.pt")\n'),
+    ('torch.save(model.module.blocks[0], "b.pt")\n', 'torch.save(copy.deepcopy(model.module.blocks[0]), "b.pt")\n'),
+    (
+        'body = model.module.body\ntorch.save({"body": body, "n": 1}, "b.pt")\n',
+        'body = model.module.body\ntorch.save({"body": copy.deepcopy(body), "n": 1}, "b.pt")\n',
+    ),
+    ('torch.save(model.module.body.cpu(), "b.pt")\n', 'torch.save(copy.deepcopy(model.module.body).cpu(), "b.pt")\n'),
+    ('torch.save(list(model.parameters()), "b.pt")\n', 'torch.save(copy.deepcopy(list(model.parameters())), "b.pt")\n'),
+    (
+        'torch.save({n: p for n, p in model.named_parameters()}, "b.pt")\n',
+        'torch.save(copy.deepcopy({n: p for n, p in model.named_parameters()}), "b.pt")\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), PARTS)
+def test_a_copy_of_a_part_goes_into_a_file(before: str, after: str) -> None:
+    migrated = check_section("end", before, after)
+    migrated.said("MG506", before.splitlines()[-1], Kind.CONVERTED)
+    assert "import copy\n" in migrated.code
+
+
+@pytest.mark.parametrize(("before", "_after"), PARTS)
+def test_parts_carry_nothing_of_the_engine_at_stage_0_and_are_partitioned_at_3(before: str, _after: str) -> None:
+    check_kept("end", before, to={"zero_stage": 0}).silent("MG506", "MG705")
+    convert(end=before, to={"zero_stage": 3}).said("MG705", before.splitlines()[-1], Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'torch.save(model.module.body.state_dict(), "b.pt")\n',
+        'torch.save(model.module.head.weight.data, "b.pt")\n',
+        'torch.save({n: p.detach() for n, p in model.named_parameters()}, "b.pt")\n',
+        'torch.save(model.module.config, "b.pt")\n',
+    ],
+)
+def test_what_was_never_a_parameter_goes_into_a_file_as_it_is(text: str) -> None:
+    check_kept("end", text).silent("MG506")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("model.module.cpu()", "copy_of_module(model.module).cpu()"),
+        ("model.cpu()", "copy_of_module(model.module).cpu()"),
+        ("model.module.eval()", "copy_of_module(model.module.eval())"),
+        ("model.eval().cpu()", "copy_of_module(model.module.eval()).cpu()"),
+    ],
+)
+def test_a_model_that_is_moved_on_its_way_into_a_file(before: str, after: str) -> None:
+    migrated = check_section("end", f'torch.save({before}, "net.pt")\n', f'torch.save({after}, "net.pt")\n')
+    migrated.said("MG506", "torch.save(", Kind.CONVERTED)

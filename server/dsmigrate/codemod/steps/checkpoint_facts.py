@@ -201,6 +201,14 @@ def is_handle(plan: Plan, node: Node | None, call: cst.Call) -> bool:
     return False
 
 
+def has_rank(plan: Plan, path: Node, function: Function) -> bool:
+    """Whether a path has the rank in it."""
+    place = plan.flow.place(path, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    values = [path, *(binding.value for binding in bindings if binding.kind == "assign")]
+    return any("rank" in plan.code(value).lower() for value in values)
+
+
 def same_text(plan: Plan, left: Node, right: Node) -> bool:
     """Whether two expressions are the same but for quotes and white space."""
     first, second = plan.code(left), plan.code(right)

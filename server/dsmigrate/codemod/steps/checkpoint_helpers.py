@@ -56,7 +56,7 @@ _FILES_TOO = """    if os.path.isfile(path):
 
 REMOVE_HELPER = '''def remove_checkpoint(path):
     """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
-    if os.path.isdir(path):
+    if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
         os.remove(path)

@@ -11,11 +11,12 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
+from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard
+from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -24,7 +25,8 @@ IDEAS = (
         "A resume checkpoint is loaded by the engine",
         "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
-        "wins. Checkpoints that the DDP script wrote cannot be read.",
+        "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
+        "loading would come back as it was saved: such places are marked.",
         "engine-semantics 12-13",
         Kind.CONVERTED,
     ),
@@ -59,6 +61,7 @@ def loads(plan: Plan, found: Found) -> None:
     file_tests(plan, found)
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
+    changed_on_the_way(plan, found)
     need_helpers(plan, loading=True)
 
 
@@ -69,6 +72,10 @@ def _convert_loads(plan: Plan, found: Found) -> None:
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
+        path = argument(load, 0, "f")
+        if path is not None and has_rank(plan, path, statement.function) and rank_guard(plan, statement) is None:
+            plan.todo("MG622", statement, "every rank read a file of its own here; the engine's checkpoint is one for all, under rank 0's path: "
+                      "ask for that path on all ranks", "a rank that finds no checkpoint stops, or leaves the others waiting")  # fmt: skip
 
 
 def _same_path(plan: Plan, found: Found) -> list[cst.Call]:

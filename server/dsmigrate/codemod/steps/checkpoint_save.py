@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import re
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import (
     PARTITIONED,
     Found,
     Save,
+    has_rank,
     is_handle,
     same_text,
     sources,
     state_calls,
 )
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
-from dsmigrate.codemod.steps.checkpoint_load import bare
+from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
     Idea(
@@ -59,7 +58,8 @@ def saves(plan: Plan, found: Found) -> None:
     if not found.saves:
         return
     need_helpers(plan, loading=False)
-    _read_back(plan, found)
+    file_tests(plan, found)
+    read_back(plan, found)
     _removals(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
@@ -80,6 +80,7 @@ def saves(plan: Plan, found: Found) -> None:
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+    other_uses(plan, found)
 
 
 def _differs_by_rank(plan: Plan, save: Save) -> bool:
@@ -88,103 +89,7 @@ def _differs_by_rank(plan: Plan, save: Save) -> bool:
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
     if any(rank_guard(plan, statement) is not None for statement in (save.statement, *callers)):
         return False
-    place = plan.flow.place(save.path, save.statement.function)
-    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    values = [save.path, *(binding.value for binding in bindings if binding.kind == "assign")]
-    return any("rank" in plan.code(value).lower() for value in values)
-
-
-def _read_back(plan: Plan, found: Found) -> None:
-    """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
-    file_tests(plan, found)
-    for save in found.saves:
-        places = _names_of(plan, save)
-        for call in plan.tree.calls:
-            if call is save.call or call in plan.handled or not call.args:
-                continue
-            function = plan.function_of(call)
-            first = call.args[0].value
-            same = _holds(places, plan.flow.place(first, function), plan.tree.statement(call)) or (
-                same_text(plan, first, save.path) and function is save.statement.function
-            )
-            if not same:
-                continue
-            if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
-                need_helpers(plan, loading=True)
-                plan.facts["keep_weights"] = True
-                plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
-                plan.handled.add(call)
-                plan.converted(
-                    "MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now"
-                )
-                if not found.loads:
-                    plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
-            elif _asks_too_early(plan, save, call):
-                plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
-                          "torch.save had written it by now")  # fmt: skip
-            elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
-                plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
-                          "it got a file before, and the checkpoint is written a little later")  # fmt: skip
-
-
-_Names: TypeAlias = dict[Place | None, Statement | None]
-
-
-def _names_of(plan: Plan, save: Save) -> _Names:
-    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and those of loops over it.
-
-    A variable of a loop holds it inside of the loop alone, which is given with it.
-    """
-    place = plan.flow.place(save.path, save.statement.function)
-    found: _Names = {place: None} if place is not None else {}
-    while True:
-        more: _Names = {
-            binding.place: binding.statement if binding.kind == "for" else None
-            for binding in plan.flow.bindings
-            if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
-            and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
-        }  # fmt: skip
-        if not more:
-            return found
-        found |= more
-
-
-def _holds(names: _Names, place: Place | None, statement: Statement) -> bool:
-    """Whether a variable holds the path where a statement stands."""
-    if place is None or place not in names:
-        return False
-    loop = names[place]
-    return loop is None or loop.order < statement.order <= loop.last_order
-
-
-def _elements(node: Node) -> list[Node]:
-    """What a value may be, or run over: the elements of a tuple, both branches of a choice."""
-    if isinstance(node, cst.Tuple | cst.List):
-        return [element.value for element in node.elements]
-    if isinstance(node, cst.IfExp):
-        return [*_elements(node.body), *_elements(node.orelse)]
-    return [node] if isinstance(node, cst.Name | cst.Attribute) else []
-
-
-def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
-    """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
-    statement = plan.tree.statement(call)
-    if statement.function is not save.statement.function or statement.order <= save.statement.order:
-        return False
-    last = (dotted(call.func) or "").rpartition(".")[2]
-    return last in ("exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob")
-
-
-_HARMLESS_WITH_PATH = frozenset({
-    "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
-    "makedirs", "mkdir", "remove", "unlink", "copyfile", "copy", "copy2", "format", "Path", "save", "is_file", "fspath",
-    "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write",
-})  # fmt: skip
-
-
-def _is_harmless_with_path(call: cst.Call) -> bool:
-    last = (dotted(call.func) or "").rpartition(".")[2]
-    return last in _HARMLESS_WITH_PATH or "log" in last.lower() or "print" in last.lower()
+    return has_rank(plan, save.path, function)
 
 
 def _request(call: Node) -> Node:
@@ -212,29 +117,46 @@ def _hollow(plan: Plan, save: Save, *, keep_weights: bool) -> None:
 
 
 def _copies(plan: Plan, save: Save) -> None:
-    """``shutil.copyfile(path, best)`` becomes another request; removing old checkpoints removes directories."""
+    """``shutil.copyfile(path, best)`` becomes another request, a move behind the save its final name."""
     for call in plan.tree.calls:
-        names = plan.imports.names(call.func)
-        if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"} and len(call.args) >= 2:
-            if same_text(plan, call.args[0].value, save.path) and plan.function_of(call) is save.statement.function:
-                target = plan.code(call.args[1].value)
-                plan.edits.replace(call, f"request_checkpoint({plan.code(save.state)}, {target})")
+        names, statement = plan.imports.names(call.func), plan.tree.statement(call)
+        if len(call.args) < 2 or statement.function is not save.statement.function:
+            continue
+        if statement.order <= save.statement.order or not same_text(plan, call.args[0].value, save.path):
+            continue
+        target = call.args[1].value
+        if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"}:
+            if "shutil.copyfile" in names or _is_file_name(plan, target, statement.function, 4):
+                plan.edits.replace(call, f"request_checkpoint({_hollow_text(plan, save)}, {plan.code(target)})")
                 plan.converted(
                     "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
                 )
-        elif names & {"os.replace", "os.rename", "shutil.move"} and len(call.args) >= 2:
-            statement = plan.tree.statement(call)
-            if same_text(plan, call.args[0].value, save.path) and statement.function is save.statement.function:
-                target = plan.code(call.args[1].value)
-                if isinstance(statement.node, cst.Expr):
-                    plan.edits.replace(save.path, target)
-                    plan.edits.remove(statement.node)
-                    plan.converted(
-                        "MG623",
-                        call,
-                        "the checkpoint is saved under its final name",
-                        "it is written later, by all ranks",
-                    )
+        elif names & {"os.replace", "os.rename", "shutil.move"} and isinstance(statement.node, cst.Expr):
+            plan.edits.replace(save.path, plan.code(target))
+            plan.edits.remove(statement.node)
+            plan.converted(
+                "MG623", call, "the checkpoint is saved under its final name", "it is written later, by all ranks"
+            )
+
+
+def _hollow_text(plan: Plan, save: Save) -> str:
+    """The state of a save as text, without what the engine saves."""
+    text = plan.code(save.state)
+    for call, _ in state_calls(plan, save.state):
+        if call in plan.edits.expressions:
+            text = text.replace(plan.code(call), SAVED)
+    return text
+
+
+def _is_file_name(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """Whether a path ends in something like ``.pt``: ``shutil.copy`` puts a file into a folder under its own name."""
+    if isinstance(node, cst.Name | cst.Attribute) and depth:
+        place = plan.flow.place(node, function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        return bool(bindings) and all(
+            b.index is None and _is_file_name(plan, b.value, b.function, depth - 1) for b in bindings
+        )
+    return bool(re.search(r"\.\w{1,8}[\"'](?:\.format\(.*)?\)*$", plan.code(node)))
 
 
 def _removals(plan: Plan, found: Found) -> None:
@@ -243,11 +165,11 @@ def _removals(plan: Plan, found: Found) -> None:
     for call in plan.tree.calls:
         func = call.func
         if plan.imports.names(func) & {"os.remove", "os.unlink"} and call.args:
-            if not near.concerns(call, call.args[0].value):
+            if not near.concerns_far(call, call.args[0].value):
                 continue
             plan.edits.replace(func, "remove_checkpoint")
         elif isinstance(func, cst.Attribute) and func.attr.value == "unlink" and not call.args:
-            if func in plan.edits.expressions or not near.concerns(call, func.value):
+            if func in plan.edits.expressions or not near.concerns_far(call, func.value):
                 continue
             path = func.value.with_changes(lpar=(), rpar=())
             plan.edits.replace(call, f"remove_checkpoint({plan.tree.module.code_for_node(path)})")

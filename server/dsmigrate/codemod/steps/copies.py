@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.edit import ExpressionEdit
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, sources
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -19,14 +21,19 @@ IDEAS = (
     Idea(
         "MG506",
         "Copies and averages take the module",
-        "deepcopy and torch.save of the whole model take a bare copy of engine.module; EMA helpers get engine.module.",
+        "deepcopy and torch.save of the whole model take a bare copy of engine.module, files of its parts and parameters a "
+        "deepcopy; EMA helpers get engine.module.",
         "The engine holds locks and process groups and cannot be copied or pickled, and the module carries its hooks, "
-        "which cannot be pickled either; helpers of other modules unwrap by testing for DistributedDataParallel, which "
-        "the engine is not.",
+        "which cannot be pickled either, no more than its parameters at ZeRO 1 and 2; helpers of other modules unwrap by "
+        "testing for DistributedDataParallel, which the engine is not.",
         "measured against DeepSpeed 0.19.8",
         Kind.CONVERTED,
     ),
 )
+
+SAVERS = frozenset({"torch.save", "torch.serialization.save", "pickle.dump", "pickle.dumps", "joblib.dump"})
+# Methods that move or convert in place where they belong to a module, but make another tensor of a parameter.
+MOVES = frozenset({"cpu", "cuda", "to", "float", "xpu", "npu"})
 
 _HELPER = '''def copy_of_module(module):
     """A copy of the model for files and averages: without the engine's hooks, which cannot be pickled."""
@@ -50,22 +57,31 @@ def copies(plan: Plan, call: cst.Call, statement: Statement) -> None:
                 _helper(plan)
             _said(plan, statement, f"{plan.code(call.func)}({plan.code(call.args[0].value)})")
         return
-    if not plan.imports.names(call.func) & {"torch.save", "pickle.dump", "pickle.dumps", "joblib.dump"}:
+    if not plan.imports.names(call.func) & SAVERS:
         return
-    for holder, value in _saved(plan, argument(call, 0, "obj"), statement):
-        if holder in plan.edits.expressions or not _is_whole(plan, value):
+    for holder, value in saved(plan, argument(call, 0, "obj"), statement):
+        piece = moved(value)
+        inner = _behind_passing(piece)
+        if holder in plan.edits.expressions or not _is_whole(plan, inner):
             continue
-        _take_module(plan, value)
+        if inner is not piece or inner is value:
+            _take_module(plan, inner)
         if plan.zero_stage == PARTITIONED:
             plan.todo("MG705", holder, "the whole model cannot be copied or pickled at ZeRO stage 3: save gathered weights instead",
                       "its parameters are partitioned")  # fmt: skip
             continue
-        plan.edits.replace(holder, _wrapped)
+        if inner is value:
+            plan.edits.replace(holder, _wrapped)
+        elif inner is piece:
+            module = f"{plan.code(piece)}.module" if plan.is_engine(piece) else plan.code(piece)
+            plan.edits.replace(piece, f"copy_of_module({module})")
+        else:
+            plan.edits.replace(piece, given_to("copy_of_module"))
         _helper(plan)
         _said(plan, plan.tree.statement(holder), f"{plan.code(value)} in a file")
 
 
-def _saved(plan: Plan, node: Node | None, statement: Statement) -> list[tuple[Node, Node]]:
+def saved(plan: Plan, node: Node | None, statement: Statement) -> list[tuple[Node, Node]]:
     """The values that go to a file, each with the node (argument, entry, assignment) that holds it."""
     if node is None:
         return []
@@ -82,6 +98,27 @@ def _saved(plan: Plan, node: Node | None, statement: Statement) -> list[tuple[No
     if isinstance(parent, cst.Arg):
         found.append((parent, node))
     return found
+
+
+def given_to(function: str) -> ExpressionEdit:
+    """The edit that hands an expression to a function."""
+    return lambda updated: cst.Call(cst.parse_expression(function), [cst.Arg(updated)])  # type: ignore[arg-type]
+
+
+def moved(node: Node) -> Node:
+    """What is behind ``.cpu()`` and the like: the copy is made before it is moved."""
+    return _behind(node, MOVES)
+
+
+def _behind_passing(node: Node) -> Node:
+    """The model of ``model.module.eval()``, which gives it back."""
+    return _behind(node, PASS_METHODS)
+
+
+def _behind(node: Node, methods: frozenset[str]) -> Node:
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in methods:
+        node = node.func.value
+    return node
 
 
 def _is_item(node: Node) -> bool:

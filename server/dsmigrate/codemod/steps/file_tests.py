@@ -85,6 +85,31 @@ class Near:
             return True
         return any(self.plan.flow.place(sub, function) in self.places for sub in _parts(asked))
 
+    def concerns_far(self, call: cst.Call, asked: Node) -> bool:
+        """The same, for a path that comes from a checkpoint's folder by other variables, loops and parameters."""
+        return self.concerns(call, asked) or self.reaches(call, asked)
+
+    def reaches(self, call: cst.Call, asked: Node) -> bool:
+        """The same, whatever function the call stands in: by the path alone."""
+        function = self.plan.function_of(call)
+        return bool(_WORD.search(self.plan.code(asked))) or self._comes_from(asked, function)
+
+    def _comes_from(self, node: Node, function: Function) -> bool:
+        flow = self.plan.flow
+        queue: list[tuple[Node, Function]] = [(node, function)]
+        seen: set[Place] = set()
+        while queue:
+            current, where = queue.pop()
+            for sub in _parts(current):
+                place = flow.place(sub, where)
+                if place is None or place in seen:
+                    continue
+                if place in self.places:
+                    return True
+                seen.add(place)
+                queue.extend((b.value, b.function) for b in flow.by_place.get(place, ()))
+        return False
+
 
 # Attributes of a path that give a part of it; `args.resume` is another thing than `args`.
 _OF_PATHS = frozenset({"parent", "name", "stem", "parents"})

@@ -8,9 +8,10 @@ from dsmigrate.codemod.flow import SPAWNERS
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
 from dsmigrate.codemod.steps.spawning import is_spawned, spawn_call
-from dsmigrate.codemod.tree import Node, Statement, descendants
+from dsmigrate.codemod.tree import Node, Statement
 
 INIT_NAMES = frozenset(
     {
@@ -77,9 +78,10 @@ IDEAS = (
     ),
     Idea(
         "MG206",
-        "Ranks from SLURM are handed to DeepSpeed",
-        "RANK, WORLD_SIZE and LOCAL_RANK are set from the script's own numbers where srun starts the processes.",
-        "DeepSpeed reads its ranks from these variables.",
+        "Ranks from SLURM and MPI are handed to DeepSpeed",
+        "RANK, WORLD_SIZE and LOCAL_RANK are set from the script's own numbers where srun or mpirun starts the processes; "
+        "where the script needs their variables, the launch command is theirs.",
+        "DeepSpeed reads its ranks from these variables, and a launcher sets none of SLURM's or MPI's.",
         "deepspeed/comm/comm.py, init_distributed",
         Kind.CONVERTED,
     ),
@@ -99,6 +101,7 @@ def run(plan: Plan) -> None:
             spawn_call(plan, call)
     _environment(plan)
     convert_rank_options(plan)
+    _say_who_starts(plan)
     if not plan.facts.get("initialised"):
         plan.kept("MG205", plan.wraps[0].statement, "this file sets up no process group: deepspeed.initialize does where nothing did",
                   "under a launcher it calls init_distributed itself")  # fmt: skip
@@ -124,7 +127,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
             "MG903", statement, "the process group is built on a store of its own", "init_distributed takes no store"
         )
     spawned = is_spawned(plan)
-    from_slurm = _mentions_slurm(plan)
+    from_slurm = bool(mentioned(plan))
     pieces: list[str] = []
     dropped: list[str] = []
     own_address = arguments.get("init_method")
@@ -158,6 +161,26 @@ def _init(plan: Plan, call: cst.Call) -> None:
     plan.facts["initialised"] = True
 
 
+def _say_who_starts(plan: Plan) -> None:
+    """Where a script needs the variables of SLURM or MPI, or prefers them, the person has to know what starts it."""
+    managers = mentioned(plan)
+    if not managers or not plan.facts.get("initialised"):
+        return
+    where = plan.wraps[0].statement
+    manager = needed(plan)
+    if manager is not None:
+        plan.facts["manager"] = manager
+        plan.kept("MG206", where, f"{manager.command.split()[0]} goes on starting the processes: the script needs {manager.name}'s variables",
+                  "neither torchrun nor the deepspeed launcher sets them")  # fmt: skip
+    elif is_spawned(plan) or needs_launcher(plan):
+        if (first := comes_first(plan, only_free=True)) is not None:
+            plan.kept("MG206", where, f"within a job of {first.name} only: the script needs its variables beside those of the launcher",
+                      "torchrun, started by one task per node, sets none of them")  # fmt: skip
+    elif (first := comes_first(plan)) is not None:
+        plan.kept("MG206", where, f"within a job of {first.name} start it with {first.command.split()[0]}: its numbers come first there, also under torchrun",
+                  "every process of a launcher would see the numbers of the one task that the launcher runs in")  # fmt: skip
+
+
 def _is_tcp(plan: Plan, value: Node) -> bool:
     """``tcp://`` addresses and options such as ``args.dist_url``: the launcher's rendezvous replaces them."""
     text = plan.code(value)
@@ -175,26 +198,36 @@ def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], *
         if from_slurm or not _from_launcher(plan, value, statement):
             lines.append(f"{text} = deepspeed.comm.{getter}()")
     if from_slurm:
-        rank, size = arguments.get("rank"), arguments.get("world_size")
-        local = _slurm_local(plan, statement)
+        managers = mentioned(plan)
+        said = " and ".join(dict.fromkeys(manager.name for manager in managers))
+        sizes = [manager.size for manager in managers]
         before = []
-        for variable, value in (("RANK", rank), ("WORLD_SIZE", size)):
-            text = plan.code(value) if value is not None else f'os.environ["SLURM_{_SLURM[variable]}"]'
-            before.append(f'os.environ.setdefault("{variable}", str({text}))')
-        before.append(f'os.environ.setdefault("LOCAL_RANK", {local})')
+        for variable, name, theirs, default in (
+            ("RANK", "rank", [manager.rank for manager in managers], "0"),
+            ("WORLD_SIZE", "world_size", sizes, "1"),
+        ):
+            value = arguments.get(name)
+            text = f"str({plan.code(value)})" if value is not None else _first_of(theirs, default)
+            before.append(f'os.environ.setdefault("{variable}", {text})')
+        before.append(f'os.environ.setdefault("LOCAL_RANK", {_local_rank(plan, statement, managers)})')
         plan.need("os")
         plan.edits.insert_before(statement.line_node, *before)
-        plan.converted("MG206", statement, "RANK, WORLD_SIZE and LOCAL_RANK are set from SLURM's numbers",
+        plan.converted("MG206", statement, f"RANK, WORLD_SIZE and LOCAL_RANK are set from {said}'s numbers",
                        "DeepSpeed reads its ranks from the environment")  # fmt: skip
     if lines:
         plan.edits.insert_after(statement.line_node, *lines)
 
 
-_SLURM = {"RANK": "PROCID", "WORLD_SIZE": "NTASKS"}
+def _first_of(variables: list[str], default: str) -> str:
+    """The text that asks for the first of some variables that is there."""
+    text = f'"{default}"'
+    for variable in reversed(variables):
+        text = f'os.environ.get("{variable}", {text})'
+    return text
 
 
-def _slurm_local(plan: Plan, statement: Statement) -> str:
-    """The device index that the script itself chose, as text; SLURM's local id where it chose none by then."""
+def _local_rank(plan: Plan, statement: Statement, managers: tuple[Manager, ...]) -> str:
+    """The device index that the script itself chose, as text; the manager's local id where it chose none by then."""
     for call in plan.tree.calls:
         where = plan.tree.statement(call)
         if "torch.cuda.set_device" not in plan.imports.names(call.func) or not call.args:
@@ -206,7 +239,7 @@ def _slurm_local(plan: Plan, statement: Statement) -> str:
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
         if where.order < statement.order or any(b.statement.order < statement.order for b in bindings):
             return f"str({plan.code(chosen)})"
-    return 'os.environ.get("SLURM_LOCALID", "0")'
+    return _first_of([manager.local for manager in managers], "0")
 
 
 def _from_launcher(plan: Plan, value: Node, statement: Statement, depth: int = 4) -> bool:
@@ -220,15 +253,6 @@ def _from_launcher(plan: Plan, value: Node, statement: Statement, depth: int = 4
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     found = [b for b in bindings if b.index is None]
     return bool(found) and all(_from_launcher(plan, b.value, b.statement, depth - 1) for b in found)
-
-
-def _mentions_slurm(plan: Plan) -> bool:
-    return any(
-        isinstance(node, cst.SimpleString) and "SLURM_PROCID" in node.value
-        for call_or_sub in plan.tree.statements
-        if not isinstance(call_or_sub.node, cst.BaseCompoundStatement)
-        for node in descendants(call_or_sub.node)
-    )
 
 
 def _environment(plan: Plan) -> None:

@@ -11,6 +11,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
 from dsmigrate.codemod.steps.copies import copies
+from dsmigrate.codemod.steps.parts import parts
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -68,6 +69,7 @@ def run(plan: Plan) -> None:
                 if isinstance(sub, cst.Call):
                     _isinstance(plan, sub, statement)
                     copies(plan, sub, statement)
+                    parts(plan, sub, statement)
                     _averages(plan, sub, statement)
                     _already_wrapped(plan, sub, statement)
                 elif isinstance(sub, cst.IfExp):

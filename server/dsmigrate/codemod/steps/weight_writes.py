@@ -70,7 +70,7 @@ def _writes(plan: Plan, call: cst.Call) -> bool:
     if any(name.startswith("torch.nn.init.") and name.endswith("_") for name in names) and call.args:
         return is_weight(plan, call.args[0].value, function)
     if "torch.nn.utils.vector_to_parameters" in names and len(call.args) > 1:
-        return _goes_over(plan, call.args[1].value, function, None, _DEPTH)
+        return goes_over(plan, call.args[1].value, function, None, _DEPTH)
     if not isinstance(func, cst.Attribute):
         return False
     name = func.attr.value
@@ -207,14 +207,14 @@ def _is_of_loop(plan: Plan, name: cst.Name, function: Function) -> bool:
     return any(
         isinstance(target, cst.Name)
         and target.value == name.value
-        and _goes_over(plan, iterable, function, index, _DEPTH)
+        and goes_over(plan, iterable, function, index, _DEPTH)
         for outer in plan.tree.statement(name).enclosing()
         if isinstance(outer.node, cst.For)
-        for target, iterable, index in _unpacked(outer.node.target, outer.node.iter)
+        for target, iterable, index in unpacked(outer.node.target, outer.node.iter)
     )
 
 
-def _unpacked(target: Node, iterable: Node) -> Iterator[tuple[Node, Node, int | None]]:
+def unpacked(target: Node, iterable: Node) -> Iterator[tuple[Node, Node, int | None]]:
     """What each variable of a loop runs over, and which element it is: ``i, (p, mask)`` of ``enumerate(zip(…))``."""
     if not isinstance(target, cst.Tuple):
         yield target, iterable, None
@@ -222,38 +222,38 @@ def _unpacked(target: Node, iterable: Node) -> Iterator[tuple[Node, Node, int | 
     name, args = (dotted(iterable.func), iterable.args) if isinstance(iterable, cst.Call) else (None, ())
     elements = [element.value for element in target.elements]
     if name == "enumerate" and args and len(elements) == len(("index", "value")):
-        yield from _unpacked(elements[1], args[0].value)
+        yield from unpacked(elements[1], args[0].value)
     elif name == "zip":
         for element, arg in zip(elements, args, strict=False):
-            yield from _unpacked(element, arg.value)
+            yield from unpacked(element, arg.value)
     else:
         yield from ((element, iterable, index) for index, element in enumerate(elements))
 
 
 def _runs_over(plan: Plan, binding: Binding) -> bool:
-    return _goes_over(plan, binding.value, binding.function, binding.index, _DEPTH)
+    return goes_over(plan, binding.value, binding.function, binding.index, _DEPTH)
 
 
-def _goes_over(plan: Plan, node: Node, function: Function, index: int | None, depth: int) -> bool:
+def goes_over(plan: Plan, node: Node, function: Function, index: int | None, depth: int) -> bool:
     """Whether an iterable gives parameters of the trained model (as the ``index``-th element of its tuples)."""
     if depth == 0:
         return False
     if isinstance(node, cst.Name | cst.Attribute):
         place = plan.flow.place(node, function)
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        return any(b.index is None and _goes_over(plan, b.value, b.function, index, depth - 1) for b in bindings)
+        return any(b.index is None and goes_over(plan, b.value, b.function, index, depth - 1) for b in bindings)
     if isinstance(node, cst.ListComp | cst.GeneratorExp):
-        return index is None and _goes_over(plan, node.for_in.iter, function, None, depth - 1)
+        return index is None and goes_over(plan, node.for_in.iter, function, None, depth - 1)
     if not isinstance(node, cst.Call):
         return False
     func = node.func
     text = dotted(func) or ""
     if text == "zip" and index is not None and index < len(node.args):
-        return _goes_over(plan, node.args[index].value, function, None, depth - 1)
+        return goes_over(plan, node.args[index].value, function, None, depth - 1)
     if text == "enumerate" and index == 1 and node.args:
-        return _goes_over(plan, node.args[0].value, function, None, depth - 1)
+        return goes_over(plan, node.args[0].value, function, None, depth - 1)
     if text in _THROUGH and node.args:
-        return _goes_over(plan, node.args[-1].value, function, index, depth - 1)
+        return goes_over(plan, node.args[-1].value, function, index, depth - 1)
     if not isinstance(func, cst.Attribute):
         return False
     if func.attr.value in ("values", "items") and isinstance(func.value, cst.Call):  # model.state_dict().values()
