@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import libcst as cst
 
-from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -21,6 +18,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
 )
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare
+from dsmigrate.codemod.steps.checkpoint_readers import LOADERS, Names, held_by, holds, read_as_file, told_as_read
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
@@ -74,7 +72,7 @@ def saves(plan: Plan, found: Found) -> None:
         if _differs_by_rank(plan, save):
             plan.todo("MG621", save.statement, "every rank saved a file of its own here; the engine writes one checkpoint for all, under rank 0's path",
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip
-        if not found.loads:
+        if save is found.saves[0]:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
                       "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):
@@ -95,81 +93,56 @@ def _differs_by_rank(plan: Plan, save: Save) -> bool:
 
 
 def _read_back(plan: Plan, found: Found) -> None:
-    """Other uses of a path that is saved to: tests for a file, loads of it, calls of other modules that get it."""
+    """Other uses of a path that is saved to: tests for a file, loads of it, calls of functions that get it."""
     file_tests(plan, found)
+    told: set[cst.Call] = set()
     for save in found.saves:
-        places = _names_of(plan, save)
+        place = plan.flow.place(save.path, save.statement.function)
+        places = held_by(plan, {place: None} if place is not None else {})
         for call in plan.tree.calls:
             if call is save.call or call in plan.handled or not call.args:
                 continue
-            function = plan.function_of(call)
-            first = call.args[0].value
-            same = _holds(places, plan.flow.place(first, function), plan.tree.statement(call)) or (
-                same_text(plan, first, save.path) and function is save.statement.function
-            )
-            if not same:
-                continue
-            if plan.imports.names(call.func) & {"torch.load", "torch.serialization.load"}:
-                need_helpers(plan, loading=True)
-                plan.facts["keep_weights"] = True
-                plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
-                plan.handled.add(call)
-                plan.converted(
-                    "MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now"
-                )
-                if not found.loads:
-                    plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
-            elif _asks_too_early(plan, save, call):
-                plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
-                          "torch.save had written it by now")  # fmt: skip
-            elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
-                plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
-                          "it got a file before, and the checkpoint is written a little later")  # fmt: skip
+            given = [arg for arg in call.args if _is_path(plan, save, places, call, arg.value)]
+            if given and given[0] is call.args[0]:
+                _used_first(plan, found, save, call)
+            if call not in plan.handled | told and any(read_as_file(plan, call, arg) for arg in given):
+                told_as_read(plan, call)
+                told.add(call)
 
 
-_Names: TypeAlias = dict[Place | None, Statement | None]
+def _is_path(plan: Plan, save: Save, places: Names, call: cst.Call, node: Node) -> bool:
+    """Whether an argument is the path of a checkpoint."""
+    function = plan.function_of(call)
+    if holds(places, plan.flow.place(node, function), plan.tree.statement(call)):
+        return True
+    return function is save.statement.function and same_text(plan, node, save.path)
 
 
-def _names_of(plan: Plan, save: Save) -> _Names:
-    """The variables that hold the path of a checkpoint: the one it is saved to, its aliases, and those of loops over it.
-
-    A variable of a loop holds it inside of the loop alone, which is given with it.
-    """
-    place = plan.flow.place(save.path, save.statement.function)
-    found: _Names = {place: None} if place is not None else {}
-    while True:
-        more: _Names = {
-            binding.place: binding.statement if binding.kind == "for" else None
-            for binding in plan.flow.bindings
-            if binding.kind in ("assign", "for") and binding.index is None and binding.place not in found
-            and any(plan.flow.place(node, binding.function) in found for node in _elements(binding.value))
-        }  # fmt: skip
-        if not more:
-            return found
-        found |= more
-
-
-def _holds(names: _Names, place: Place | None, statement: Statement) -> bool:
-    """Whether a variable holds the path where a statement stands."""
-    if place is None or place not in names:
-        return False
-    loop = names[place]
-    return loop is None or loop.order < statement.order <= loop.last_order
-
-
-def _elements(node: Node) -> list[Node]:
-    """What a value may be, or run over: the elements of a tuple, both branches of a choice."""
-    if isinstance(node, cst.Tuple | cst.List):
-        return [element.value for element in node.elements]
-    if isinstance(node, cst.IfExp):
-        return [*_elements(node.body), *_elements(node.orelse)]
-    return [node] if isinstance(node, cst.Name | cst.Attribute) else []
+def _used_first(plan: Plan, found: Found, save: Save, call: cst.Call) -> None:
+    """A call whose first argument is the path of a checkpoint."""
+    if plan.imports.names(call.func) & LOADERS:
+        need_helpers(plan, loading=True)
+        plan.facts["keep_weights"] = True
+        plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
+        plan.handled.add(call)
+        plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
+        if not found.loads:
+            plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
+    elif _asks_too_early(plan, save, call):
+        plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
+                  "torch.save had written it by now")  # fmt: skip
+    elif plan.flow.callee(call) is None and not _is_harmless_with_path(call):
+        plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
+                  "it got a file before, and the checkpoint is written a little later")  # fmt: skip
 
 
 def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
-    """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
+    """Whether a call asks for the path behind the request, before all ranks have written the checkpoint."""
     statement = plan.tree.statement(call)
     if statement.function is not save.statement.function or statement.order <= save.statement.order:
+        return False
+    anchors = reached_by_all(plan, save.statement, 4) or []
+    if any(a.function is statement.function and a.last_order < statement.order for a in anchors):
         return False
     last = (dotted(call.func) or "").rpartition(".")[2]
     return last in ("exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob")
