@@ -27,7 +27,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG106": ("    model = DDP(Net().cuda(), mixed_precision=half)",),
     "MG107": ("from contextlib import nullcontext", "from torch.nn.parallel import DistributedDataParallel"),
     "MG108": ("        loss = model(x, y).mean()",),
-    "MG109": ("    model = DDP(Net().cuda(), device_ids=[local_rank], broadcast_buffers=False)",),
+    "MG109": ("    model = DDP(Net().cuda(), device_ids=[local_rank])",),
     "MG110": ("    model = DDP(Net().cuda(), device_ids=[local_rank], find_unused_parameters=True)",),
     "MG111": (
         "def optimize(loss, optimizer):",
