@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -152,7 +153,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         elif changes or code != source.text:
             found = result.converted(path, source, code, changes)
             modules[part.path] = found if code != source.text else _as_it_is(found)
-            alters[part.path] = frozenset(_altered(plan, part, changes))
+            alters[part.path] = frozenset(_altered(plan, part, changes) & _rewritten(source.text, code))
     assert entry is not None
     return SetResult(entry, modules, tuple(part.path for part in parts), alters)
 
@@ -186,6 +187,21 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
                 name = getattr(statement.node, "name", None)
                 if name is not None and statement.line <= change.line <= statement.end_line:
                     found.add(str(name.value))
+    return found
+
+
+def _rewritten(before: str, after: str) -> set[str]:
+    """The top-level definitions whose code differs: a decision about the config, or a comment, is no other form."""
+    old, new = _definitions(before), _definitions(after)
+    return {name for name, text in old.items() if new.get(name) != text}
+
+
+def _definitions(code: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in ast.parse(code).body:
+        name = getattr(node, "name", None)
+        if isinstance(name, str):
+            found[name] = found.get(name, "") + ast.dump(node)
     return found
 
 
