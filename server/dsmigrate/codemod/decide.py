@@ -53,7 +53,8 @@ def concerns_us(plan: Plan) -> bool:
     backward = sites.find_backward(plan)
     if any("deepspeed.initialize" in plan.imports.names(call.func) for call in plan.tree.calls):
         # Converted already, by this tool or by hand: a loss that still runs its own backward makes the difference.
-        if not plan.roles.wraps or (backward and all(call.args for call in backward)):
+        runs = [*backward, *plan.facts["handed_backward"]]
+        if not plan.roles.wraps or (runs and all(call.args for call in runs)):
             return False
     if plan.roles.wraps:
         return True
