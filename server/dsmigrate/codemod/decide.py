@@ -33,6 +33,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
+    started,
     unwrap,
     weight_writes,
     wrap,
@@ -103,5 +104,6 @@ def decide(plan: Plan) -> None:
     existing.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
+    started.run(plan)
     engine.run(plan)
     passing.run(plan)
