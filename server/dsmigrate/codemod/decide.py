@@ -16,6 +16,7 @@ from dsmigrate.codemod.steps import (
     comm_hooks,
     config_optimizer,
     engine,
+    engine_names,
     existing,
     fsdp,
     gradients,
@@ -90,6 +91,7 @@ def decide(plan: Plan) -> None:
     gradients.check_gradient_helpers(plan)
     clipping.unscale(plan)
     unwrap.run(plan)
+    engine_names.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
     weight_writes.weight_writes(plan)
