@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
+from typing import Any
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -292,3 +296,22 @@ def test_a_file_stays_a_file_where_nothing_is_spread_over_the_ranks() -> None:
     sharded = convert(resume=resume, loop=BY_PARAMETER.replace("parameter.grad.mul_(0.5)", "pass"))
     sharded.said("MG627", "moments = optimizer.state_dict()", Kind.TODO)
     sharded.said("MG622", "optimizer.load_state_dict", Kind.TODO)
+
+
+def test_a_request_keeps_what_the_dictionary_held_then() -> None:
+    """``torch.save`` had written it before the script took an entry out and saved the rest under another name."""
+    migrated = convert(
+        loop=saving(
+            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    state["epoch"] = None\n'
+            '    state.pop("optimizer")\n    torch.save(state, "best.pt")'
+        )
+    )
+    tree = ast.parse(migrated.code)
+    request = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "request_checkpoint")
+    known: dict[str, Any] = {"os": os, "_checkpoint_requests": []}
+    exec(compile(ast.Module([request], []), "train.py", "exec"), known)  # noqa: S102 - the helper itself is the subject
+    state = {"epoch": 3, "optimizer": "saved by the engine"}
+    known["request_checkpoint"](state, "last.pt")
+    state["epoch"] = None  # type: ignore[assignment]
+    state.pop("optimizer")
+    assert known["_checkpoint_requests"] == [({"epoch": 3, "optimizer": "saved by the engine"}, "last.pt")]
