@@ -41,6 +41,25 @@ def test_what_a_script_outside_registers_under_its_name_is_a_conflict(tmp_path: 
     assert not writes(place([outcome], None), force=False, in_place=True)
 
 
+def test_a_function_that_a_decision_leaves_as_it_is_may_serve_other_scripts(tmp_path: Path) -> None:
+    """What only the config says (an optimizer off DeepSpeed's list) is no other form of the function."""
+    tools = """
+        import torch
+
+        def make_optimizer(model):
+            return torch.optim.RAdam(model.parameters(), lr=0.1)
+        """
+    entry = ENTRY.replace("import engine", "import engine\n    import tools").replace(
+        "torch.optim.SGD(model.parameters(), lr=0.1)", "tools.make_optimizer(model)"
+    )
+    alone = "import tools\ntools.make_optimizer(None)\n"
+    write(tmp_path, {"train.py": entry, "engine.py": ENGINE, "tools.py": tools, "alone.py": alone})
+    outcomes = migrate(tmp_path, "train.py")
+    assert outcomes[0].result.status is Status.CONVERTED
+    assert any(c.code == "MG601" for outcome in outcomes for c in outcome.result.changes)
+    assert not any(c.code == "MG120" for outcome in outcomes for c in outcome.result.changes)
+
+
 def test_two_scripts_that_need_a_module_in_different_forms_are_both_refused(tmp_path: Path) -> None:
     other = ENTRY.replace("model = Dis", "args = parse()\n        model = Dis").replace(
         "optimizer)\n\n", "optimizer, args.limit)\n\n"

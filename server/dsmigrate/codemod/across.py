@@ -154,7 +154,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         elif changes or code != source.text:
             found = result.converted(path, source, code, changes)
             modules[part.path] = found if code != source.text else _as_it_is(found)
-            alters[part.path] = frozenset(_altered(plan, part, changes) & _different(part.python, code))
+            alters[part.path] = frozenset(_altered(plan, part, changes) & _rewritten(source.text, code))
     assert entry is not None
     return SetResult(entry, modules, tuple(part.path for part in parts), alters)
 
@@ -191,11 +191,19 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
     return found
 
 
-def _different(before: ast.Module, code: str) -> set[str]:
-    """The top-level names whose definition is another one now; a comment makes no difference."""
-    old, new = ({name: ast.dump(node) for node in tree.body if (name := getattr(node, "name", None)) is not None}
-                for tree in (before, ast.parse(code)))  # fmt: skip
-    return {name for name, dump in old.items() if new.get(name) != dump}
+def _rewritten(before: str, after: str) -> set[str]:
+    """The top-level definitions whose code differs: a decision about the config, or a comment, is no other form."""
+    old, new = _definitions(before), _definitions(after)
+    return {name for name, text in old.items() if new.get(name) != text}
+
+
+def _definitions(code: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in ast.parse(code).body:
+        name = getattr(node, "name", None)
+        if isinstance(name, str):
+            found[name] = found.get(name, "") + ast.dump(node)
+    return found
 
 
 def _line_of_import(plan: Plan, path: str) -> int:

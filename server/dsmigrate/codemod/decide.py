@@ -16,6 +16,7 @@ from dsmigrate.codemod.steps import (
     comm_hooks,
     config_optimizer,
     engine,
+    engine_names,
     existing,
     fsdp,
     gradients,
@@ -33,6 +34,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
+    started,
     unwrap,
     weight_writes,
     wrap,
@@ -53,7 +55,8 @@ def concerns_us(plan: Plan) -> bool:
     backward = sites.find_backward(plan)
     if any("deepspeed.initialize" in plan.imports.names(call.func) for call in plan.tree.calls):
         # Converted already, by this tool or by hand: a loss that still runs its own backward makes the difference.
-        if not plan.roles.wraps or (backward and all(call.args for call in backward)):
+        runs = [*backward, *plan.facts["handed_backward"]]
+        if not plan.roles.wraps or (runs and all(call.args for call in runs)):
             return False
     if plan.roles.wraps:
         return True
@@ -88,6 +91,7 @@ def decide(plan: Plan) -> None:
     gradients.check_gradient_helpers(plan)
     clipping.unscale(plan)
     unwrap.run(plan)
+    engine_names.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
     weight_writes.weight_writes(plan)
@@ -102,5 +106,6 @@ def decide(plan: Plan) -> None:
     existing.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
+    started.run(plan)
     engine.run(plan)
     passing.run(plan)

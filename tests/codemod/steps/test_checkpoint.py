@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
+from typing import Any
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -260,3 +264,54 @@ def test_a_loop_over_other_paths_is_another_matter() -> None:
         loop='last = "last.pt"\n' + saving(f"torch.save({STATE}, last)") + 'for path in ("a", "b"):\n    strip(path)\n',
     )
     assert "strip gets" not in migrated.told()
+
+
+BY_PARAMETER = """
+    for epoch in range(args.epochs):
+        for x, y in train_loader:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            for parameter in model.parameters():
+                parameter.grad.mul_(0.5)
+            optimizer.step()
+        moments = optimizer.state_dict()
+        torch.save({"moments": moments, "epoch": epoch}, "last.pt")
+    """
+
+
+def test_a_file_stays_a_file_where_nothing_is_spread_over_the_ranks() -> None:
+    """At a ZeRO stage 0 that the script itself asks for, its own saves and loads of the optimizer are whole."""
+    resume = """
+        if args.resume:
+            parts = torch.load(args.resume)
+            message = optimizer.load_state_dict(parts["moments"])
+            print(message)
+        """
+    migrated = convert(resume=resume, loop=BY_PARAMETER)
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    assert "parts = torch.load(args.resume)\n" in migrated.code
+    migrated.said("MG626", "optimizer.load_state_dict", Kind.KEPT)
+    migrated.said("MG627", "moments = optimizer.state_dict()", Kind.KEPT)
+    sharded = convert(resume=resume, loop=BY_PARAMETER.replace("parameter.grad.mul_(0.5)", "pass"))
+    sharded.said("MG627", "moments = optimizer.state_dict()", Kind.TODO)
+    sharded.said("MG622", "optimizer.load_state_dict", Kind.TODO)
+
+
+def test_a_request_keeps_what_the_dictionary_held_then() -> None:
+    """``torch.save`` had written it before the script took an entry out and saved the rest under another name."""
+    migrated = convert(
+        loop=saving(
+            f'if rank == 0:\n    state = {STATE}\n    torch.save(state, "last.pt")\n    state["epoch"] = None\n'
+            '    state.pop("optimizer")\n    torch.save(state, "best.pt")'
+        )
+    )
+    tree = ast.parse(migrated.code)
+    request = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "request_checkpoint")
+    known: dict[str, Any] = {"os": os, "_checkpoint_requests": []}
+    exec(compile(ast.Module([request], []), "train.py", "exec"), known)  # noqa: S102 - the helper itself is the subject
+    state = {"epoch": 3, "optimizer": "saved by the engine"}
+    known["request_checkpoint"](state, "last.pt")
+    state["epoch"] = None  # type: ignore[assignment]
+    state.pop("optimizer")
+    assert known["_checkpoint_requests"] == [({"epoch": 3, "optimizer": "saved by the engine"}, "last.pt")]

@@ -70,6 +70,21 @@ def test_buffers_are_sent_once_where_there_may_be_some() -> None:
     migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
 
 
+def test_buffers_that_ddp_did_not_send_stay_those_of_each_rank() -> None:
+    """DDP with ``broadcast_buffers=False`` leaves buffers that were filled at random as they are, on every rank."""
+    wrap = "model = DDP(nn.Sequential(nn.BatchNorm1d(32), Net()).cuda(), broadcast_buffers=False)"
+    migrated = convert(wrap=wrap)
+    assert "buffer" not in migrated.section("optimizer")
+    migrated.said("MG109", "model = DDP(", Kind.KEPT)
+    layers = "model = nn.Sequential(nn.BatchNorm1d(32), Net()).cuda()"
+    copied = convert(
+        imports="import copy",
+        wrap=f"{layers}\nmodel = DDP(model, None, None, 0, False)\nteacher = copy.deepcopy(model)",
+    )
+    assert "for tensor in model.parameters():" in copied.code
+    assert "state_dict()" not in copied.code
+
+
 FOREIGN = """
     class Probe(nn.Module):
         def __init__(self):

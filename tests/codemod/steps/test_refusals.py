@@ -159,3 +159,54 @@ def test_the_loop_in_another_module_is_refused_at_the_wrap() -> None:
 def test_the_wrap_in_another_module_is_refused_at_the_loop() -> None:
     source = script(imports="from build import build", wrap="model = build(args)")
     check_refused(source, "MG912", "loss.backward()", "the DistributedDataParallel wrap is not")
+
+
+def test_a_path_that_makes_an_engine_of_its_own_is_marked_and_left() -> None:
+    """``deepspeed.initialize`` behind an option: backward and step of that engine are no loss's and no optimizer's."""
+    migrated = convert(
+        helpers="""
+            def engine_maker(wanted):
+                if not wanted:
+                    return None
+                import deepspeed
+
+                return deepspeed.initialize
+            """,
+        wrap="maker = engine_maker(args.accum == 0)\nmodel = DDP(Net().cuda())",
+        loop="""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                if maker is not None:
+                    model.backward(loss / 2)
+                    model.step()
+                else:
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            """,
+    )
+    told = migrated.said("MG904", "return deepspeed.initialize", Kind.TODO)
+    assert told.message.startswith("this path makes an engine of its own")
+    assert "        model.backward(loss / 2)\n        model.step()\n" in migrated.section("loop")
+    assert "        model.backward(loss)\n        model.step()\n" in migrated.section("loop")
+
+
+def test_a_backward_of_the_model_s_own_is_left_and_what_it_does_is_converted() -> None:
+    migrated = convert(
+        helpers="""
+            class Pushed(Net):
+                def backward(self, value):
+                    print(value.item())
+            """,
+        wrap="model = DDP(Pushed().cuda())",
+        loop="""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                model.module.backward(loss)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+    )
+    assert "model.module.backward(loss)\n" in migrated.section("loop")
+    assert "    model.backward(loss)\n    model.step()\n" in migrated.section("loop")

@@ -175,6 +175,55 @@ def test_who_gets_the_path_in_a_loop_gets_a_directory() -> None:
     migrated.said("MG623", "strip_optimizer(file)", Kind.TODO)
 
 
+STRIP = """
+    def strip(file, to=""):
+        parts = torch.load(file, map_location="cpu")
+        torch.save({"weights": parts["model"]}, to or file)
+
+
+    def compare(name, files):
+        for file in files if isinstance(files, list) else [files]:
+            print(name, sorted(torch.load(file)["model"]))
+
+
+    def size(file):
+        print(file, len(os.listdir(file)))
+    """
+
+
+def test_a_function_of_the_project_that_loads_the_file_is_named() -> None:
+    migrated = convert(
+        helpers=STRIP,
+        resume=RESUME,
+        loop='last, best = "last.pt", "best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, last)").lstrip(),
+        end='for file in (last, best):\n    strip(file)\ncompare("last", last)\nsize(last)',
+    )
+    told = migrated.said("MG623", "    strip(file)", Kind.TODO)
+    assert told.message.startswith("strip loads what it gets with torch.load")
+    migrated.said("MG623", 'compare("last", last)', Kind.TODO)
+    assert not [c for c in migrated.changes if c.message.startswith("size ")]
+
+
+def test_a_checkpoint_that_all_ranks_have_written_is_there() -> None:
+    """``exists`` asks too early under the guard, and not behind the place where all ranks save."""
+    migrated = convert(
+        resume=RESUME,
+        loop='last = "last.pt"\n'
+        + saving(f"if rank == 0:\n    torch.save({STATE}, last)\n    print(os.path.getsize(last))").lstrip(),
+        end="if os.path.exists(last):\n    print(last)",
+    )
+    migrated.said("MG623", "print(os.path.getsize(last))", Kind.TODO)
+    assert [c.line for c in migrated.changes if c.code == "MG623" and c.kind is Kind.TODO] == [
+        next(n for n, text in enumerate(migrated.before.splitlines(), 1) if "getsize(last)" in text)
+    ]
+
+
+def test_other_readers_of_checkpoints_are_told_of_though_the_script_resumes() -> None:
+    line = f'torch.save({STATE}, "last.pt")'
+    migrated = convert(resume=RESUME, loop=saving(f"if rank == 0:\n    {line}"))
+    migrated.said("MG623", line, Kind.KEPT)
+
+
 # -- left to the person ------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ _HELPERS = '''_checkpoint_requests = []
 
 def request_checkpoint(state, path):
     """Ask for a checkpoint, from under a rank guard; save_requested_checkpoints writes it on all ranks."""
+    state = state.copy() if isinstance(state, dict) else state  # the script may go on with it before all ranks save
     _checkpoint_requests.append((state, os.fspath(path)))
 
 

@@ -45,6 +45,12 @@ def loads(plan: Plan, found: Found) -> None:
     """Convert the loading of resume checkpoints."""
     if not found.optimizer_loads:
         return
+    if keeps_files(plan, found):
+        for call in found.optimizer_loads:
+            plan.handled.add(call)
+            plan.kept("MG626", call, "the optimizer state is loaded as before: the config has ZeRO stage 0 and the script saves a file",
+                      "nothing is spread over the ranks; at ZeRO 1-3 the engine would have to save and load it")  # fmt: skip
+        return
     if not found.loads:
         for call in found.optimizer_loads:
             plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
@@ -63,6 +69,11 @@ def loads(plan: Plan, found: Found) -> None:
     _restore_weights(plan, found)
     changed_on_the_way(plan, found)
     need_helpers(plan, loading=True)
+
+
+def keeps_files(plan: Plan, found: Found) -> bool:
+    """Whether the optimizer is whole on every rank, and no save of the script becomes a DeepSpeed checkpoint."""
+    return plan.zero_stage == 0 and plan.options.precision == "keep" and not found.saves
 
 
 def _convert_loads(plan: Plan, found: Found) -> None:

@@ -74,7 +74,7 @@ def saves(plan: Plan, found: Found) -> None:
         if _differs_by_rank(plan, save):
             plan.todo("MG621", save.statement, "every rank saved a file of its own here; the engine writes one checkpoint for all, under rank 0's path",
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip
-        if not found.loads:
+        if save is found.saves[0]:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
                       "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):

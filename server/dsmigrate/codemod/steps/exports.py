@@ -203,6 +203,11 @@ def stray_state(plan: Plan) -> None:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "state_dict" or call in plan.edits.expressions:
             continue
-        if plan.roles.is_optimizer(func.value) and call not in plan.handled:
+        if not plan.roles.is_optimizer(func.value) or call in plan.handled:
+            continue
+        if plan.zero_stage == 0 and plan.options.precision == "keep":
+            plan.kept("MG627", call, "optimizer.state_dict() stays; it is whole, as the config has ZeRO stage 0",
+                      "at ZeRO 1-3 it holds this rank's part only")  # fmt: skip
+        else:
             plan.todo("MG627", call, "optimizer.state_dict() holds this rank's part only at ZeRO 1-3",
                       "use engine.save_checkpoint for state that has to come back")  # fmt: skip

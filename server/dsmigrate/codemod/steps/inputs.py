@@ -12,6 +12,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.buffers import may_have_buffers
 from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.wrap import keeps_own_buffers
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -27,8 +28,9 @@ IDEAS = (
         "MG109",
         "Buffers are spread once",
         "DDP's constructor sent rank 0's buffers to all ranks; a loop after deepspeed.initialize does.",
-        "initialize broadcasts parameters but not buffers. Buffers filled at random (a queue) or by rank 0 alone would differ.",
-        "engine-semantics 15",
+        "initialize broadcasts parameters but not buffers. Buffers filled at random (a queue) or by rank 0 alone would differ. "
+        "With broadcast_buffers=False DDP sends none (since torch 2.1), and none are sent.",
+        "engine-semantics 15; torch/nn/parallel/distributed.py, init_sync_buffers",
         Kind.CONVERTED,
     ),
     Idea(
@@ -139,6 +141,10 @@ def _is_made_here(plan: Plan, node: cst.CSTNode) -> bool:
 def _buffers(plan: Plan) -> None:
     site = plan.site
     if site is None or not may_have_buffers(plan):
+        return
+    if keeps_own_buffers(plan):
+        plan.kept("MG109", plan.wraps[0].statement, "every rank keeps its own buffers, as under DDP with broadcast_buffers=False",
+                  "since torch 2.1 DDP's constructor does not send them either, and deepspeed.initialize does not")  # fmt: skip
         return
     plan.need("torch")
     plan.after_engine[:0] = [

@@ -71,7 +71,8 @@ IDEAS = (
         "The script runs DeepSpeed already",
         "deepspeed.initialize is called on this path; there is nothing left to convert automatically.",
         "A script with a DeepSpeed branch beside a DDP branch was already migrated by somebody; converting the other "
-        "branch would give two engines.",
+        "branch would give two engines. Where the function is only handed on (`make = deepspeed.initialize` under an "
+        "option), the DDP branch is converted and the place is marked.",
         "deepspeed.initialize",
         Kind.REFUSED,
     ),
@@ -178,6 +179,24 @@ def _already_deepspeed(plan: Plan) -> None:
                 "the script calls deepspeed.initialize already",
                 "a second conversion would make a second engine",
             )
+    for node, statement in _handed_on(plan):
+        if "deepspeed.initialize" in plan.imports.names(node):
+            plan.todo("MG904", statement, "this path makes an engine of its own: take it out, the engine made below would wrap that one",
+                      "deepspeed.initialize is handed on here; what it makes is no plain model")  # fmt: skip
+
+
+def _handed_on(plan: Plan) -> list[tuple[Node, Statement]]:
+    """Values that are assigned, returned or given to a call by their name alone."""
+    found: list[tuple[Node, Statement]] = [
+        (statement.node.value, statement)
+        for statement in plan.tree.statements
+        if isinstance(statement.node, cst.Assign | cst.Return) and statement.node.value is not None
+    ]
+    found += [(arg.value, plan.tree.statement(call)) for call in plan.tree.calls for arg in call.args]
+    found += [
+        (side, where) for node, where in found if isinstance(node, cst.IfExp) for side in (node.body, node.orelse)
+    ]
+    return [(node, where) for node, where in found if isinstance(node, cst.Name | cst.Attribute)]
 
 
 def check_kind(plan: Plan) -> None:

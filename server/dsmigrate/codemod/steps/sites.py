@@ -28,6 +28,7 @@ def find_backward(plan: Plan) -> list[cst.Call]:
     if found is not None:
         return found
     found = []
+    handed: list[cst.Call] = plan.facts.setdefault("handed_backward", [])
     for call in plan.tree.calls:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "backward":
@@ -36,6 +37,9 @@ def find_backward(plan: Plan) -> list[cst.Call]:
         if isinstance(base, cst.Call) and isinstance(base.func, cst.Name) and base.func.value == "super":
             continue
         if dotted(base) in ("torch.autograd", "autograd", "ctx"):
+            continue
+        if any(arg.keyword is None for arg in call.args) and plan.is_model_like(base):
+            handed.append(call)  # `engine.backward(loss)`, or a method of the model that runs the loss's own
             continue
         function = plan.function_of(call)
         if is_inside_optimizer(plan.roles, function):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -124,10 +125,16 @@ def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
             plan.converted("MG109", wrap.statement, "rank 0's weights are sent to all ranks here, as DDP did when it was made",
                            "they are copied before the engine, which broadcasts them too, is made")  # fmt: skip
             return [
-                f"for tensor in {target}.state_dict().values():",
+                f"for tensor in {target}.{'parameters()' if keeps_own_buffers(plan) else 'state_dict().values()'}:",
                 "    torch.distributed.broadcast(tensor.data, src=0)",
             ]
     return []
+
+
+def keeps_own_buffers(plan: Plan) -> bool:
+    """Whether DDP left each rank its own buffers: with ``broadcast_buffers=False`` its constructor sends none either."""
+    values = [argument(wrap.call, 4, "broadcast_buffers") for wrap in plan.wraps if not wrap.is_apex]
+    return bool(values) and all(value is not None and dotted(value) == "False" for value in values)
 
 
 def _inner(call: Node) -> Node:
