@@ -191,16 +191,16 @@ STRIP = """
     """
 
 
-def test_a_function_of_the_project_that_loads_the_file_is_named() -> None:
+def test_a_function_of_the_project_that_loads_the_file_reads_the_checkpoint() -> None:
     migrated = convert(
         helpers=STRIP,
         resume=RESUME,
         loop='last, best = "last.pt", "best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, last)").lstrip(),
         end='for file in (last, best):\n    strip(file)\ncompare("last", last)\nsize(last)',
     )
-    told = migrated.said("MG623", "    strip(file)", Kind.TODO)
-    assert told.message.startswith("strip loads what it gets with torch.load")
-    migrated.said("MG623", 'compare("last", last)', Kind.TODO)
+    assert "read_checkpoint(file)" in migrated.section("helpers")
+    written = migrated.said("MG623", 'torch.save({"weights"', Kind.TODO)
+    assert written.message.startswith("torch.save gets a directory now")
     assert not [c for c in migrated.changes if c.message.startswith("size ")]
 
 

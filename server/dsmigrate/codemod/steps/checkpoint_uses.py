@@ -26,6 +26,7 @@ _Names: TypeAlias = dict[Place | None, Statement | None]
 _Stretch: TypeAlias = tuple[Function, int, int]
 
 _LOADERS = frozenset({"torch.load", "torch.serialization.load"})
+_SAVERS = frozenset({"torch.save", "torch.serialization.save"})
 _MOVES = frozenset({"os.replace", "os.rename", "os.renames", "shutil.move"})
 _COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2"})
 _ASKS = frozenset({"exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob"})
@@ -114,7 +115,12 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
             for node in descendants(arg.value)
             if isinstance(node, cst.BaseExpression)
         )
-    return any(is_path(arg.value) for arg in call.args)
+    return any(is_path(node) for arg in call.args for node in _choices(arg.value))
+
+
+def _choices(node: Node) -> list[Node]:
+    """What ``a or b`` may be, else the expression itself."""
+    return [*_choices(node.left), *_choices(node.right)] if isinstance(node, cst.BooleanOperation) else [node]
 
 
 def _is_same(plan: Plan, save: Save, node: Node, function: Function) -> bool:
@@ -205,6 +211,8 @@ def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
 
 def _is_harmless(plan: Plan, call: cst.Call) -> bool:
     names = plan.imports.names(call.func)
+    if names & _SAVERS:
+        return False
     last = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted(call.func) or "")
     if any(_TAKES_FILES.search(name) for name in {*names, last}):
         return False
