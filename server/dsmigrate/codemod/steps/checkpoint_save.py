@@ -19,6 +19,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.checkpoint_readers import LOADERS, Names, held_by, holds, read_as_file, told_as_read
+from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
@@ -69,6 +70,7 @@ def saves(plan: Plan, found: Found) -> None:
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
+        swaps(plan, save)
         if _differs_by_rank(plan, save):
             plan.todo("MG621", save.statement, "every rank saved a file of its own here; the engine writes one checkpoint for all, under rank 0's path",
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip
