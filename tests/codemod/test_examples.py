@@ -107,6 +107,9 @@ LINES: dict[str, tuple[str, ...]] = {
         "        optimizer.consolidate_state_dict(to=0)",
     ),
     "MG613": ('                group["lr"] *= 0.5 if worse else 1.0',),
+    "MG616": (
+        '        torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "averaged.pt")',
+    ),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',

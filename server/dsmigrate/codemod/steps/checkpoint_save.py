@@ -20,6 +20,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
 )
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
 from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
+from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
@@ -71,6 +72,7 @@ def saves(plan: Plan, found: Found) -> None:
         plan.converted("MG621", save.statement, f"{plan.code(save.call.func)} → request_checkpoint; all ranks save behind the guard",
                        "DeepSpeed checkpoints are collective")  # fmt: skip
         _copies(plan, save)
+        swaps(plan, save)
         if _differs_by_rank(plan, save):
             plan.todo("MG621", save.statement, "every rank saved a file of its own here; the engine writes one checkpoint for all, under rank 0's path",
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip

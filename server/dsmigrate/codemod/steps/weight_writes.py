@@ -51,7 +51,14 @@ def weight_writes(plan: Plan) -> None:
             _needs_stage_zero(plan, statement)
 
 
+def writers(plan: Plan) -> set[Function]:
+    """The functions that write to the engine's weights."""
+    found: set[Function] = plan.facts.setdefault("weight_writers", set())
+    return found
+
+
 def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
+    writers(plan).add(statement.function)
     if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
         return
     if plan.config.keys() & {"fp16", "bf16"}:
