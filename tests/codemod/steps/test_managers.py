@@ -135,3 +135,10 @@ def test_a_job_number_is_no_rank() -> None:
     migrated = group(LAUNCHER + 'print(os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_NTASKS"))\n' + OWN + SET)
     migrated.silent("MG206")
     assert migrated.result.launch[0] == TORCHRUN
+
+
+def test_numbers_that_only_an_option_asks_for_do_not_come_first() -> None:
+    text = f'if args.amp:\n{block(MPI)}elif "RANK" in os.environ:\n{block(LAUNCHER)}' + OWN + SET
+    migrated = group(text)
+    assert migrated.result.launch[0] == TORCHRUN
+    assert not any(change.code == "MG206" and change.kind is Kind.KEPT for change in migrated.changes)

@@ -212,3 +212,13 @@ def test_a_helper_that_gets_the_state(body: str, changes: bool) -> None:
         helpers=CLEANS.format(body=body), resume="resume(model.module, optimizer, args.resume)", loop=LOOP
     )
     assert is_marked(migrated) is changes
+
+
+def test_what_the_other_branch_changes_is_not_resumed() -> None:
+    resume = (
+        "if args.resume:\n"
+        + indent(READ + 'state = {k: v for k, v in checkpoint["model"].items()}\n' + STATES + OPTIMIZER, "    ")
+        + 'elif args.output:\n    state = torch.load("pretrained.pt")\n    state.pop("head.bias")\n'
+        "    new = {k: state[k] for k in list(state)}\n    model.module.body.load_state_dict(new, strict=False)\n"
+    )
+    assert not is_marked(convert(resume=resume, loop=LOOP))

@@ -91,14 +91,24 @@ def comes_first(plan: Plan, *, only_free: bool = False) -> Manager | None:
 
     What only becomes a default of the launcher's variables (MG203) does not. ``only_free``: it is asked in every run.
     """
-    for use in _uses(plan):
-        for manager in MANAGERS:
-            if use.name not in manager.numbers or use.stored or _sets_default(plan, use.statement):
-                continue
-            standing = _standing(plan, use, _DEPTH)
-            if standing == FREE or (standing == GUARDED and not only_free):
-                return manager
+    for manager in MANAGERS:
+        reads = [use for use in _uses(plan) if use.name in manager.numbers and not use.stored]
+        reads = [use for use in reads if not isinstance(plan.tree.parent.get(use.node), cst.Comparison)]
+        found = {_standing(plan, use, _DEPTH) for use in reads if not _sets_default(plan, use.statement)}
+        asks = any(_asks_for(plan, use.statement, manager) for use in reads)
+        if FREE in found or (GUARDED in found and AFTER not in found and asks and not only_free):
+            return manager
     return None
+
+
+def _asks_for(plan: Plan, statement: Statement, manager: Manager) -> bool:
+    """Whether the presence of a manager's variables decides about a statement, and not an option."""
+    texts = [plan.code(statement.node), *(plan.code(test) for test, _ in _tests(statement))]
+    for call in plan.flow.callers.get(statement.function, ()):
+        texts += [plan.code(test) for test, _ in _tests(plan.tree.statement(call))]
+    return any(
+        f"{name}{quote} " in text or "get(" in text for text in texts for name in manager.numbers for quote in "'\""
+    )
 
 
 def _asked(plan: Plan) -> list[_Use]:

@@ -20,6 +20,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.checkpoint_facts import Found
 from dsmigrate.codemod.steps.resumed_forms import (
+    are_exclusive,
     is_put_back,
     is_refill,
     is_renaming,
@@ -178,9 +179,11 @@ class _Way:
         ]  # fmt: skip
 
     def _before(self, statement: Statement) -> bool:
-        """Whether a statement may run before the state is loaded."""
+        """Whether a statement may run before the state is loaded: not below it, nor in the other branch of an ``if``."""
         use = self.plan.tree.statement(self.call)
-        return statement.function is not use.function or statement.order <= use.order
+        if statement.function is not use.function:
+            return True
+        return statement.order <= use.order and not are_exclusive(statement, use)
 
     def _is_over(self, place: Place, statement: Statement) -> bool:
         """Whether a variable has got something new between a statement and the load, whatever way the script took."""
@@ -281,7 +284,7 @@ class _Way:
         base, _ = path_of(node.targets[0].target)
         place = self.plan.flow.place(base, statement.function)
         made = self._bindings(place, statement.function) if place is not None else []
-        fresh = not any(_loads_in(self.plan, b.value, b.function) for b in made)
+        fresh = not any(self._loads_in(b.value, b.function) for b in made)
         return fresh and is_refill(self.plan, node, statement, strict=self.strict)
 
     def _within(self, node: Node, function: Function) -> bool:
@@ -320,24 +323,25 @@ class _Way:
         return any(not keys for keys in self._rest(node, function))
 
     def _is_resumed(self, node: Node, function: Function) -> bool:
-        return any(load in self.found.loads for load in _loads_in(self.plan, node, function))
+        return any(load in self.found.loads for load in self._loads_in(node, function))
 
     def _is_load(self, call: cst.Call) -> bool:
         return isinstance(call.func, cst.Attribute) and call.func.attr.value == "load_state_dict"
 
-
-def _loads_in(plan: Plan, node: Node, function: Function) -> set[cst.Call]:
-    """The ``torch.load`` calls that an expression is made of."""
-    found: set[cst.Call] = set()
-    queue: list[tuple[Node, Function]] = [(node, function)]
-    seen: set[Place] = set()
-    while queue:
-        current, where = queue.pop()
-        for sub in descendants(current):
-            if isinstance(sub, cst.Call) and plan.imports.names(sub.func) & _LOADERS:
-                found.add(sub)
-            place = plan.flow.place(sub, where) if isinstance(sub, cst.Name) and not plan.is_model_like(sub) else None
-            if place is not None and place not in seen:
-                seen.add(place)
-                queue.extend((b.value, b.function) for b in plan.flow.by_place.get(place, ()))
-    return found
+    def _loads_in(self, node: Node, function: Function) -> set[cst.Call]:
+        """The ``torch.load`` calls that an expression is made of."""
+        found: set[cst.Call] = set()
+        queue: list[tuple[Node, Function]] = [(node, function)]
+        seen: set[Place] = set()
+        while queue:
+            current, where = queue.pop()
+            for sub in descendants(current):
+                if isinstance(sub, cst.Call) and self.plan.imports.names(sub.func) & _LOADERS:
+                    found.add(sub)
+                is_state = isinstance(sub, cst.Name) and not self.plan.is_model_like(sub)
+                place = self.plan.flow.place(sub, where) if is_state else None
+                if place is not None and place not in seen:
+                    seen.add(place)
+                    bindings = self.plan.flow.by_place.get(place, ())
+                    queue.extend((b.value, b.function) for b in bindings if self._before(b.statement))
+        return found

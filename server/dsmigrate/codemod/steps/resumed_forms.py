@@ -217,3 +217,9 @@ def renewed_at(plan: Plan, place: Place, use: Statement) -> int:
             if {"body", "orelse"} <= sides:
                 found = max(found, statement.up.order)
     return found
+
+
+def are_exclusive(left: Statement, right: Statement) -> bool:
+    """Whether two statements stand in different branches of one ``if``."""
+    branches = dict(branches_to(left))
+    return any(branches.get(node, branch) != branch for node, branch in branches_to(right) if isinstance(node, cst.If))
