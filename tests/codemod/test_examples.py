@@ -59,6 +59,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "        model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
     ),
     "MG310": ("        model.register_comm_hook(state, powerSGD.powerSGD_hook)",),
+    "MG311": ("    model = DDP(Net().to(local_rank, dtype=torch.bfloat16), device_ids=[local_rank])",),
     "MG401": ("        loss.backward()",),
     "MG402": ("        optimizer.step()",),
     "MG403": ("        for param in model.parameters():", "            param.grad = None"),
@@ -105,6 +106,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "        optimizer.consolidate_state_dict(to=0)",
     ),
     "MG613": ('                group["lr"] *= 0.5 if worse else 1.0',),
+    "MG614": ("    optimizer = torch.optim.AdamW([",),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',

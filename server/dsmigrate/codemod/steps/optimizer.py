@@ -12,6 +12,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
+from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.tree import Class, Node, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -120,6 +121,7 @@ def run(plan: Plan) -> None:
         for site in sites[:1]:
             plan.converted("MG601", site.statement, "zero_allow_untested_optimizer: true",
                            "ZeRO's list of tested optimizers is short")  # fmt: skip
+    group_order(plan)
     _added_groups(plan)
     _thawed(plan)
     _foreign_parameters(plan, sites)
