@@ -121,6 +121,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG627": ('        moments = optimizer.state_dict()["state"]',),
     "MG628": ('        torch.save(model.module.state_dict(), "model.pt")',),
     "MG629": ("        torch.save(state, buffer)",),
+    "MG630": ('        size = sum(p.norm() for group in optimizer.param_groups for p in group["params"])',),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

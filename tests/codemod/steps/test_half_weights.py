@@ -107,3 +107,22 @@ def test_a_precision_of_the_file_is_said() -> None:
     migrated = made('AutoModelForCausalLM.from_pretrained("gpt2")')
     assert "transformers 5" in migrated.said("MG311", "from_pretrained", Kind.KEPT).message
     assert migrated.config["zero_optimization"] == {"stage": 2}
+
+
+@pytest.mark.parametrize(
+    "expression", ["Net().double()", "Net().to(torch.float64)", "Net().cuda().to(dtype=torch.double)"]
+)
+def test_double_weights_are_marked(expression: str) -> None:
+    made(expression).said("MG311", expression, Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "line", ["torch.set_default_dtype(torch.float64)", "torch.set_default_tensor_type(torch.DoubleTensor)"]
+)
+def test_a_double_default_is_marked(line: str) -> None:
+    made("Net()", line).said("MG311", line, Kind.TODO)
+
+
+def test_what_is_loaded_behind_the_training_says_nothing() -> None:
+    end = 'model = AutoModelForCausalLM.from_pretrained("out", torch_dtype=torch.bfloat16)\n'
+    convert(imports=LOADER, end=end).silent("MG311")

@@ -13,6 +13,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps.group_order import group_order
+from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.tree import Class, Node, Statement, descendants
 
@@ -128,6 +129,7 @@ def run(plan: Plan) -> None:
     _added_groups(plan)
     _thawed(plan)
     _foreign_parameters(plan, sites)
+    group_params(plan)
 
 
 def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:

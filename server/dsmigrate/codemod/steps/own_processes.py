@@ -44,7 +44,7 @@ def own_processes(plan: Plan, init_names: frozenset[str]) -> None:
         worker = plan.flow.function_named(target, plan.function_of(call)) if target is not None else None
         if worker is None and not spawned and starter not in _HARMLESS:
             worker = _handed_over(plan, call, training, starter)
-        if worker in training and worker is not None:
+        if worker is not None and worker in training:
             plan.todo(
                 "MG208", call,
                 f"{starter} starts the processes of {worker.name} here: call {worker.name} itself instead, once per process of the "
@@ -80,7 +80,7 @@ def _handed_over(plan: Plan, call: cst.Call, training: set[Function], starter: s
         if not isinstance(arg.value, cst.Name | cst.Attribute) or arg.star:
             continue
         function = plan.flow.function_named(arg.value, plan.function_of(call))
-        if function not in training or function is None or plan.flow.callers.get(function):
+        if function is None or function not in training or plan.flow.callers.get(function):
             continue
         asks = any(_RANK.search(name) for name in function.params if name != function.self_name)
         if _STARTER.search(starter) or asks:
