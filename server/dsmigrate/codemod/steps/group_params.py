@@ -33,7 +33,7 @@ def group_params(plan: Plan) -> None:
         node = statement.node
         if plan.zero_stage == 0 or isinstance(node, cst.FunctionDef | cst.ClassDef) or _is_gone(plan, statement):
             continue
-        if is_inside_optimizer(plan.roles, statement.function):
+        if is_inside_optimizer(plan.roles, statement.function) or _is_about_gradients(node):
             continue
         for sub in _of_statement(node):
             if _reaches_parameters(plan, sub, statement) and not plan.is_before_engine(sub):
@@ -44,6 +44,11 @@ def group_params(plan: Plan) -> None:
 
 def _is_gone(plan: Plan, statement: Statement) -> bool:
     return any(plan.edits.is_removed(s.node) for s in (statement, *statement.enclosing()))
+
+
+def _is_about_gradients(node: Node) -> bool:
+    """Whether a statement goes on to ``p.grad``, which is looked after for itself (MG409)."""
+    return any(isinstance(sub, cst.Attribute) and sub.attr.value == "grad" for sub in descendants(node))
 
 
 def _of_statement(node: Node) -> list[Node]:
