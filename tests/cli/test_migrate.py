@@ -208,6 +208,14 @@ def test_output_of_one_script_lies_directly_in_the_directory() -> None:
     assert sorted(tree()) == ["a/b/train.py", "out/ds_config.json", "out/train.py"]
 
 
+def test_the_launch_of_what_goes_elsewhere_names_what_was_written(capsys: Captured) -> None:
+    script(CONVERT, "a/train.py")
+    run(["a/train.py", "--output", "out dir"])
+    err = capsys.readouterr().err
+    assert "    torchrun --nproc_per_node=2 'out dir/train.py'\n" in err
+    assert "=2 a/train.py" not in err
+
+
 def test_output_never_overwrites_an_original(capsys: Captured) -> None:
     script(CONVERT)
     before = tree()

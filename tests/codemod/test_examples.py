@@ -44,6 +44,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG206": ('    dist.init_process_group("nccl", rank=rank, world_size=world_size)',),
     "MG207": ('    download("https://example.com/digits.tar.gz", to="data")',),
     "MG210": ("        self.model = DDP(model.cuda(rank), device_ids=[rank])",),
+    "MG208": ("    processes = [mp.Process(target=train, args=(rank, 2)) for rank in range(2)]",),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),
@@ -60,6 +61,7 @@ LINES: dict[str, tuple[str, ...]] = {
         "        model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
     ),
     "MG310": ("        model.register_comm_hook(state, powerSGD.powerSGD_hook)",),
+    "MG311": ("    model = DDP(Net().to(local_rank, dtype=torch.bfloat16), device_ids=[local_rank])",),
     "MG401": ("        loss.backward()",),
     "MG402": ("        optimizer.step()",),
     "MG403": ("        for param in model.parameters():", "            param.grad = None"),
@@ -110,6 +112,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG616": (
         '        torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "averaged.pt")',
     ),
+    "MG614": ("    optimizer = torch.optim.AdamW([",),
     "MG621": ('            torch.save(state, f"checkpoints/epoch_{epoch}.pt")',),
     "MG622": (
         '        checkpoint = torch.load(resume, map_location="cpu")',
@@ -123,6 +126,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG627": ('        moments = optimizer.state_dict()["state"]',),
     "MG628": ('        torch.save(model.module.state_dict(), "model.pt")',),
     "MG629": ("        torch.save(state, buffer)",),
+    "MG630": ('        size = sum(p.norm() for group in optimizer.param_groups for p in group["params"])',),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

@@ -170,8 +170,14 @@ def _progress(total: int, *, quiet: bool) -> Iterator[_Advance]:
 
 
 def _entry(placed: Placed) -> Entry:
+    result = placed.outcome.result
+    if (
+        result.new_source is not None and placed.script != placed.outcome.job.path
+    ):  # --output: what was written is started
+        old, new = shlex.quote(result.path), shlex.quote(placed.script.as_posix())
+        result = replace(result, launch=tuple(command.replace(f" {old}", f" {new}", 1) for command in result.launch))
     return Entry(
-        placed.outcome.result,
+        result,
         config_path=placed.config.path.as_posix() if placed.config else None,
         config_in_the_way=placed.config_is_in_the_way,
         is_launcher=placed.outcome.is_launcher,

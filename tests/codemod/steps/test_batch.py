@@ -139,3 +139,13 @@ def test_a_frozen_group_is_fine_at_other_stages(stage: int) -> None:
         to={"zero_stage": stage},
     )
     migrated.silent("MG706")
+
+
+def test_a_default_that_stands_in_the_config_is_the_one_that_is_said() -> None:
+    migrated = convert(
+        data='train_loader = Digits.loader("train")\n', helpers="def show(opts):\n    print(opts.batch_size)"
+    )
+    assert migrated.config["train_micro_batch_size_per_gpu"] == 64
+    said = [change.message for change in migrated.changes if change.code == "MG702"]
+    assert len(said) == 1
+    assert said[0].startswith("train_micro_batch_size_per_gpu is 64 in the config")

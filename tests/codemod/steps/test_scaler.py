@@ -255,3 +255,39 @@ def test_before_torch_autocast_the_region_stays_for_the_model_too() -> None:
 def test_before_torch_autocast_a_scaler_is_left_to_the_person(release: str) -> None:
     migrated = convert(loop=scaled("torch.cuda.amp.GradScaler()"), to={"target_version": release})
     migrated.said("MG302", "GradScaler()", Kind.TODO)
+
+
+def skipping(read: str) -> str:
+    return (
+        'scaler = torch.amp.GradScaler("cuda")\nfor x, y in train_loader:\n'
+        '    with torch.autocast("cuda", dtype=torch.float16):\n        loss = F.cross_entropy(model(x), y)\n'
+        f"    optimizer.zero_grad()\n    scaler.scale(loss).backward()\n    scaler.step(optimizer)\n    {read}\n"
+        "    scaler.update()\n    if scale <= scaler.get_scale():\n        scheduler.step()\n"
+    )
+
+
+def test_a_scale_between_step_and_update_is_read_before_the_step() -> None:
+    before = skipping("scale = scaler.get_scale()")
+    optimizer = (
+        "optimizer = torch.optim.AdamW(model.parameters())\nscheduler = torch.optim.lr_scheduler.StepLR(optimizer, 9)\n"
+    )
+    migrated = convert(optimizer=optimizer, loop=before)
+    assert migrated.section("loop").endswith(
+        "    scaler.engine_backward(model, loss)\n"
+        "    scale = scaler.get_scale()\n"
+        "    scaler.engine_step(model)\n"
+        "    if scale <= scaler.get_scale():\n"
+        "        scheduler.step()\n"
+    )
+    migrated.said("MG303", "scale = scaler.get_scale()", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize("read", ["print(scaler.get_scale())", "if args.amp: scale = scaler.get_scale()"])
+def test_another_look_at_the_scale_before_the_update_is_marked(read: str) -> None:
+    migrated = convert(loop=skipping(read).replace("scheduler.step()", "print(1)"))
+    assert [c.kind for c in migrated.changes if c.code == "MG303"].count(Kind.TODO) == 1, migrated.told()
+
+
+def test_what_does_not_look_at_the_scale_stays_between() -> None:
+    migrated = convert(loop=skipping("scale = 1.0").replace("scheduler.step()", "print(1)"))
+    assert "    scaler.engine_step(model)\n    scale = 1.0\n" in migrated.section("loop")

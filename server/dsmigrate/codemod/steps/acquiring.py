@@ -10,6 +10,7 @@ from dsmigrate.codemod.evaluating import evaluate_element, through
 from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.trained import target_of
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -44,6 +45,7 @@ def acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict
             if b.function is function
             and b.kind in ("assign", "with")
             and not _passes_itself_on(plan, b)
+            and not makes_engine(plan, b.value, b.function)
             and (_gives(plan, b.value, b.index, b.function, wanted))
         ]
         if prefix == "O" and place[0] == "n" and not statements and _made_here(plan, name, function):

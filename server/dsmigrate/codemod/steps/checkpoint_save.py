@@ -19,8 +19,8 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
     state_calls,
 )
 from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
-from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
 from dsmigrate.codemod.steps.checkpoint_swaps import swaps
+from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all

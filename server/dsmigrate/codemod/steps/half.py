@@ -58,7 +58,7 @@ def half_model(plan: Plan) -> None:
         if not makes_model(plan, call):
             continue
         statement = plan.tree.statement(call)
-        if plan.is_engine(func.value) or _in_evaluation(statement):
+        if plan.is_engine(func.value) or runs_in_evaluation(statement):
             continue
         outer_call = plan.tree.parent.get(call)
         if isinstance(outer_call, cst.Attribute) and outer_call.attr.value == "float":
@@ -79,8 +79,12 @@ def half_model(plan: Plan) -> None:
 
 def makes_model(plan: Plan, call: cst.Call) -> bool:
     """Whether a cast is part of the expression that makes, moves or wraps the whole trained model."""
-    assert isinstance(call.func, cst.Attribute)
-    if isinstance(call.func.value, cst.Name | cst.Attribute) and plan.is_ours(call.func.value):
+    func = call.func
+    if (
+        isinstance(func, cst.Attribute)
+        and isinstance(func.value, cst.Name | cst.Attribute)
+        and plan.is_ours(func.value)
+    ):
         return True
     node: Node = call
     while True:
@@ -100,6 +104,7 @@ def makes_model(plan: Plan, call: cst.Call) -> bool:
     )
 
 
-def _in_evaluation(statement: Statement) -> bool:
+def runs_in_evaluation(statement: Statement) -> bool:
+    """Whether a statement stands in a function that is named for evaluation or export."""
     name = statement.function.name.lower()
     return any(word in name for word in ("eval", "valid", "test", "infer", "predict", "export"))

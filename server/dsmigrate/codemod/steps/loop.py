@@ -17,6 +17,7 @@ from dsmigrate.codemod.project.libraries import is_library
 from dsmigrate.codemod.steps.accumulation import no_sync, unmanaged
 from dsmigrate.codemod.steps.balance import is_one_to_one
 from dsmigrate.codemod.steps.gradients import gradient_access
+from dsmigrate.codemod.steps.own_engine import runs_own_backward
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, mark_twins, scaler_of, short, step_text
 from dsmigrate.codemod.steps.zero_grad import find_zeroes, zero_grads
@@ -64,7 +65,8 @@ def run(plan: Plan) -> None:
     _steps_out_of_sight(plan, sites)
     for call in sites.backward:
         _retained(plan, call, sites)
-        _backward(plan, call)
+        if not runs_own_backward(plan, call):
+            _backward(plan, call)
     for call in sites.steps:
         _step(plan, call)
     managed = is_one_to_one(plan, sites)

@@ -12,6 +12,9 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
+from dsmigrate.codemod.steps.group_order import group_order
+from dsmigrate.codemod.steps.group_params import group_params
+from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.tree import Class, Node, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -113,6 +116,8 @@ def run(plan: Plan) -> None:
         if site.call is not None and any(plan.roles.is_optimizer(arg.value) for arg in site.call.args):
             plan.todo("MG609", site.statement, f"{dotted(site.call.func) or 'this'} wraps another optimizer: DeepSpeed takes torch.optim.Optimizer objects only",
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
+        if site.call is not None and makes_engine(plan, site.call, site.statement.function):
+            continue
         for made in _classes(plan, site):
             untested |= _judged(plan, site, made)
     if untested or not sites:
@@ -120,9 +125,11 @@ def run(plan: Plan) -> None:
         for site in sites[:1]:
             plan.converted("MG601", site.statement, "zero_allow_untested_optimizer: true",
                            "ZeRO's list of tested optimizers is short")  # fmt: skip
+    group_order(plan)
     _added_groups(plan)
     _thawed(plan)
     _foreign_parameters(plan, sites)
+    group_params(plan)
 
 
 def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:

@@ -6,6 +6,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.apex import apex
 from dsmigrate.codemod.steps.autocast import autocast
 from dsmigrate.codemod.steps.half import half_as_asked, half_model
+from dsmigrate.codemod.steps.half_weights import half_weights
 from dsmigrate.codemod.steps.regions import regions_around_engine
 from dsmigrate.codemod.steps.scaler import scalers
 
@@ -14,6 +15,7 @@ def run(plan: Plan) -> None:
     """Convert precision; runs after the loop, which has found out whether a scaler is used."""
     apex(plan)
     half_model(plan)
+    half_weights(plan)
     regions = regions_around_engine(plan)
     if plan.options.precision != "keep":
         half_as_asked(plan, regions)

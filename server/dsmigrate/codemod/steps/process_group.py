@@ -9,6 +9,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
+from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
 from dsmigrate.codemod.steps.spawning import is_spawned, spawn_call
 from dsmigrate.codemod.tree import Node, Statement
@@ -99,6 +100,7 @@ def run(plan: Plan) -> None:
             _init(plan, call)
         elif plan.imports.names(call.func) & set(SPAWNERS):
             spawn_call(plan, call)
+    own_processes(plan, INIT_NAMES)
     _environment(plan)
     convert_rank_options(plan)
     _say_who_starts(plan)

@@ -8,7 +8,9 @@ from dsmigrate.codemod import targets
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.acquiring import heads_of
 from dsmigrate.codemod.steps.sites import mark_twins
+from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -25,7 +27,8 @@ IDEAS = (
         "MG303",
         "scaler.update goes",
         "engine_step updates the scale.",
-        "Updating twice would let the scale grow twice as fast.",
+        "Updating twice would let the scale grow twice as fast. A scale that is read between step and update is read before "
+        "the step: only the update changes it, and a comparison with the scale after it tells whether the step was skipped.",
         "torch.amp.GradScaler.update",
         Kind.CONVERTED,
     ),
@@ -45,6 +48,7 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
             continue
         statement = plan.tree.statement(call)
         if isinstance(statement.node, cst.Expr):
+            _scale_read_before_update(plan, func.value, statement)
             plan.edits.remove(statement.node)
             mark_twins(plan, statement)
             plan.converted("MG303", statement, "scaler.update removed", "engine_step updates the scale")
@@ -72,6 +76,51 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
         plan.todo("MG302", plan.roles.scalers[0], "a gradient scaler is used, but no autocast region around the model was found",
                   "loss scaling needs torch_autocast with dtype float16 in the config to have an effect")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": False, "dtype": "float16", "lower_precision_safe_modules": []}
+
+
+def _scale_read_before_update(plan: Plan, scaler: cst.BaseExpression, update: Statement) -> None:
+    """``scale = scaler.get_scale()`` between step and update goes in front of the step, which updates the scale now."""
+    steps = [plan.tree.statement(call) for call in plan.facts["sites"].steps]
+    before = [s for s in steps if s.function is update.function and s.order < update.order]
+    step = max(before, key=lambda s: s.order, default=None)
+    if step is None:
+        return
+    reads = [
+        s
+        for s in plan.statements_between(step, update)
+        if s.function is update.function
+        and not isinstance(s.node, cst.FunctionDef | cst.ClassDef)
+        and any(_reads_scale(sub, dotted(scaler)) for head in _heads(s.node) for sub in descendants(head))
+    ]
+    for read in reads:
+        node = read.node
+        if (
+            read.block is step.block
+            and isinstance(node, cst.Assign)
+            and len(node.targets) == 1
+            and _reads_scale(node.value, dotted(scaler))
+        ):
+            plan.edits.insert_before(step.line_node, plan.code(node))
+            plan.edits.remove(node)
+            plan.converted("MG303", read, "the scale is read before the step, which updates it now",
+                           "scaler.step left it alone, and so did all that came before the update")  # fmt: skip
+        else:
+            plan.todo("MG303", read, "the scale is read here before the update: read it before the step, which updates it now",
+                      "the step would look as if it were never skipped")  # fmt: skip
+
+
+def _heads(node: Node) -> list[Node]:
+    return heads_of(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
+
+
+def _reads_scale(node: Node, scaler: str | None) -> bool:
+    """``scaler.get_scale()``."""
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in ("get_scale", "state_dict")
+        and dotted(node.func.value) == scaler
+    )
 
 
 def _marked_for_the_release(plan: Plan) -> bool:

@@ -161,13 +161,25 @@ def _clears_nothing(plan: Plan, zero: Statement, sites: Sites) -> bool:
     for call in sites.steps:
         step = plan.tree.statement(call)
         if step.function is zero.function and branches_to(step) == path:
-            return True
+            return zero.order > step.order or not _may_pass_the_step(plan, step, sites)
         # Twins: the step in both branches of an `if`, zero_grad behind it.
         if step.function is zero.function and branches_to(step)[: len(path)] == path and zero.order > step.order:
             deeper = branches_to(step)[len(path) :]
             if all(isinstance(node, cst.If) and _is_twin(plan, node, sites) for node, _ in deeper):
                 return True
     return False
+
+
+def _may_pass_the_step(plan: Plan, step: Statement, sites: Sites) -> bool:
+    """Whether a turn of the loop may end between backward and step, and leave gradients to the zero_grad of the next."""
+    backs = [plan.tree.statement(call).order for call in sites.backward if plan.function_of(call) is step.function]
+    first = min((order for order in backs if order < step.order), default=step.order)
+    return any(
+        first < statement.order < step.order
+        and (isinstance(statement.node, cst.Return) or innermost_loop(statement) is innermost_loop(step))
+        for statement in step.function.statements
+        if isinstance(statement.node, cst.Continue | cst.Break | cst.Return)
+    )
 
 
 def _is_twin(plan: Plan, node: Node, sites: Sites) -> bool:
