@@ -33,6 +33,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
+    unscaling,
     unwrap,
     weight_writes,
     wrap,
@@ -90,6 +91,7 @@ def decide(plan: Plan) -> None:
     unwrap.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
+    unscaling.unscaled_gradients(plan)
     weight_writes.weight_writes(plan)
     rank_rates.rank_rates(plan)
     checkpoint.run(plan)

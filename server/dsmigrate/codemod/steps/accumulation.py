@@ -135,6 +135,7 @@ def choose_accumulation(plan: Plan) -> None:
     sites: Sites = plan.facts["sites"]
     marks = [_boundary(plan, call, sites) for call in sites.backward]
     if all(mark is not None for mark in marks):
+        plan.facts["boundaries"] = marks
         for call, mark in zip(sites.backward, marks, strict=True):
             engine = plan.engine_in(call)
             statement = plan.tree.statement(call)

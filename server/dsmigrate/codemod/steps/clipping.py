@@ -86,8 +86,8 @@ IDEAS = (
         "MG426",
         "unscale_ stays where gradients are looked at",
         "Code between backward and step that reads or edits p.grad finds unscaled gradients, as before.",
-        "At ZeRO stage 0 the scaler unscales where the script asks for it; a clipping engine would ask a second time, "
-        "which is then without effect.",
+        "At ZeRO stage 0 the scaler unscales where the script asks for it, or where apex amp did; a clipping engine would "
+        "ask a second time, which is then without effect.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.KEPT,
     ),
@@ -167,7 +167,6 @@ def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
 
 def unscale(plan: Plan) -> None:
     """``unscale_`` goes, unless code that looks at whole gradients before the step needs it (ZeRO 0, no engine clipping)."""
-    clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
     for call in plan.tree.calls:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "unscale_" or not _is_scaler(plan, func.value):
@@ -178,8 +177,7 @@ def unscale(plan: Plan) -> None:
         if plan.facts.get("full_gradients") and plan.options.precision == "keep":
             plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
                       "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
-            if clips or plan.facts.get("keep_norm"):  # keep_grad_norm asks too
-                _unscale_once(plan)
+            unscale_once(plan)
             continue
         plan.edits.remove(statement.node)
         plan.handled.add(call)
@@ -200,8 +198,11 @@ _ONCE = '''
 '''
 
 
-def _unscale_once(plan: Plan) -> None:
+def unscale_once(plan: Plan) -> None:
     """Let the scaler be asked twice: by the script before it looks at gradients, and by the engine before it clips."""
+    clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
+    if not clips and not plan.facts.get("keep_norm"):  # keep_grad_norm asks too
+        return
     for index, helper in enumerate(plan.helpers):
         if helper.startswith("class EngineGradScaler") and "def unscale_" not in helper:
             stepping = "        self.engine_is_stepping = True\n        engine.step()\n        self.engine_is_stepping = False\n"
