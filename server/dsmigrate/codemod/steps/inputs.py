@@ -174,8 +174,8 @@ def _may_allow_unused(plan: Plan, wrap: Wrap, node: Node) -> bool:
         return True
     name = dotted(node)
     changed = name is not None and any(
-        isinstance(sub, cst.Subscript) and dotted(sub.value) == name
-        or isinstance(sub, cst.Call) and dotted(sub.func) in (f"{name}.update", f"{name}.setdefault")
+        (isinstance(sub, cst.Subscript) and dotted(sub.value) == name)
+        or (isinstance(sub, cst.Call) and dotted(sub.func) in (f"{name}.update", f"{name}.setdefault"))
         for statement in wrap.function.statements
         if not isinstance(statement.node, cst.BaseCompoundStatement)
         for sub in descendants(statement.node)
