@@ -13,6 +13,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.evaluation import evaluation, may_be_autocast
+from dsmigrate.codemod.steps.made_regions import made_region
 from dsmigrate.codemod.steps.reaching import calls_engine, runs_engine, serves_training, trains, under_no_grad
 from dsmigrate.codemod.tree import Function, Node, Statement
 from dsmigrate.codemod.values import resolve
@@ -108,6 +109,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         return
     training = [item for item in regions if trains(plan, item[1].function)]
     training = training or [item for item in regions if _helps_to_train(plan, item[1])] or regions
+    training = [item for item in training if not under_no_grad(plan, item[1])] or training
     resolved = [_resolve_region(plan, node, statement) for node, statement in training]
     first = next((r for r in resolved if r is not None), None)
     statement = training[0][1]
@@ -117,8 +119,8 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
         _left_to_the_person(plan, statement)
         return
     if first is None:
-        plan.todo("MG307", statement, "set torch_autocast in the config: this region is known only here",
-                  "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
+        plan.todo("MG307", statement, "torch_autocast is on in bfloat16 in the config: set it as this region is, which is known only here",
+                  "the engine switches the region off unless torch_autocast is enabled, and runs the model as the config says")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": True, "dtype": "bfloat16", "lower_precision_safe_modules": []}
         return
     if len({(r.enabled, r.dtype) for r in resolved if r is not None}) > 1:
@@ -172,7 +174,7 @@ def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
 def _inside_forward(plan: Plan, region: Node, statement: Statement, first: _Region) -> None:
     """Where torch_autocast trains wrongly: the region is entered inside the module's own forward."""
     plan.config.pop("torch_autocast", None)
-    plan.before_engine.clear()
+    plan.before_engine[:] = [line for line in plan.before_engine if line.startswith("from ")]  # for the context
     plan.runtime = [value for value in plan.runtime if value.path[0] != "torch_autocast"]
     version = plan.options.target_version
     context = first.probe or carry(plan, region, statement.function)
@@ -281,6 +283,7 @@ def _resolve_region(plan: Plan, node: Node, statement: Statement) -> _Region | N
     if text is None and isinstance(node, cst.Call) and not node.args:
         text = carry(plan, node.func, function)
         text = f"{text}()" if text is not None else None
+    text = text or made_region(plan, node, statement.function)
     if text is None:
         return None
     plan.need("torch")
