@@ -66,6 +66,13 @@ def test_a_window_is_unscaled_once_at_its_end() -> None:
     ) in migrated.section("loop")
 
 
+def test_what_looks_within_a_window_is_marked() -> None:
+    gate = "if (i + 1) % 4 == 0:\n    optimizer.step()\n    optimizer.zero_grad()\n"
+    look = "print(model.module.fc.weight.grad.norm())\n"
+    migrated = apex(f"loss = loss / 4\n{_SCALED}{look}{gate}")
+    migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)
+
+
 def test_two_backwards_of_one_step_are_marked() -> None:
     migrated = apex(f"optimizer.zero_grad()\n{_SCALED}{_SCALED.replace('(loss,', '(2 * loss,')}{_CLIP}")
     change = migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)

@@ -6,6 +6,7 @@ import libcst as cst
 
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.accumulation import looked_at_ends
 from dsmigrate.codemod.steps.clipping import unscale_once
 from dsmigrate.codemod.steps.sites import Sites
 from dsmigrate.codemod.tree import Node, Statement
@@ -29,10 +30,10 @@ def unscaled_gradients(plan: Plan) -> None:
     if not plan.facts.get("amp_scaler") or not targets.holds("scaler_at_zero_0", plan.options.target_version):
         return
     places = list(dict.fromkeys(_behind(plan, call) for call in sites.backward))
-    marks: set[str] = set(plan.facts.get("boundaries", ()))
-    if plan.facts["managed"]:
-        marks = {"True"}
-    elif len(places) > 1 or len(marks) != 1:
+    marks: set[str | None] = {"True"} if plan.facts["managed"] else set(plan.facts.get("boundaries", ()))
+    if not plan.facts["managed"] and (
+        len(places) > 1 or len(marks) != 1 or None in marks or not looked_at_ends(plan, sites)
+    ):
         plan.todo("MG426", sites.backward[0], f"p.grad carries the loss scale here: call {engine}.amp_scaler.unscale_({engine}.optimizer) "
                   "once per step, before the code that looks at it", _WHY)  # fmt: skip
         return
