@@ -199,6 +199,39 @@ def test_optimizer_state_read_elsewhere_is_named() -> None:
     convert(end=line).said("MG627", line, Kind.TODO)
 
 
+_AT_STAGE_ZERO = """
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        print(model.module.head.weight.grad.norm())
+        optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('print(optimizer.state_dict()["state"])', "MG627"),
+        ("weights, optim_sd = get_state_dict(model.module, optimizer)", "MG626"),
+    ],
+)
+def test_optimizer_state_is_whole_at_stage_zero(line: str, code: str) -> None:
+    imports = "from torch.distributed.checkpoint.state_dict import get_state_dict"
+    convert(imports=imports, end=line).said(code, line, Kind.TODO)
+    whole = convert(imports=imports, loop=_AT_STAGE_ZERO, end=line)
+    assert whole.config["zero_optimization"] == {"stage": 0}
+    whole.said(code, line, Kind.KEPT)
+    whole.silent("MG609", "MG601", "MG603")
+
+
+def test_optimizer_state_loaded_from_elsewhere_is_whole_at_stage_zero() -> None:
+    line = "optimizer.load_state_dict(stored)"
+    imports = "from storage import stored"
+    convert(imports=imports, resume=line).said("MG626", line, Kind.TODO)
+    convert(imports=imports, resume=line, loop=_AT_STAGE_ZERO).said("MG626", line, Kind.KEPT)
+
+
 # -- stage 3 -----------------------------------------------------------------------------------------------------------
 
 

@@ -97,7 +97,8 @@ def _micro_batch(plan: Plan) -> None:
             shown = value.expression if value.expression is not None else str(static)
             plan.converted("MG701", where, f"train_micro_batch_size_per_gpu = {shown}", reason)
             return
-    plan.kept("MG702", where, "train_micro_batch_size_per_gpu is 1 in the config: the loader's batch size is not readable here",
+    written = plan.config["train_micro_batch_size_per_gpu"]
+    plan.kept("MG702", where, f"train_micro_batch_size_per_gpu is {written} in the config: the loader's batch size is not readable here",
               "the script's own loader decides; the number only matters for throughput figures")  # fmt: skip
 
 

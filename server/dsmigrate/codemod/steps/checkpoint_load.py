@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text
+from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, origins, same_text, state_is_whole
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
@@ -45,6 +45,10 @@ def loads(plan: Plan, found: Found) -> None:
         return
     if not found.loads:
         for call in found.optimizer_loads:
+            if state_is_whole(plan) and not found.saves:
+                plan.kept("MG626", call, "the optimizer's state is loaded here as before, as the config has ZeRO stage 0",
+                          "at ZeRO 1-3 the client optimizer holds this rank's flat partition")  # fmt: skip
+                continue
             plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
                       "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
         return
