@@ -43,6 +43,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG205": ("    model = DDP(Net().to(device))",),
     "MG206": ('    dist.init_process_group("nccl", rank=rank, world_size=world_size)',),
     "MG207": ('    download("https://example.com/digits.tar.gz", to="data")',),
+    "MG209": ("        self.model = DDP(model.to(local_rank), device_ids=[local_rank])",),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),

@@ -15,6 +15,7 @@ from dsmigrate.codemod.steps import (
     clipping,
     comm_hooks,
     config_optimizer,
+    definitions,
     engine,
     existing,
     fsdp,
@@ -104,5 +105,6 @@ def decide(plan: Plan) -> None:
     existing.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
+    definitions.run(plan)
     engine.run(plan)
     passing.run(plan)
