@@ -99,6 +99,15 @@ def test_a_path_that_is_written_in_another_way_has_to_exist_too() -> None:
     migrated.said("MG623", before, Kind.CONVERTED)
 
 
+def test_a_file_of_something_else_beside_the_checkpoint_stays_one() -> None:
+    migrated = convert(
+        resume='bank_path = os.path.join(args.output, "bank.pth")\nbank = torch.zeros(4)\n'
+        'if os.path.isfile(bank_path):\n    bank = torch.load(bank_path)["bank"]\n' + RESUME,
+        end='torch.save({"bank": bank}, bank_path)',
+    )
+    assert "if os.path.isfile(bank_path):" in migrated.code
+
+
 def test_a_second_load_of_the_same_path_reads_the_checkpoint_too() -> None:
     migrated = convert(
         resume="run_id = torch.load(args.resume).get('run') if args.resume else None\n" + RESUME,
