@@ -24,7 +24,7 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
     here = function is site.function
     replacements: dict[str, str] = {}
     for name in _roots(node):
-        if name in BUILTINS:
+        if name in BUILTINS or name == "getattr":
             continue
         seen_from_site = plan.flow.variable(name, site.function)
         seen_from_here = plan.flow.variable(name, function)

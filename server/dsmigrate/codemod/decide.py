@@ -15,6 +15,7 @@ from dsmigrate.codemod.steps import (
     clipping,
     comm_hooks,
     config_optimizer,
+    definitions,
     engine,
     engine_names,
     existing,
@@ -34,7 +35,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
-    started,
+    unscaling,
     unwrap,
     weight_writes,
     wrap,
@@ -94,6 +95,7 @@ def decide(plan: Plan) -> None:
     engine_names.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)
+    unscaling.unscaled_gradients(plan)
     weight_writes.weight_writes(plan)
     rank_rates.rank_rates(plan)
     checkpoint.run(plan)
@@ -106,6 +108,6 @@ def decide(plan: Plan) -> None:
     existing.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
-    started.run(plan)
+    definitions.run(plan)
     engine.run(plan)
     passing.run(plan)

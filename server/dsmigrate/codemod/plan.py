@@ -109,6 +109,7 @@ class Plan:
     def needs_full_gradients(self, code: str, where: Node | Statement, message: str, reason: str) -> None:
         """Something works at ZeRO 0 only: choose that stage where it is open, else mark the place for the person."""
         self.facts["full_gradients"] = True
+        self.facts.setdefault("looks", []).append(where if isinstance(where, Statement) else self.tree.statement(where))
         self.needs_stage_zero(code, where, message, reason)
 
     def needs_stage_zero(self, code: str, where: Node | Statement, message: str, reason: str) -> None:

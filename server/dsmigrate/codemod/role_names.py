@@ -75,6 +75,12 @@ OPTIMIZER_NAME = re.compile(
 )
 
 
+# Names that begin like an optimizer's, for what is known of one.
+ABOUT_OPTIMIZER = re.compile(
+    r"_(?:sd|states?|state_dict|dict|cfg|conf|config|kwargs|args|params?|groups?|name|type|lr)$"
+)
+
+
 SCHEDULER_WORD = re.compile(r"sched|warmup_?lr|lr_?warm|annealing", re.IGNORECASE)
 
 

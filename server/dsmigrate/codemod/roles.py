@@ -22,6 +22,7 @@ from dsmigrate.codemod.makers import (
 )
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.role_names import (
+    ABOUT_OPTIMIZER,
     DATA_PARALLEL_NAMES,
     OPTIMIZER_NAME,
     SCALER_NAMES,
@@ -153,7 +154,12 @@ def _seed_optimizers(roles: Roles) -> None:
                 and _steps_somewhere(roles, name)
             ):
                 _add_optimizer(roles, value, binding.statement, binding.place)
-        elif OPTIMIZER_NAME.match(name) and flow.callee(value) is None and not is_amp_initialize(roles, value):
+        elif (
+            OPTIMIZER_NAME.match(name)
+            and not ABOUT_OPTIMIZER.search(name)
+            and flow.callee(value) is None
+            and not is_amp_initialize(roles, value)
+        ):
             _add_optimizer(roles, value, binding.statement, binding.place)
     for statement in tree.statements:
         node = statement.node

@@ -314,19 +314,43 @@ def test_gradients_of_inputs_are_another_matter() -> None:
     migrated.silent("MG409")
 
 
-def test_a_window_that_only_the_person_can_mark_needs_the_managed_engine() -> None:
+_SEEN = """
+    seen = 0
+    for x, y in train_loader:
+        (F.cross_entropy(model(x), y) / args.accum).backward()
+        seen += 1
+        if seen % args.accum == 0:
+            model.module.head.weight.grad.mul_(0.1)
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+
+
+def test_a_window_that_only_the_person_can_mark_is_averaged_in_every_backward() -> None:
+    migrated = convert(loop=_SEEN)
+    assert "averaged in every backward" in migrated.said("MG404", "    optimizer.step()", Kind.KEPT).message
+    assert "managed_gradient_accumulation" not in migrated.config
+    assert migrated.config["gradient_accumulation_steps"] == 1
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    migrated.silent("MG406")
+
+
+@pytest.mark.parametrize("options", [{"target_version": "0.18.2"}, {"zero_stage": 2}])
+def test_a_window_that_only_the_person_can_mark_is_left_to_them_elsewhere(options: dict[str, object]) -> None:
+    convert(loop=_SEEN, to=options).said("MG406", "    optimizer.step()", Kind.TODO)
+
+
+def test_gradients_that_are_clipped_at_every_micro_batch_are_averaged_before() -> None:
     migrated = convert(
         loop="""
-            seen = 0
-            for x, y in train_loader:
+            for i, (x, y) in enumerate(train_loader):
                 (F.cross_entropy(model(x), y) / args.accum).backward()
-                seen += 1
-                if seen % args.accum == 0:
-                    model.module.head.weight.grad.mul_(0.1)
+                nn.utils.clip_grad_value_(model.parameters(), 0.5)
+                if (i + 1) % args.accum == 0:
                     optimizer.step()
                     optimizer.zero_grad()
             """
     )
-    told = migrated.said("MG406", "    optimizer.step()", Kind.TODO)
-    assert "take managed_gradient_accumulation out of the config" in told.message
-    assert migrated.config["managed_gradient_accumulation"] is False
+    assert "set_gradient_accumulation_boundary" not in migrated.code
+    assert "managed_gradient_accumulation" not in migrated.config
+    migrated.said("MG404", "    optimizer.step()", Kind.KEPT)

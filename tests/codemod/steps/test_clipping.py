@@ -218,3 +218,25 @@ def test_two_limits_are_left_to_the_person() -> None:
     )
     codes = {(c.code, c.kind) for c in migrated.changes}
     assert ("MG424", Kind.TODO) in codes or migrated.config["zero_optimization"] == {"stage": 0}
+
+
+def test_clips_that_stay_are_not_the_engines() -> None:
+    migrated = convert(
+        helpers="def other(model, loss, optimizer):\n    loss.backward()\n"
+        "    nn.utils.clip_grad_value_(model.parameters(), 0.5)\n    optimizer.step()\n\n\n",
+        loop="""
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                if args.amp:
+                    other(model, loss, optimizer)
+                else:
+                    loss.backward()
+                    nn.utils.clip_grad_norm_(model.module.head.parameters(), 2.0)
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+            """,
+    )
+    assert migrated.config["gradient_clipping"] == 0.0
+    migrated.said("MG423", "clip_grad_norm_(model.parameters(), 1.0)", Kind.KEPT)
+    migrated.silent("MG424")

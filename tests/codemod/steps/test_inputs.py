@@ -145,3 +145,20 @@ def test_a_model_without_buffers_sends_none() -> None:
 def test_unused_parameters_are_spoken_of(value: str, said: bool) -> None:
     migrated = convert(wrap=f"model = DDP(Net().cuda(), find_unused_parameters={value})")
     assert any(change.code == "MG110" for change in migrated.changes) is said
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "said"),
+    [
+        ("", "**args.ddp", True),
+        ("extra = {}\nif args.amp:\n    extra['find_unused_parameters'] = True\n", "**extra", True),
+        ("extra = {'static_graph': args.amp}\n", "**extra", True),
+        ("extra = {'bucket_cap_mb': 50}\n", "**extra", False),
+        ("", "static_graph=True", True),
+    ],
+)
+def test_unused_parameters_that_keywords_from_elsewhere_may_allow_are_spoken_of(
+    before: str, given: str, said: bool
+) -> None:
+    migrated = convert(wrap=f"{before}model = DDP(Net().cuda(), device_ids=[local_rank], {given})")
+    assert any(change.code == "MG110" for change in migrated.changes) is said

@@ -99,6 +99,15 @@ def test_a_path_that_is_written_in_another_way_has_to_exist_too() -> None:
     migrated.said("MG623", before, Kind.CONVERTED)
 
 
+def test_a_file_of_something_else_beside_the_checkpoint_stays_one() -> None:
+    migrated = convert(
+        resume='bank_path = os.path.join(args.output, "bank.pth")\nbank = torch.zeros(4)\n'
+        'if os.path.isfile(bank_path):\n    bank = torch.load(bank_path)["bank"]\n' + RESUME,
+        end='torch.save({"bank": bank}, bank_path)',
+    )
+    assert "if os.path.isfile(bank_path):" in migrated.code
+
+
 def test_a_second_load_of_the_same_path_reads_the_checkpoint_too() -> None:
     migrated = convert(
         resume="run_id = torch.load(args.resume).get('run') if args.resume else None\n" + RESUME,
@@ -246,6 +255,39 @@ def test_a_helper_of_another_module_is_left_to_the_person() -> None:
 def test_optimizer_state_read_elsewhere_is_named() -> None:
     line = 'print(optimizer.state_dict()["state"])'
     convert(end=line).said("MG627", line, Kind.TODO)
+
+
+_AT_STAGE_ZERO = """
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        print(model.module.head.weight.grad.norm())
+        optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('print(optimizer.state_dict()["state"])', "MG627"),
+        ("weights, optim_sd = get_state_dict(model.module, optimizer)", "MG626"),
+    ],
+)
+def test_optimizer_state_is_whole_at_stage_zero(line: str, code: str) -> None:
+    imports = "from torch.distributed.checkpoint.state_dict import get_state_dict"
+    convert(imports=imports, end=line).said(code, line, Kind.TODO)
+    whole = convert(imports=imports, loop=_AT_STAGE_ZERO, end=line)
+    assert whole.config["zero_optimization"] == {"stage": 0}
+    whole.said(code, line, Kind.KEPT)
+    whole.silent("MG609", "MG601", "MG603")
+
+
+def test_optimizer_state_loaded_from_elsewhere_is_whole_at_stage_zero() -> None:
+    line = "optimizer.load_state_dict(stored)"
+    imports = "from storage import stored"
+    convert(imports=imports, resume=line).said("MG626", line, Kind.TODO)
+    convert(imports=imports, resume=line, loop=_AT_STAGE_ZERO).said("MG626", line, Kind.KEPT)
 
 
 # -- stage 3 -----------------------------------------------------------------------------------------------------------

@@ -226,3 +226,12 @@ def test_comments_around_the_wrap_stay() -> None:
         # one replica per GPU
         """,
     )
+
+
+@pytest.mark.parametrize(("value", "said"), [("False", True), ("args.amp", True), ("True", False)])
+def test_summed_gradients_are_left_to_the_person(value: str, said: bool) -> None:
+    migrated = convert(
+        imports="from apex.parallel import DistributedDataParallel as ApexDDP",
+        wrap=f"model = ApexDDP(Net().cuda(), gradient_average={value})",
+    )
+    assert any(change.code == "MG116" and change.kind is Kind.TODO for change in migrated.changes) is said

@@ -20,7 +20,8 @@ IDEAS = (
         "of the loss stays.",
         "DeepSpeed's managed accumulation counts micro-batches over the whole run and knows no last partial window; a "
         "window counted per epoch is the same only if the loader's length is a multiple of it, which no file shows. "
-        "Unmanaged accumulation is exact for every shape of loop.",
+        "Unmanaged accumulation is exact for every shape of loop. At ZeRO stage 0 a window of 1 with several backwards and one "
+        "step is exact as well, and p.grad is what DDP gave after each of them: that is chosen where code looks at it.",
         "engine-semantics 3 and 4; DeepSpeed 0.19.4, managed_gradient_accumulation",
         Kind.KEPT,
     ),
@@ -47,6 +48,12 @@ IDEAS = (
 
 def no_sync(plan: Plan) -> None:
     """Take ``no_sync`` and its switch away, in every form scripts give it."""
+    before = sum(map(len, plan.changes.values()))
+    _take_no_sync(plan)
+    plan.facts["no_sync"] = sum(map(len, plan.changes.values())) > before
+
+
+def _take_no_sync(plan: Plan) -> None:
     for statement in plan.tree.withs:
         node = statement.node
         assert isinstance(node, cst.With)
@@ -116,7 +123,8 @@ def choose_accumulation(plan: Plan) -> None:
     """Unmanaged accumulation, or windows marked by hand where that is not there or whole gradients are needed.
 
     Without management the engine averages inside step(), so that at ZeRO 0 p.grad is still this rank's own between
-    backward and step; with a marked boundary the averaging happens in the last backward of the window, as in DDP.
+    backward and step; managed with a window of 1 it averages in every backward, as DDP does, and with a marked boundary in
+    the last backward of the window, as DDP does under ``no_sync``.
     """
     where: Statement | None = plan.facts.get("unmanaged_at")
     if where is None:
@@ -134,16 +142,31 @@ def choose_accumulation(plan: Plan) -> None:
         return
     sites: Sites = plan.facts["sites"]
     marks = [_boundary(plan, call, sites) for call in sites.backward]
-    if all(mark is not None for mark in marks):
-        for call, mark in zip(sites.backward, marks, strict=True):
-            engine = plan.engine_in(call)
-            statement = plan.tree.statement(call)
-            plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
-            plan.converted("MG406", statement, f"the window ends where {mark}",
-                           "the engine averages gradients in the last backward of a window")  # fmt: skip
-        plan.kept("MG406", where, "before the last micro-batch of a window p.grad is this rank's own; DDP averaged it every time",
-                  "what is logged there differs; what is stepped does not")  # fmt: skip
+    plan.facts["boundaries"] = marks
+    known = all(mark is not None for mark in marks)
+    exact = known and (plan.facts.get("no_sync") or looked_at_ends(plan, sites))
+    if exists and plan.zero_stage == 0 and not exact:
+        plan.kept("MG404", where, "the script's own windows stay: at ZeRO stage 0 gradients are averaged in every backward, as DDP did",
+                  "p.grad is looked at before the step; the engine divides no loss, and steps where the script steps")  # fmt: skip
         return
+    if known:
+        _mark_windows(plan, sites, marks, where)
+    else:
+        _left_to_mark(plan, where, exists=exists)
+
+
+def _mark_windows(plan: Plan, sites: Sites, marks: list[str | None], where: Statement) -> None:
+    for call, mark in zip(sites.backward, marks, strict=True):
+        engine = plan.engine_in(call)
+        statement = plan.tree.statement(call)
+        plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
+        plan.converted("MG406", statement, f"the window ends where {mark}",
+                       "the engine averages gradients in the last backward of a window")  # fmt: skip
+    plan.kept("MG406", where, "before the last micro-batch of a window p.grad is this rank's own; DDP averaged it every time",
+              "what is logged there differs; what is stepped does not")  # fmt: skip
+
+
+def _left_to_mark(plan: Plan, where: Statement, *, exists: bool) -> None:
     if exists:
         plan.config["managed_gradient_accumulation"] = False
     message = "call set_gradient_accumulation_boundary(True or False) on the engine before each backward"
@@ -156,6 +179,12 @@ def choose_accumulation(plan: Plan) -> None:
         if exists
         else "managed_gradient_accumulation is new in 0.19.4",
     )
+
+
+def looked_at_ends(plan: Plan, sites: Sites) -> bool:
+    """Whether all that looks at whole gradients does so where a window ends, in the branch of its step."""
+    ends = [branches_to(plan.tree.statement(step)) for step in sites.steps]
+    return all(any(branches_to(look)[: len(end)] == end for end in ends) for look in plan.facts.get("looks", ()))
 
 
 def _at_stage_zero_where_micro_batches_are_lost(plan: Plan, where: Statement) -> None:

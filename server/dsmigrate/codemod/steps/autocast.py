@@ -87,8 +87,8 @@ def _setting(plan: Plan, training: list[tuple[Node, Statement]]) -> Region | Non
         if not targets.holds("torch_autocast", plan.options.target_version):
             _left_to_the_person(plan, statement)
             return None
-        plan.todo("MG307", statement, "set torch_autocast in the config: this region is known only here",
-                  "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
+        plan.todo("MG307", statement, "torch_autocast is on in bfloat16 in the config: set it as this region is, which is known only here",
+                  "the engine switches the region off unless torch_autocast is enabled, and runs the model as the config says")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": True, "dtype": "bfloat16", "lower_precision_safe_modules": []}
         return None
     if len({(r.enabled, r.dtype) for r in resolved if r is not None}) > 1:
@@ -165,7 +165,7 @@ def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
 def _inside_forward(plan: Plan, region: Node, statement: Statement, first: Region) -> None:
     """Where torch_autocast trains wrongly: the region is entered inside the module's own forward."""
     plan.config.pop("torch_autocast", None)
-    plan.before_engine.clear()
+    plan.before_engine[:] = [line for line in plan.before_engine if line.startswith("from ")]  # for the context
     plan.runtime = [value for value in plan.runtime if value.path[0] != "torch_autocast"]
     version = plan.options.target_version
     context = first.probe or carry(plan, region, statement.function)

@@ -218,3 +218,8 @@ def same_text(plan: Plan, left: Node, right: Node) -> bool:
         return ast.dump(ast.parse(first, mode="eval")) == ast.dump(ast.parse(second, mode="eval"))
     except SyntaxError:
         return False
+
+
+def state_is_whole(plan: Plan) -> bool:
+    """Whether each rank's client optimizer holds all of the state, and of the parameters that the script knows."""
+    return plan.zero_stage == 0 and not {"fp16", "bf16"} & set(plan.config)

@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, same_text
+from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, same_text, state_is_whole
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
@@ -73,7 +73,7 @@ def loads(plan: Plan, found: Found) -> None:
 
 def keeps_files(plan: Plan, found: Found) -> bool:
     """Whether the optimizer is whole on every rank, and no save of the script becomes a DeepSpeed checkpoint."""
-    return plan.zero_stage == 0 and plan.options.precision == "keep" and not found.saves
+    return state_is_whole(plan) and not found.saves
 
 
 def _convert_loads(plan: Plan, found: Found) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
@@ -86,8 +87,8 @@ IDEAS = (
         "MG426",
         "unscale_ stays where gradients are looked at",
         "Code between backward and step that reads or edits p.grad finds unscaled gradients, as before.",
-        "At ZeRO stage 0 the scaler unscales where the script asks for it; a clipping engine would ask a second time, "
-        "which is then without effect.",
+        "At ZeRO stage 0 the scaler unscales where the script asks for it, or where apex amp did; a clipping engine would "
+        "ask a second time, which is then without effect.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.KEPT,
     ),
@@ -126,23 +127,40 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
-    for step in unclipped_steps(plan, ours):
-        plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
-                  "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
-    for call in ours:
-        if not called_beside_step(plan, call):
-            plan.todo("MG424", call, "this clip stands in a function that is not called right where the step is; the engine clips before each step",
-                      "clipping at other times than before each step is not the same")  # fmt: skip
-    partial = [call for call in ours if _clips_partial_sums(plan, call)]
-    for call in partial:
-        plan.todo("MG424", call, "this clips at every micro-batch, not once per optimizer step; the engine clips once, before the step",
-                  "clipping a partial sum is not the same as clipping the sum")  # fmt: skip
     if ours and not any(call not in ours for call in norms):
         _to_config(plan, ours)
     elif ours:
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+    if _engine_clips(plan):
+        _other_places(plan, ours)
+    elif not targets.holds("managed_gradient_accumulation", plan.options.target_version):
+        _partial_sums(plan, ours, "before the last one p.grad is this rank's own here, and was averaged by DDP")
+
+
+def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
+    """Mark clips that are not the engine's: it clips right before each step, and nowhere else."""
+    for step in unclipped_steps(plan, clips):
+        plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
+                  "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
+    for call in clips:
+        if not called_beside_step(plan, call):
+            plan.todo("MG424", call, "this clip stands in a function that is not called right where the step is; the engine clips before each step",
+                      "clipping at other times than before each step is not the same")  # fmt: skip
+    _partial_sums(plan, clips, "the engine clips once, before the step")
+
+
+def _partial_sums(plan: Plan, clips: list[cst.Call], now: str) -> None:
+    for call in clips:
+        if _clips_partial_sums(plan, call):
+            plan.todo("MG424", call, f"this clips at every micro-batch, not once per optimizer step; {now}",
+                      "clipping a partial sum is not the same as clipping the sum")  # fmt: skip
+
+
+def _engine_clips(plan: Plan) -> bool:
+    in_config = bool(plan.config.get("gradient_clipping"))
+    return in_config or any(value.path == ("gradient_clipping",) for value in plan.runtime)
 
 
 def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
@@ -167,7 +185,6 @@ def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
 
 def unscale(plan: Plan) -> None:
     """``unscale_`` goes, unless code that looks at whole gradients before the step needs it (ZeRO 0, no engine clipping)."""
-    clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
     for call in plan.tree.calls:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "unscale_" or not _is_scaler(plan, func.value):
@@ -178,8 +195,7 @@ def unscale(plan: Plan) -> None:
         if plan.facts.get("full_gradients") and plan.options.precision == "keep":
             plan.kept("MG426", statement, "unscale_ stays: the code after it looks at whole gradients",
                       "at ZeRO stage 0 the scaler unscales once, here")  # fmt: skip
-            if clips or plan.facts.get("keep_norm"):  # keep_grad_norm asks too
-                _unscale_once(plan)
+            unscale_once(plan)
             continue
         plan.edits.remove(statement.node)
         plan.handled.add(call)
@@ -200,8 +216,10 @@ _ONCE = '''
 '''
 
 
-def _unscale_once(plan: Plan) -> None:
+def unscale_once(plan: Plan) -> None:
     """Let the scaler be asked twice: by the script before it looks at gradients, and by the engine before it clips."""
+    if not _engine_clips(plan) and not plan.facts.get("keep_norm"):  # keep_grad_norm asks too
+        return
     for index, helper in enumerate(plan.helpers):
         if helper.startswith("class EngineGradScaler") and "def unscale_" not in helper:
             stepping = "        self.engine_is_stepping = True\n        engine.step()\n        self.engine_is_stepping = False\n"

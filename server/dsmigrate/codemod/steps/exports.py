@@ -9,7 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls
+from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls, state_is_whole
 from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.steps.weight_writes import belongs
@@ -176,7 +176,7 @@ def outside_helpers(plan: Plan) -> None:
         last = text.rpartition(".")[2]
         callee = plan.flow.callee(call)
         if (callee is not None and not _takes_unseen(plan, call, callee)) or not re.search(
-            r"save|load|resume|checkpoint|ckpt|restore", last, re.IGNORECASE
+            r"save|load|resume|checkpoint|ckpt|restore|state_dict", last, re.IGNORECASE
         ):
             continue
         if last in ("load_state_dict", "state_dict") or call in plan.handled:
@@ -192,7 +192,12 @@ def outside_helpers(plan: Plan) -> None:
             if wrapped_before:
                 plan.todo("MG507", call, f"{text} gets the plain model here; it was wrapped, with keys that begin with 'module.'",
                           "the engine is made further down")  # fmt: skip
-        if any(plan.roles.is_optimizer(arg.value) for arg in call.args):
+        if not any(plan.roles.is_optimizer(arg.value) for arg in call.args):
+            continue
+        if "state_dict" in last and state_is_whole(plan):
+            plan.kept("MG626", call, f"{text} finds the optimizer's whole state, as the config has ZeRO stage 0",
+                      "at ZeRO 1-3 the optimizer object holds this rank's partition")  # fmt: skip
+        else:
             plan.todo("MG626", call, f"{text} handles the optimizer state: it has to use engine.save_checkpoint/load_checkpoint",
                       "the optimizer object holds this rank's partition at ZeRO 1-3; saving is collective")  # fmt: skip
 
@@ -205,7 +210,7 @@ def stray_state(plan: Plan) -> None:
             continue
         if not plan.roles.is_optimizer(func.value) or call in plan.handled:
             continue
-        if plan.zero_stage == 0 and plan.options.precision == "keep":
+        if state_is_whole(plan):
             plan.kept("MG627", call, "optimizer.state_dict() stays; it is whole, as the config has ZeRO stage 0",
                       "at ZeRO 1-3 it holds this rank's part only")  # fmt: skip
         else:

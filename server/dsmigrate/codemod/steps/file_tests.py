@@ -47,6 +47,7 @@ class Near:
         self.plan = plan
         self.places: set[Place] = set()
         self.functions: set[Function] = set()
+        self.others = _written_otherwise(plan, found)
         paths: list[tuple[Node, Function]] = []
         for save in (*found.saves, *found.exports):
             paths.append((save.path, save.statement.function))
@@ -55,7 +56,11 @@ class Near:
         kept = {plan.function_of(call) for call in (*found.optimizer_loads, *found.model_loads)}
         for call in loads:
             path = argument(call, 0, "f")
-            if path is not None and (call in found.loads or plan.function_of(call) in kept):
+            if path is None or (
+                call not in found.loads and plan.flow.place(path, plan.function_of(call)) in self.others
+            ):
+                continue
+            if call in found.loads or plan.function_of(call) in kept:
                 paths.append((path, plan.function_of(call)))
                 self.functions.add(plan.function_of(call))
         for node, function in paths:
@@ -81,6 +86,9 @@ class Near:
     def concerns(self, call: cst.Call, asked: Node) -> bool:
         """Whether the path that a call asks about may be a checkpoint's."""
         function = self.plan.function_of(call)
+        place = self.plan.flow.place(asked, function)
+        if place is not None and place in self.others and place not in self.places:
+            return False
         if function in self.functions or _WORD.search(self.plan.code(asked)) or _WORD.search(function.name):
             return True
         return any(self.plan.flow.place(sub, function) in self.places for sub in _parts(asked))
@@ -109,6 +117,19 @@ class Near:
                 seen.add(place)
                 queue.extend((b.value, b.function) for b in flow.by_place.get(place, ()))
         return False
+
+
+def _written_otherwise(plan: Plan, found: Found) -> set[Place]:
+    """Variables with paths at which ``torch.save`` goes on writing a file of something else than a checkpoint."""
+    known = {save.call for save in (*found.saves, *found.exports)}
+    places: set[Place] = set()
+    for call in plan.tree.calls:
+        if call not in known and "torch.save" in plan.imports.names(call.func):
+            path = argument(call, 1, "f")
+            place = plan.flow.place(path, plan.function_of(call)) if path is not None else None
+            if place is not None:
+                places.add(place)
+    return places
 
 
 # Attributes of a path that give a part of it; `args.resume` is another thing than `args`.

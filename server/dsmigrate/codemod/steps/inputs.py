@@ -10,10 +10,11 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.buffers import may_have_buffers
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.steps.wrap import keeps_own_buffers
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -36,7 +37,7 @@ IDEAS = (
     Idea(
         "MG110",
         "Parameters that no rank uses get weight decay",
-        "Under DDP with find_unused_parameters such parameters keep no gradient and stay as they are.",
+        "Under DDP with find_unused_parameters or static_graph such parameters keep no gradient and stay as they are.",
         "The engine's optimizer sees a zero gradient for them, so weight decay and momentum move them.",
         "engine-semantics 8",
         Kind.KEPT,
@@ -155,9 +156,38 @@ def _buffers(plan: Plan) -> None:
                    "deepspeed.initialize broadcasts parameters only")  # fmt: skip
 
 
+_ALLOW_UNUSED = ("find_unused_parameters", "static_graph")
+
+
 def _unused(plan: Plan) -> None:
     for wrap in plan.wraps:
-        value = argument(wrap.call, None, "find_unused_parameters")
-        if value is not None and dotted(value) != "False":
+        values = [argument(wrap.call, None, name) for name in _ALLOW_UNUSED]
+        starred = [arg.value for arg in wrap.call.args if arg.star == "**" and _may_allow_unused(plan, wrap, arg.value)]
+        if any(value is not None and dotted(value) != "False" for value in values):
             plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step now get weight decay and momentum",
                       "DDP with find_unused_parameters left them alone")  # fmt: skip
+        elif starred:
+            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step get weight decay and momentum now, if "
+                      f"**{plan.code(starred[0])} holds {' or '.join(_ALLOW_UNUSED)}", "DDP left them alone with either")  # fmt: skip
+
+
+def _may_allow_unused(plan: Plan, wrap: Wrap, node: Node) -> bool:
+    """Whether keywords from elsewhere may hold one that allows unused parameters: all but a dictionary written out here."""
+    place = plan.flow.place(node, wrap.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    texts = [node] if isinstance(node, cst.Dict) else [binding.value for binding in bindings]
+    if not texts or not all(isinstance(text, cst.Dict) and _is_closed(text) for text in texts):
+        return True
+    name = dotted(node)
+    changed = name is not None and any(
+        (isinstance(sub, cst.Subscript) and dotted(sub.value) == name)
+        or (isinstance(sub, cst.Call) and dotted(sub.func) in (f"{name}.update", f"{name}.setdefault"))
+        for statement in wrap.function.statements
+        if not isinstance(statement.node, cst.BaseCompoundStatement)
+        for sub in descendants(statement.node)
+    )  # fmt: skip
+    return changed or any(name in plan.code(text) for text in texts for name in _ALLOW_UNUSED)
+
+
+def _is_closed(node: cst.Dict) -> bool:
+    return all(isinstance(e, cst.DictElement) and isinstance(e.key, cst.SimpleString) for e in node.elements)

@@ -11,6 +11,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
+from dsmigrate.codemod.steps.made_regions import made_region
 from dsmigrate.codemod.steps.reaching import runs_engine, serves_training, under_no_grad
 from dsmigrate.codemod.tree import Function, Node, Statement
 from dsmigrate.codemod.values import resolve
@@ -125,6 +126,7 @@ def resolve_region(plan: Plan, node: Node, statement: Statement) -> Region | Non
     if text is None and isinstance(node, cst.Call) and not node.args:
         text = carry(plan, node.func, function)
         text = f"{text}()" if text is not None else None
+    text = text or made_region(plan, node, statement.function)
     if text is None:
         return None
     plan.need("torch")

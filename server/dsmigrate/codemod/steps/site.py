@@ -76,6 +76,15 @@ IDEAS = (
         kind=Kind.TODO,
     ),
     Idea(
+        code="MG116",
+        title="Gradients were summed, not averaged",
+        summary="apex's DDP adds the ranks' gradients up where gradient_average is False; the engine always averages them.",
+        why="Every update would be smaller by the number of ranks (under Adam the weight decay and epsilon would weigh more). "
+        "With the loss times the number of ranks the averaged gradient is the sum; clipping limits stay right then.",
+        source="apex/parallel/distributed.py, allreduce_bucket; deepspeed/runtime/engine.py, allreduce_bucket",
+        kind=Kind.TODO,
+    ),
+    Idea(
         code="MG114",
         title="Parameters that DDP was told to leave alone",
         summary="Experts or shards that each rank has for itself would become those of rank 0, with averaged gradients.",

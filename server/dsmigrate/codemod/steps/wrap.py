@@ -25,6 +25,7 @@ _DROPPED = {
     "init_sync": "initialize broadcasts the parameters",
     "delay_allreduce": "it is about apex's reducer",
     "message_size": "it is about apex's reducer",
+    "gradient_average": "the engine averages too",
     "gradient_predivide_factor": "it is about apex's reducer",
     "allreduce_always_fp32": "it is about apex's reducer",
     "retain_allreduce_buffers": "it is about apex's reducer",
@@ -167,6 +168,9 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
                     "DDP averages over a process group of its own",
                     "an engine without a model-parallel unit averages over all ranks",
                 )
+        elif name == "gradient_average" and dotted(arg.value) != "True":
+            plan.todo("MG116", wrap.statement, "gradients were summed over the ranks; the engine averages them: multiply the loss by the "
+                      "number of ranks, or the learning rate where that is the same", "gradient_average of apex's DDP is not True")  # fmt: skip
         elif name == "mixed_precision":
             plan.todo(
                 "MG106",
