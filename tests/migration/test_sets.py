@@ -40,6 +40,27 @@ def test_a_script_outside_that_uses_a_changed_function_is_a_conflict(tmp_path: P
     assert not writes(place([outcome], None), force=False, in_place=True)
 
 
+def test_functions_that_only_the_config_speaks_of_are_no_conflict(tmp_path: Path) -> None:
+    maker = """
+        import torch
+
+        def make_optimizer(model):
+            return torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def make_loader(data):
+            return torch.utils.data.DataLoader(data, batch_size=8)
+        """
+    entry = ENTRY.replace("import engine", "import engine\n    import parts").replace(
+        "torch.optim.SGD(model.parameters(), lr=0.1)", "parts.make_optimizer(model)"
+    )
+    entry = entry.replace("model, loader, optimizer", "model, parts.make_loader(data), optimizer")
+    alone = "import parts\nparts.make_optimizer(1)\nparts.make_loader(2)\n"
+    write(tmp_path, {"train.py": entry, "engine.py": ENGINE, "parts.py": maker, "alone.py": alone})
+    statuses = {outcome.result.status for outcome in migrate(tmp_path, "train.py")}
+    assert Status.REFUSED not in statuses
+    assert Status.CONVERTED in statuses
+
+
 def test_a_script_that_knows_a_changed_function_through_a_package_is_a_conflict_too(tmp_path: Path) -> None:
     write(
         tmp_path,
