@@ -32,7 +32,7 @@ _HARMLESS = frozenset({
     "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
     "makedirs", "mkdir", "remove", "unlink", "format", "Path", "save", "is_file", "fspath", "startswith", "endswith", "insert",
     "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write", "put", "set", "dict",
-    "symlink", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
+    "symlink", "urlparse", "urlsplit", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
 })  # fmt: skip
 _TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|^wandb\.save$")
 _COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
