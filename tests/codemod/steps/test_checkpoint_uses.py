@@ -211,3 +211,15 @@ def test_a_variable_of_the_same_name_in_another_function_is_another_matter() -> 
         loop='best = args.output + "/best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, best)"),
     )
     assert "return torch.load(best)" in migrated.section("helpers")
+
+
+@pytest.mark.parametrize("names", ["shutil.copyfile", "shutil.copy", "os.replace"])
+def test_a_load_of_the_copy_reads_the_checkpoint_too(names: str) -> None:
+    migrated = convert(
+        helpers=BEST.format(path="path"),
+        resume=RESUME,
+        loop=saving(f'if rank == 0:\n    torch.save({STATE}, "last.pt")\n    {names}("last.pt", "best.pt")'),
+        end='evaluate_best(model.module, "best.pt", args)',
+    )
+    assert "checkpoint = read_checkpoint(path)" in migrated.section("helpers")
+    assert '"model": model.module.state_dict()' in migrated.section("loop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -199,6 +200,43 @@ def is_handle(plan: Plan, node: Node | None, call: cst.Call) -> bool:
         ):
             return True
     return False
+
+
+COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2"})
+MOVES = frozenset({"os.replace", "os.rename", "os.renames", "shutil.move"})
+
+
+def copies_of(plan: Plan, save: Save) -> list[Save]:
+    """The copies and moves that give a checkpoint another name behind its save, as saves to that name.
+
+    ``shutil.copy`` into what may be a folder is none, nor is a move whose value is used.
+    """
+    found = []
+    for call in plan.tree.calls:
+        names, statement = plan.imports.names(call.func), plan.tree.statement(call)
+        if len(call.args) < 2 or statement.function is not save.statement.function or not names & (COPIES | MOVES):
+            continue
+        if statement.order <= save.statement.order or not same_text(plan, call.args[0].value, save.path):
+            continue
+        target = call.args[1].value
+        if names & MOVES:
+            is_one = isinstance(statement.node, cst.Expr)
+        else:
+            is_one = "shutil.copyfile" in names or _is_file_name(plan, target, statement.function, 4)
+        if is_one:
+            found.append(Save(call, statement, save.state, target))
+    return found
+
+
+def _is_file_name(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """Whether a path ends in something like ``.pt``: ``shutil.copy`` puts a file into a folder under its own name."""
+    if isinstance(node, cst.Name | cst.Attribute) and depth:
+        place = plan.flow.place(node, function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        return bool(bindings) and all(
+            b.index is None and _is_file_name(plan, b.value, b.function, depth - 1) for b in bindings
+        )
+    return bool(re.search(r"\.\w{1,8}[\"'](?:\.format\(.*)?\)*$", plan.code(node)))
 
 
 def has_rank(plan: Plan, path: Node, function: Function) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import (
+    COPIES,
     PARTITIONED,
     Found,
     Save,
+    copies_of,
     has_rank,
     is_handle,
-    same_text,
     sources,
     state_calls,
 )
@@ -24,7 +23,7 @@ from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
@@ -120,22 +119,16 @@ def _hollow(plan: Plan, save: Save, *, keep_weights: bool) -> None:
 
 def _copies(plan: Plan, save: Save) -> None:
     """``shutil.copyfile(path, best)`` becomes another request, a move behind the save its final name."""
-    for call in plan.tree.calls:
-        names, statement = plan.imports.names(call.func), plan.tree.statement(call)
-        if len(call.args) < 2 or statement.function is not save.statement.function:
-            continue
-        if statement.order <= save.statement.order or not same_text(plan, call.args[0].value, save.path):
-            continue
-        target = call.args[1].value
-        if names & {"shutil.copyfile", "shutil.copy", "shutil.copy2"}:
-            if "shutil.copyfile" in names or _is_file_name(plan, target, statement.function, 4):
-                plan.edits.replace(call, f"request_checkpoint({_hollow_text(plan, save)}, {plan.code(target)})")
-                plan.converted(
-                    "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
-                )
-        elif names & {"os.replace", "os.rename", "shutil.move"} and isinstance(statement.node, cst.Expr):
-            plan.edits.replace(save.path, plan.code(target))
-            plan.edits.remove(statement.node)
+    for copied in copies_of(plan, save):
+        call, target = copied.call, plan.code(copied.path)
+        if plan.imports.names(call.func) & COPIES:
+            plan.edits.replace(call, f"request_checkpoint({_hollow_text(plan, save)}, {target})")
+            plan.converted(
+                "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
+            )
+        else:
+            plan.edits.replace(save.path, target)
+            plan.edits.remove(copied.statement.node)
             plan.converted(
                 "MG623", call, "the checkpoint is saved under its final name", "it is written later, by all ranks"
             )
@@ -148,17 +141,6 @@ def _hollow_text(plan: Plan, save: Save) -> str:
         if call in plan.edits.expressions:
             text = text.replace(plan.code(call), SAVED)
     return text
-
-
-def _is_file_name(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """Whether a path ends in something like ``.pt``: ``shutil.copy`` puts a file into a folder under its own name."""
-    if isinstance(node, cst.Name | cst.Attribute) and depth:
-        place = plan.flow.place(node, function)
-        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        return bool(bindings) and all(
-            b.index is None and _is_file_name(plan, b.value, b.function, depth - 1) for b in bindings
-        )
-    return bool(re.search(r"\.\w{1,8}[\"'](?:\.format\(.*)?\)*$", plan.code(node)))
 
 
 def _removals(plan: Plan, found: Found) -> None:

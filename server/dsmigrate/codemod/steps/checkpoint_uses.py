@@ -15,7 +15,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import Found, Save, same_text
+from dsmigrate.codemod.steps.checkpoint_facts import COPIES, MOVES, Found, Save, copies_of, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.file_tests import Near
@@ -27,15 +27,13 @@ _Stretch: TypeAlias = tuple[Function, int, int]
 
 _LOADERS = frozenset({"torch.load", "torch.serialization.load"})
 _SAVERS = frozenset({"torch.save", "torch.serialization.save"})
-_MOVES = frozenset({"os.replace", "os.rename", "os.renames", "shutil.move"})
-_COPIES = frozenset({"shutil.copyfile", "shutil.copy", "shutil.copy2"})
 _ASKS = frozenset({"exists", "isfile", "is_file", "getsize", "listdir", "stat", "glob"})
 _METHODS = frozenset({"stat", "read_bytes", "rename", "replace", "open", "symlink_to", "hardlink_to", "samefile"})
 _HARMLESS = frozenset({
     "print", "join", "exists", "isfile", "isdir", "dirname", "basename", "info", "debug", "warning", "log", "append", "str",
     "makedirs", "mkdir", "remove", "unlink", "format", "Path", "save", "is_file", "fspath", "startswith", "endswith", "insert",
     "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write", "put", "set", "dict",
-    "symlink", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
+    "symlink", "urlparse", "urlsplit", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
 })  # fmt: skip
 _TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|^wandb\.save$")
 _COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
@@ -77,7 +75,7 @@ def other_uses(plan: Plan, found: Found) -> None:
         if _asks_too_early(plan, save, call):
             plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
                       "torch.save had written it by now")  # fmt: skip
-        elif plan.imports.names(call.func) & _MOVES:
+        elif plan.imports.names(call.func) & MOVES:
             plan.todo("MG623", call, "a directory is moved here: it does not take the place of another one; remove that first",
                       "a DeepSpeed checkpoint is a directory")  # fmt: skip
         elif plan.flow.callee(call) is None and not _is_harmless(plan, call):
@@ -90,7 +88,8 @@ def other_uses(plan: Plan, found: Found) -> None:
 
 def _given(plan: Plan, found: Found) -> Iterator[tuple[Save, cst.Call]]:
     """The calls that get the path of a checkpoint, or are a method of it."""
-    for save in found.saves:
+    copied = [copy for save in found.saves for copy in copies_of(plan, save)]
+    for save in [*found.saves, *copied]:
         names = _names_of(plan, save)
         for call in plan.tree.calls:
             if call is not save.call and call not in plan.handled and _gets(plan, save, names, call):
@@ -106,7 +105,7 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
     full = plan.imports.names(call.func)
     if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and is_path(call.func.value):
         return True
-    if full & (_LOADERS | _COPIES | _MOVES):
+    if full & (_LOADERS | COPIES | MOVES):
         return bool(call.args) and is_path(call.args[0].value)
     if any(_COMMANDS.match(name) for name in full):
         return any(

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dsmigrate.codemod.flow import Place, argument
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import Found
+from dsmigrate.codemod.steps.checkpoint_facts import Found, copies_of
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
@@ -49,7 +49,8 @@ class Near:
         self.functions: set[Function] = set()
         self.others = _written_otherwise(plan, found)
         paths: list[tuple[Node, Function]] = []
-        for save in (*found.saves, *found.exports):
+        copied = [other for save in found.saves for other in copies_of(plan, save)]
+        for save in (*found.saves, *found.exports, *copied):
             paths.append((save.path, save.statement.function))
             self.functions.add(save.statement.function)
         loads = [c for c in plan.tree.calls if plan.imports.names(c.func) & {"torch.load", "torch.serialization.load"}]

@@ -59,9 +59,9 @@ def changed_on_the_way(plan: Plan, found: Found) -> None:
         if not way.resumed:
             continue
         way.forward()
-        edits = set(way.edits())
-        for statement in sorted({*way.doubts, *edits}, key=lambda s: s.order):
-            verb = "is" if statement in edits else "may be"
+        for statement in sorted({*way.doubts, *way.edits()}, key=lambda s: s.order):
+            made = isinstance(statement.node, cst.Assign) and isinstance(statement.node.targets[0].target, cst.Name)
+            verb = "may be" if made else "is"
             plan.todo("MG622", statement, f"what was read from the checkpoint {verb} changed here: the engine brings back what was saved; "
                       "change it where it is saved, or load it before deepspeed.initialize without resume_engine",
                       "engine.load_checkpoint reads weights and optimizer state from the checkpoint itself")  # fmt: skip
