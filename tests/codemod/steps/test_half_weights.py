@@ -126,3 +126,19 @@ def test_a_double_default_is_marked(line: str) -> None:
 def test_what_is_loaded_behind_the_training_says_nothing() -> None:
     end = 'model = AutoModelForCausalLM.from_pretrained("out", torch_dtype=torch.bfloat16)\n'
     convert(imports=LOADER, end=end).silent("MG311")
+
+
+def test_a_model_that_is_a_part_of_what_is_loaded_gets_stage_zero() -> None:
+    load = 'pipeline = Pipeline.from_pretrained("sd", torch_dtype=torch.float16)'
+    wrap = f"{load}\nnet = pipeline.transformer\ndecoder = pipeline.vae\nmodel = DDP(net.cuda())\n"
+    migrated = convert(imports="from diffusers import Pipeline", wrap=wrap)
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    migrated.said("MG311", load, Kind.KEPT)
+
+
+def test_another_part_of_what_is_loaded_keeps_the_stage() -> None:
+    wrap = (
+        'pipeline = Pipeline.from_pretrained("sd", torch_dtype=torch.float16)\n'
+        "decoder = pipeline.vae\nmodel = DDP(Net().cuda())\n"
+    )
+    convert(imports="from diffusers import Pipeline", wrap=wrap).silent("MG311")

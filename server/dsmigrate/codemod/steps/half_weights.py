@@ -148,7 +148,21 @@ def _makes_trained(plan: Plan, call: cst.Call) -> bool:
         if attribute.attr.value in ("float", "double"):
             return False
         node = above
-    return isinstance(call.func, cst.Name | cst.Attribute) and makes_model(plan, call) and not _made_float(plan)
+    if not isinstance(call.func, cst.Name | cst.Attribute) or _made_float(plan):
+        return False
+    return makes_model(plan, call) or _is_part_of(plan, node)
+
+
+def _is_part_of(plan: Plan, whole: Node) -> bool:
+    """``pipeline = Pipeline.from_pretrained(…)`` and ``model = pipeline.transformer``: the model is a part of the value."""
+    places = {binding.place for binding in plan.flow.bindings if binding.value is whole and binding.index is None}
+    ours = {f"R{member}" for member in plan.group}
+    for binding in plan.flow.bindings:
+        base = binding.value.value if isinstance(binding.value, cst.Attribute) else None
+        if base is not None and plan.roles.env.get(binding.place, set()) & ours:
+            if plan.flow.place(base, binding.function) in places:
+                return True
+    return False
 
 
 def _made_float(plan: Plan) -> bool:
