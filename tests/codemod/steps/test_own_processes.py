@@ -80,3 +80,9 @@ def test_a_function_that_takes_no_rank_may_be_handed_to_an_application() -> None
 
 def test_a_process_for_something_else_is_not_marked() -> None:
     started("mp.Process(target=print).start()\n        train(0, 2)").silent("MG208")
+
+
+def test_a_signal_handler_of_the_parent_is_told() -> None:
+    line = "signal.signal(signal.SIGUSR1, print)"
+    migrated = started(f"import signal\n        {line}\n        mp.spawn(train, args=(2,), nprocs=2)")
+    assert "the launcher" in migrated.said("MG207", line, Kind.KEPT).message

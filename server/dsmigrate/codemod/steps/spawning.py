@@ -92,7 +92,11 @@ def _runs_in_every_process(plan: Plan, spawn: Statement) -> None:
         last = (dotted(call.func) or "").rpartition(".")[2]
         if last in _LIGHT or not last or (spawn.function.is_module and statement.up is None):
             continue
-        if _seeds(plan, call):
+        if "signal.signal" in plan.imports.names(call.func):
+            plan.kept("MG207", statement, "this handler stood in the parent only; now every rank has it, and the launcher, which the "
+                      "scheduler's signals reach first, has none: handle them in the script that starts the launcher",
+                      "spawned workers inherit no handler of Python")  # fmt: skip
+        elif _seeds(plan, call):
             seeders.append(call)
         elif any(word in last.lower() for word in _HEAVY) or _made_once(plan, call, statement):
             shown = " ".join(plan.code(statement.node).split())
