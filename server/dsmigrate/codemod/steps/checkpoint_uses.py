@@ -39,7 +39,11 @@ _TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|
 _COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
 _LISTS = re.compile(r"^(?:glob\.i?glob|os\.(?:listdir|scandir|walk))$")
 _LISTING_METHODS = frozenset({"glob", "rglob", "iterdir"})
-_CLEANS = re.compile(r"clean|prun|rotat|purg|(?:remove|delete|keep|drop)_?(?:old|last|latest|extra|top|prev|n\b|k\b)|old_?(?:ckpt|checkpoint|model)", re.IGNORECASE)  # fmt: skip
+_CLEANS = re.compile(
+    r"(?:clean|prune|rotate|purge)_?(?:up|old|all|ckpts?|checkpoints?|saves?|saved|models?|files?|dirs?|folder)?$"
+    r"|(?:remove|delete|keep|drop)_?(?:old|last|latest|extra|top|prev|n\b|k\b)|old_?(?:ckpt|checkpoint|model)",
+    re.IGNORECASE,
+)
 
 
 def read_back(plan: Plan, found: Found) -> None:
@@ -47,7 +51,7 @@ def read_back(plan: Plan, found: Found) -> None:
     for save, call in _given(plan, found):
         if not plan.imports.names(call.func) & _LOADERS:
             continue
-        if not _is_sure(plan, save, call):
+        if not _is_sure(plan, save, call) or not _shares_helpers(plan, save, call):
             plan.handled.add(call)
             plan.todo("MG622", call, "a DeepSpeed checkpoint, which is a directory, may be read here: use read_checkpoint(path) for it",
                       "callers hand in its path beside others")  # fmt: skip
@@ -78,7 +82,7 @@ def other_uses(plan: Plan, found: Found) -> None:
         elif plan.imports.names(call.func) & MOVES:
             plan.todo("MG623", call, "a directory is moved here: it does not take the place of another one; remove that first",
                       "a DeepSpeed checkpoint is a directory")  # fmt: skip
-        elif plan.flow.callee(call) is None and not _is_harmless(plan, call):
+        elif plan.flow.callee(call) is None and not _is_harmless(plan, save, call):
             plan.todo("MG623", call, f"{dotted(call.func) or 'this'} gets a directory now: a DeepSpeed checkpoint is one",
                       "it got a file before, and the checkpoint is written a little later")  # fmt: skip
     near = Near(plan, found)
@@ -124,7 +128,10 @@ def _choices(node: Node) -> list[Node]:
 
 def _is_same(plan: Plan, save: Save, node: Node, function: Function) -> bool:
     """Whether an expression is written as the path is, and means the same where it stands."""
-    if function is not save.statement.function and not _is_global(plan, save.path, save.statement.function):
+    own = save.statement.function
+    if function is not own and not (
+        function.top is own.top and _is_global(plan, save.path, own) and _is_global(plan, node, function)
+    ):
         return False
     return isinstance(node, cst.BaseExpression) and same_text(plan, node, save.path)
 
@@ -158,6 +165,12 @@ def _is_sure(plan: Plan, save: Save, call: cst.Call) -> bool:
         )
         for binding in plan.flow.by_place.get(place, ())
     )
+
+
+def _shares_helpers(plan: Plan, save: Save, call: cst.Call) -> bool:
+    """Whether a load stands where the conversion's functions are, or can be imported: in the file of the save or the script."""
+    part = plan.part_of(plan.tree.statement(call))
+    return part in (plan.part_of(save.statement), plan.tree.parts[0])
 
 
 def _names_of(plan: Plan, save: Save) -> _Names:
@@ -208,10 +221,10 @@ def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
     return (dotted(call.func) or "").rpartition(".")[2] in _ASKS and _is_before_writing(plan, save, call)
 
 
-def _is_harmless(plan: Plan, call: cst.Call) -> bool:
+def _is_harmless(plan: Plan, save: Save, call: cst.Call) -> bool:
     names = plan.imports.names(call.func)
-    if names & _SAVERS:
-        return False
+    if names & _SAVERS:  # a variable may get another path before the next file is saved
+        return plan.function_of(call) is save.statement.function
     last = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted(call.func) or "")
     if any(_TAKES_FILES.search(name) for name in {*names, last}):
         return False
