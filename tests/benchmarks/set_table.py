@@ -3,8 +3,9 @@
     python -m tests.benchmarks.set_table FOLDER [--list FILE] [--only TEXT] [--json FILE]
 
 ``FOLDER`` holds one folder per project (``owner+name``), with the files laid out as in the project. ``--list`` names
-the scripts, one JSON object with ``repo`` and ``path`` per line; without it every script with a ``__main__`` that
-trains with other modules is taken. Columns: status, todos, seconds, the other files that change; below, why a script
+the scripts, one JSON object with ``repo`` and ``path`` per line, and each is converted as the command converts it, with
+the other scripts of its project around it; without it every script with a ``__main__`` that trains with other modules
+is taken. Columns: status, todos, seconds, the other files that change; below, why a script
 is refused, DDP idioms that are left in what the entry script reaches, those that the report keeps with a reason, and
 what is wrong with a result.
 Exits with 1 when a script crashed, or an output does not compile, changes again, has a new undefined name, or lacks a
@@ -35,6 +36,8 @@ from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 from dsmigrate.codemod.project.index import Index
 from dsmigrate.codemod.project.reach import reached
 from dsmigrate.files.diff import gone_lines
+from dsmigrate.migration.job import Job, run
+from dsmigrate.migration.sets import reconcile
 from tests.benchmarks.leftovers import leftovers
 
 DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)
@@ -74,7 +77,7 @@ def examine(script: Path, root: Path, *, alone_too: bool = False) -> Row | None:
     name = f"{root.name}/{entry}"
     start = time.perf_counter()
     try:
-        result = _migrated(reader(root, {}), entry, alone_too=alone_too)
+        result = _among_others(script, root) if alone_too else _migrated(reader(root, {}), entry, alone_too=False)
     except Exception as error:  # noqa: BLE001 - a crash is what is looked for
         return Row(name, "crash", time.perf_counter() - start, faults=[f"{type(error).__name__}: {error}"])
     if result is None:
@@ -105,6 +108,13 @@ def _migrated(read: Callable[[str], bytes | None], entry: str, *, alone_too: boo
     if result is None and alone_too:
         return SetResult(migrate_source(read(entry) or b"", path=entry, options=Options()))
     return result
+
+
+def _among_others(script: Path, root: Path) -> SetResult:
+    """What the command makes of a script in its project."""
+    first, *_ = reconcile([run(Job(script, script.parent, Options(), project=root))])
+    modules = {module.job.path.relative_to(root).as_posix(): module.result for module in first.modules}
+    return SetResult(first.result, modules)
 
 
 # Idioms that stay for a reason, by the codes that give it.

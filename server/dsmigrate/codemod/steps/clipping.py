@@ -292,9 +292,18 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
     for call in calls:
         _drop(plan, call)
     shown = value.expression if written is None and value.expression else repr(float(static))
+    why = "the engine clips by the global norm right before the step"
+    if written is None and value.expression and not all(_is_asked(plan, call) for call in calls):
+        why += "; a limit of 0 means no clipping to it, where clip_grad_norm_ made every gradient 0"
     for call in calls:
-        plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}",
-                       "the engine clips by the global norm right before the step")  # fmt: skip
+        plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}", why)
+
+
+def _is_asked(plan: Plan, call: cst.Call) -> bool:
+    """Whether the limit decides itself whether the script clips."""
+    limit = argument(call, 1, "max_norm")
+    tests = [outer.node.test for outer in plan.tree.statement(call).enclosing() if isinstance(outer.node, cst.If)]
+    return limit is not None and any(_tests_limit(plan, test, limit) for test in tests)
 
 
 def _unscales(plan: Plan) -> bool:
