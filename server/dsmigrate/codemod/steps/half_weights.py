@@ -51,7 +51,7 @@ def half_weights(plan: Plan) -> None:
             continue
         if _is_for_weights(plan, call, _may_be_half):
             plan.needs_stage_zero("MG311", call, "the weights are or may be half precision",
-                                  "DDP stepped these very weights; ZeRO 1-3 step float32 copies of them")  # fmt: skip
+                                  "DDP stepped these very weights; ZeRO 1-3 step float32 copies, which --precision bf16 asks for")  # fmt: skip
         elif _is_for_weights(plan, call, _is_double) or (_method(call) == "double" and _makes_trained(plan, call)):
             plan.todo("MG311", call, "the weights are float64: make them float32, or stay with DDP",
                       "ZeRO 1-3 step float32 copies of them, and stage 0 takes no float64 gradients")  # fmt: skip
