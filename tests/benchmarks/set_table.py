@@ -36,6 +36,7 @@ from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 from dsmigrate.codemod.project.index import Index
 from dsmigrate.codemod.project.reach import reached
 from dsmigrate.files.diff import gone_lines
+from dsmigrate.migration.ideas import BESIDE
 from dsmigrate.migration.job import Job, run
 from dsmigrate.migration.sets import reconcile
 from tests.benchmarks.leftovers import leftovers
@@ -93,7 +94,7 @@ def examine(script: Path, root: Path, *, alone_too: bool = False) -> Row | None:
     for path, output in outputs.items():
         before = reader(root, {})(path) or b""
         row.faults.extend(f"{path}: {fault}" for fault in _faults(before, output, results[path]))
-    left = _left(root, entry, outputs)
+    left = _left(root, entry, outputs, results)
     row.kept = tuple(text for text in left if _is_kept(text, results))
     row.leftover = tuple(text for text in left if text not in row.kept)
     if outputs:
@@ -128,13 +129,15 @@ def _is_kept(text: str, results: dict[str, FileResult]) -> bool:
     return any(change.kind is not Kind.TODO and change.code in codes for change in results[path].changes)
 
 
-def _left(root: Path, entry: str, outputs: dict[str, bytes]) -> list[str]:
-    """The idioms left in the definitions that the entry script reaches."""
+def _left(root: Path, entry: str, outputs: dict[str, bytes], results: dict[str, FileResult]) -> list[str]:
+    """The idioms left in the definitions that the entry script reaches, without those that stay for other scripts."""
     index = Index(reader(root, outputs), entry)
     kept = reached(index) if entry in outputs else {}
     found = []
     for path, output in outputs.items():
         tree = ast.parse(output)
+        others = {c.message.split()[0] for c in results[path].changes if c.code == BESIDE and c.kind is Kind.KEPT}
+        tree.body = [node for node in tree.body if getattr(node, "name", "") not in others]
         if path in kept:
             tree.body = [node for node in tree.body if getattr(node, "name", "") in {"", *kept[path]}]
         found += [f"{path}:{text}" for text in leftovers(ast.unparse(tree), tree)]
