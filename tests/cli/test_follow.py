@@ -77,3 +77,12 @@ def test_a_directory_is_converted_as_its_scripts_need_it(capsys: Captured) -> No
     assert run([".", "--format", "json"]) == 0
     files = json.loads(capsys.readouterr().out)["files"]
     assert sorted(file["path"] for file in files) == ["engine.py", "train.py"]
+
+
+def test_what_goes_elsewhere_is_started_in_the_place_of_the_originals(capsys: Captured) -> None:
+    assert run(["train.py", "--output", "out"]) == 0
+    err = capsys.readouterr().err
+    assert "Put these files in the place of the originals" in err
+    assert " train.py\n" in err
+    assert "out/train.py\n" in err.partition("Put these")[0]
+    assert "out/train.py" not in err.partition("Put these")[2]

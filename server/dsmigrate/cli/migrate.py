@@ -102,7 +102,8 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError(str(error)) from None
     problem = _write(writing)
     written = () if problem else tuple(write.path.as_posix() for write in writing)
-    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output))
+    goes_over = output is not None and any(map(_has_modules, placed))
+    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), goes_over)
     _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
     if problem:
         click.echo(f"Error: {problem}. Nothing was written", err=True)
@@ -171,9 +172,8 @@ def _progress(total: int, *, quiet: bool) -> Iterator[_Advance]:
 
 def _entry(placed: Placed) -> Entry:
     result = placed.outcome.result
-    if (
-        result.new_source is not None and placed.script != placed.outcome.job.path
-    ):  # --output: what was written is started
+    is_elsewhere = result.new_source is not None and placed.script != placed.outcome.job.path
+    if is_elsewhere and not _has_modules(placed):  # --output: what was written is started
         old, new = shlex.quote(result.path), shlex.quote(placed.script.as_posix())
         result = replace(result, launch=tuple(command.replace(f" {old}", f" {new}", 1) for command in result.launch))
     return Entry(
@@ -182,6 +182,11 @@ def _entry(placed: Placed) -> Entry:
         config_in_the_way=placed.config_is_in_the_way,
         is_launcher=placed.outcome.is_launcher,
     )
+
+
+def _has_modules(placed: Placed) -> bool:
+    """Whether a script trains with modules of its project, of which --output gets the changed ones."""
+    return len(placed.outcome.looked_at) > 1
 
 
 def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | None) -> str | None:

@@ -94,6 +94,10 @@ def _totals(report: Report) -> Text:
 def _next_steps(report: Report) -> Iterator[Text]:
     if report.written:
         yield from (Text.assemble(("wrote ", "green"), path) for path in report.written)
+        if report.goes_over:
+            yield Text(
+                "Put these files in the place of the originals; modules that stay as they are are not among them."
+            )
         return
     converted = [entry for entry in report.entries if entry.result.new_source is not None]
     for path in sorted({entry.config_path or "" for entry in converted if entry.config_in_the_way}):

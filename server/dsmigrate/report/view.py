@@ -27,12 +27,14 @@ class Entry:
 class Report:
     """Every file of a run in the order given, and the paths that were written.
 
-    ``write_command`` is the command line that would write what is only shown, None where there is none.
+    ``write_command`` is the command line that would write what is only shown, None where there is none. ``goes_over``:
+    what was written trains only in the place of the originals, as modules that did not change are not among it.
     """
 
     entries: tuple[Entry, ...]
     written: tuple[str, ...] = ()
     write_command: str | None = None
+    goes_over: bool = False
 
     @property
     def exit_code(self) -> int:
