@@ -424,3 +424,15 @@ def test_a_setup_that_downloads_and_seeds_is_seen_for_its_seed() -> None:
 def test_a_generator_with_a_seed_of_its_own_is_no_seed_of_the_process() -> None:
     migrated = _spawning("order = torch.randperm(9, generator=torch.Generator().manual_seed(3))\nprint(order)")
     assert all("seeded the parent" not in change.message for change in migrated.changes)
+
+
+@pytest.mark.parametrize(("line", "marked"), [("", 0), ("print(args.url)", 1)])
+def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, marked: int) -> None:
+    address = 'args.url = f"tcp://localhost:{random.randrange(49152, 65535)}"\n'
+    migrated = convert(
+        imports="import random",
+        helpers=SPAWNED.replace('"tcp://localhost:23456"', "args.url"),
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
+    )
+    assert [change.code for change in migrated.changes].count("MG207") == marked
