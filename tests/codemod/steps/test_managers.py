@@ -103,6 +103,22 @@ def test_numbers_of_slurm_that_come_first_are_said_to_do_so() -> None:
     assert "within a job of SLURM start it with srun" in migrated.said("MG206", "model = DDP(", Kind.KEPT).message
 
 
+@pytest.mark.parametrize(
+    ("before", "test"),
+    [
+        ("", '"SLURM_JOB_ID" in os.environ'),
+        ("", 'os.getenv("SLURM_NNODES")'),
+        ('args.in_job = "SLURM_JOB_ID" in os.environ\n', "args.in_job"),
+        ('in_job = os.environ.get("SLURM_JOB_ID") is not None\n', "in_job and not args.amp"),
+    ],
+)
+def test_any_variable_of_slurm_and_a_flag_for_it_let_its_numbers_come_first(before: str, test: str) -> None:
+    text = f"{before}if {test}:\n{block(SLURM)}else:\n{block(LAUNCHER)}" + OWN + SET
+    migrated = group(text)
+    assert migrated.result.launch[0] == TORCHRUN
+    assert "within a job of SLURM start it with srun" in migrated.said("MG206", "model = DDP(", Kind.KEPT).message
+
+
 def test_a_script_that_needs_both_is_for_a_launcher_within_a_job() -> None:
     text = 'local_rank = int(os.environ["LOCAL_RANK"])\nrank = int(os.environ["SLURM_PROCID"]) * 8 + local_rank\n'
     migrated = group(text + SET + 'dist.init_process_group("nccl", rank=rank, world_size=16)\n')

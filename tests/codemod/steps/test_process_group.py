@@ -359,6 +359,35 @@ def test_an_address_under_slurm_is_still_used() -> None:
     assert 'f"tcp://{host}:29500"' in migrated.section("group") or "MASTER_ADDR" in migrated.section("group")
 
 
+def test_a_spawn_within_a_job_of_slurm_takes_the_numbers_of_the_launcher() -> None:
+    """SLURM numbers the one task that runs torchrun: its size is no size of the processes."""
+    address = 'init_method="file:///shared/" + os.environ["SLURM_JOBID"], rank=rank, world_size=world_size'
+    helpers = SPAWNED.replace('init_method="tcp://localhost:23456", rank=gpu, world_size=world_size', address)
+    node = '    rank = int(os.environ["SLURM_PROCID"]) * torch.cuda.device_count() + gpu\n'
+    migrated = convert(
+        helpers=helpers.replace("    dist.init", f"{node}    dist.init"),
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end='mp.spawn(worker, args=(int(os.environ["SLURM_NTASKS"]), 10, args), nprocs=torch.cuda.device_count())',
+    )
+    code = migrated.section("helpers")
+    assert 'rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"])' in code
+    assert "rank = deepspeed.comm.get_rank()" in code
+    said = migrated.said("MG201", "dist.init_process_group", Kind.CONVERTED).message
+    assert "rank=rank, world_size=world_size come from the launcher" in said
+
+
+def test_what_a_task_of_slurm_hands_over_is_not_said_to_come_from_the_launcher() -> None:
+    text = """
+        rank = int(os.environ["SLURM_PROCID"])
+        local_rank = int(os.environ["SLURM_LOCALID"])
+        dist.init_process_group("nccl", init_method=args.data, rank=rank, world_size=4)
+        torch.cuda.set_device(local_rank)
+        """
+    migrated = convert(group=text)
+    assert "rank=rank, world_size=4" in migrated.section("group")
+    assert "come" not in migrated.said("MG201", "dist.init_process_group", Kind.CONVERTED).message
+
+
 def _spawning(before: str, helpers: str = "") -> Migrated:
     return convert(
         imports="import random\nimport numpy as np",
@@ -395,3 +424,15 @@ def test_a_setup_that_downloads_and_seeds_is_seen_for_its_seed() -> None:
 def test_a_generator_with_a_seed_of_its_own_is_no_seed_of_the_process() -> None:
     migrated = _spawning("order = torch.randperm(9, generator=torch.Generator().manual_seed(3))\nprint(order)")
     assert all("seeded the parent" not in change.message for change in migrated.changes)
+
+
+@pytest.mark.parametrize(("line", "marked"), [("", 0), ("print(args.url)", 1)])
+def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, marked: int) -> None:
+    address = 'args.url = f"tcp://localhost:{random.randrange(49152, 65535)}"\n'
+    migrated = convert(
+        imports="import random",
+        helpers=SPAWNED.replace('"tcp://localhost:23456"', "args.url"),
+        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
+        end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
+    )
+    assert [change.code for change in migrated.changes].count("MG207") == marked

@@ -34,6 +34,12 @@ class Manager:
         """The variables that tell a process which one it is."""
         return frozenset({self.rank, self.local})
 
+    @property
+    def asked(self) -> re.Pattern[str]:
+        """A test whether any of its variables is there."""
+        variable = rf"[\"']{self.rank.partition('_')[0]}_\w+[\"']"
+        return re.compile(rf"{variable} |get(?:env)?\(\s*{variable}")
+
 
 MANAGERS = (
     Manager("SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "srun --ntasks"),
@@ -103,12 +109,22 @@ def comes_first(plan: Plan, *, only_free: bool = False) -> Manager | None:
 
 def _asks_for(plan: Plan, statement: Statement, manager: Manager) -> bool:
     """Whether the presence of a manager's variables decides about a statement, and not an option."""
-    texts = [plan.code(statement.node), *(plan.code(test) for test, _ in _tests(statement))]
+    tests = [(statement, test) for test, _ in _tests(statement)]
     for call in plan.flow.callers.get(statement.function, ()):
-        texts += [plan.code(test) for test, _ in _tests(plan.tree.statement(call))]
-    return any(
-        f"{name}{quote} " in text or "get(" in text for text in texts for name in manager.numbers for quote in "'\""
-    )
+        caller = plan.tree.statement(call)
+        tests += [(caller, test) for test, _ in _tests(caller)]
+    texts = [plan.code(statement.node)]
+    texts += [plan.code(node) for where, test in tests for node in (test, *_flags(plan, test, where))]
+    return any(manager.asked.search(text) for text in texts)
+
+
+def _flags(plan: Plan, test: Node, statement: Statement) -> list[Node]:
+    """``args.is_slurm_job`` in a test → what it was set to: ``"SLURM_JOB_ID" in os.environ``."""
+    found: list[Node] = []
+    for node in (test, *descendants(test)):
+        place = plan.flow.place(node, statement.function) if isinstance(node, cst.Name | cst.Attribute) else None
+        found += [binding.value for binding in plan.flow.by_place.get(place, ())] if place is not None else []
+    return found
 
 
 def _asked(plan: Plan) -> list[_Use]:

@@ -132,12 +132,9 @@ def _init(plan: Plan, call: cst.Call) -> None:
     from_slurm = bool(mentioned(plan))
     pieces: list[str] = []
     dropped: list[str] = []
-    own_address = arguments.get("init_method")
-    if from_slurm and own_address is not None and plan.code(own_address).strip("\"'") != "env://":
-        plan.need("os")
-        pieces.append(f'init_method=None if "MASTER_ADDR" in os.environ else {plan.code(own_address)}')
-        pieces.extend(f"{name}={plan.code(arguments[name])}" for name in ("rank", "world_size") if name in arguments)
-        pieces.append("auto_mpi_discovery=False")
+    handed = _own_address(plan, arguments) if from_slurm else {}
+    pieces.extend(f"{name}={text}" for name, text in handed.items())
+    if handed:
         del arguments["init_method"]
     for name in ("backend", "init_method", "timeout", "rank", "world_size"):
         value = arguments.get(name)
@@ -148,7 +145,8 @@ def _init(plan: Plan, call: cst.Call) -> None:
             dropped.append(f"{name}={text}")
             continue
         if name in ("rank", "world_size"):
-            dropped.append(f"{name}={text}")
+            if handed.get(name) != text:
+                dropped.append(f"{name}={text}")
             continue
         pieces.append(f"{_KEPT_KEYWORDS[name]}={text}")
     replacement = f"deepspeed.init_distributed({', '.join(pieces)})"
@@ -161,6 +159,23 @@ def _init(plan: Plan, call: cst.Call) -> None:
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
     _ranks_after(plan, statement, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
+
+
+def _own_address(plan: Plan, arguments: dict[str, Node]) -> dict[str, str]:
+    """What a script of SLURM or MPI with an address of its own hands over: no launcher may be there to know it.
+
+    Where a launcher starts the processes in any case, its numbers count: the manager numbers the one task that it runs in.
+    """
+    address = arguments.get("init_method")
+    if address is None or plan.code(address).strip("\"'") == "env://":
+        return {}
+    plan.need("os")
+    handed = {"init_method": f'None if "MASTER_ADDR" in os.environ else {plan.code(address)}'}
+    launched = is_spawned(plan) or needs_launcher(plan)
+    for name in ("rank", "world_size"):
+        if name in arguments:
+            handed[name] = f'int(os.environ["{name.upper()}"])' if launched else plan.code(arguments[name])
+    return {**handed, "auto_mpi_discovery": "False"}
 
 
 def _say_who_starts(plan: Plan) -> None:

@@ -145,7 +145,24 @@ def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
     text = dotted(call.func)
     if text is None or not plan.imports.meanings(text.partition(".")[0], statement.function):
         return False
-    return not any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES)
+    if any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES):
+        return False
+    return not _is_address(plan, statement, statement.node.targets[0].target)
+
+
+def _is_address(plan: Plan, made: Statement, target: Node) -> bool:
+    """Whether only ``init_process_group`` reads a value, where the launcher's address takes its place."""
+    place = plan.flow.place(target, made.function)
+    if place is None:
+        return False
+    readers: list[bool] = []
+    for node, statement in plan.tree.statement_of.items():
+        if node is target or not isinstance(node, cst.Name | cst.Attribute):
+            continue
+        if plan.flow.place(node, statement.function) == place:
+            calls = [above for above in plan.tree.ancestors(node) if isinstance(above, cst.Call)]
+            readers.append(any((dotted(call.func) or "").endswith("init_process_group") for call in calls))
+    return bool(readers) and all(readers)
 
 
 def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:

@@ -190,7 +190,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
             "MG104",
             wrap.statement,
             "DDP broadcast BatchNorm buffers before each forward; the engine does not",
-            "training losses are the same; statistics used in evaluation can differ between ranks",
+            "training losses are the same; statistics that ranks other than 0 use in evaluation, or save, can differ from rank 0's",
         )
 
 
