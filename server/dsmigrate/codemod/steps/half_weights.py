@@ -11,14 +11,15 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.half import makes_model, runs_in_evaluation
+from dsmigrate.codemod.steps.half_parts import LOADERS, is_part_of_model
 from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
     Idea(
         "MG311",
         "Weights that are loaded or cast in half precision",
-        "from_pretrained(torch_dtype=...), .to(torch.bfloat16) or a default dtype may make half-precision weights: the config "
-        "gets ZeRO stage 0.",
+        "from_pretrained(torch_dtype=...), .to(torch.bfloat16) or a default dtype may make half-precision weights, of the model "
+        "or of a part of it: the config gets ZeRO stage 0.",
         "DDP's optimizer steps the half-precision weights themselves; ZeRO 1-3 step float32 copies of them, which is another "
         "training (1e-2 relative in the loss after 20 steps). Stage 0 trains as DDP did; for float32 master weights, choose "
         "a stage and the bf16 or fp16 section. Weights in float64 are marked: no stage trains them as DDP did.",
@@ -30,7 +31,6 @@ IDEAS = (
 _HALF_TEXTS = frozenset({"auto", "bfloat16", "float16", "half", "bf16", "fp16"})
 _DOUBLE_TEXTS = frozenset({"float64", "double"})
 _TENSORS = {"HalfTensor": "float16", "BFloat16Tensor": "bfloat16", "DoubleTensor": "float64"}
-_LOADERS = frozenset({"from_pretrained", "from_config", "_from_config"})
 _DEFAULTS = frozenset({"torch.set_default_dtype", "torch.set_default_tensor_type"})
 _DEPTH = 4
 
@@ -49,7 +49,7 @@ def half_weights(plan: Plan) -> None:
         statement = plan.tree.statement(call)
         if runs_in_evaluation(statement) or _is_behind_engine(plan, statement):
             continue
-        if _is_for_weights(plan, call, _may_be_half):
+        if _is_for_weights(plan, call, _may_be_half) or _halves_part(plan, call):
             plan.needs_stage_zero("MG311", call, "the weights are or may be half precision",
                                   "DDP stepped these very weights; ZeRO 1-3 step float32 copies, which --precision bf16 asks for")  # fmt: skip
         elif _is_for_weights(plan, call, _is_double) or (_method(call) == "double" and _makes_trained(plan, call)):
@@ -73,6 +73,12 @@ def _is_for_weights(plan: Plan, call: cst.Call, judge: _Judge) -> bool:
     return _sets_default(plan, call, judge) or (_asks_for(plan, call, judge) and _makes_trained(plan, call))
 
 
+def _halves_part(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call makes a part of the trained model in half precision: ``self.body = Body.from_pretrained(…)``."""
+    asks = _method(call) in ("half", "bfloat16") and not call.args
+    return (asks or _asks_for(plan, call, _may_be_half)) and not _made_float(plan) and is_part_of_model(plan, call)
+
+
 def _sets_default(plan: Plan, call: cst.Call, judge: _Judge) -> bool:
     """``torch.set_default_dtype(torch.bfloat16)``, and its older form that takes a tensor type."""
     if not plan.imports.names(call.func) & _DEFAULTS or not call.args:
@@ -86,7 +92,7 @@ def _asks_for(plan: Plan, call: cst.Call, judge: _Judge) -> bool:
     last = _method(call)
     for arg in call.args:
         name = arg.keyword.value if arg.keyword is not None else ""
-        if name == "torch_dtype" or (name == "dtype" and last in _LOADERS | {"to", "type"}):
+        if name == "torch_dtype" or (name == "dtype" and last in LOADERS | {"to", "type"}):
             return judge(plan, arg.value, function, unknown=True)
         if not name and not arg.star and last in ("to", "type"):
             named = (dotted(arg.value) or "").lower().endswith("dtype")
