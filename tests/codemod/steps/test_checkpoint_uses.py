@@ -278,3 +278,24 @@ def test_all_ranks_save_behind_a_guard_around_a_loop_over_names() -> None:
     loop = saving(f"if rank == 0:\n    for name in names:\n        torch.save({STATE}, name)")
     migrated = convert(resume=RESUME, loop='names = ["a.pt", "b.pt"]\n' + loop)
     assert "\n    save_requested_checkpoints(model)" in migrated.section("loop")
+
+
+WRITES = """
+def write_out(model, optimizer, epoch, {name}):
+    if {name} is not None:
+        state = {{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}}
+        torch.save(state, "last.pt")
+"""
+
+
+@pytest.mark.parametrize("name", ["writer", "epoch_log"])
+@pytest.mark.parametrize("made", ["Log() if rank == 0 else None", "None\nif rank == 0:\n    {name} = Log()"])
+def test_an_object_that_rank_zero_alone_has_is_a_guard(name: str, made: str) -> None:
+    migrated = convert(
+        imports="from logs import Log",
+        helpers=WRITES.format(name=name),
+        resume=RESUME,
+        loop=f"{name} = {made.format(name=name)}\n" + saving(f"write_out(model, optimizer, epoch, {name})"),
+    )
+    assert "\n    save_requested_checkpoints(model)" in migrated.section("helpers") + migrated.section("loop")
+    assert "        save_requested_checkpoints(" not in migrated.code

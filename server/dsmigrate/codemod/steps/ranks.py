@@ -23,7 +23,7 @@ _FIRST_ONLY = re.compile(
 )
 
 _COUNTER = re.compile(
-    r"^(?:__name__|\w*(?:epoch|step|iter|idx|index|batch_i|it|num|count|ep|update)s?\w*|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
+    r"^(?!\w*writer)(?:__name__|\w*(?:epoch|step|iter|idx|index|batch_i|num|count|update)s?\w*|(?:\w+_)?(?:it|ep)s?(?:_\w+)?|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
     r"hparams|params|FLAGS|len|True|False|None|int|math|\w*(?:interval|freq|every|total|max|last|loader|dataloader)\w*)$",
     re.IGNORECASE,
 )
@@ -92,16 +92,19 @@ def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         is_not = isinstance(test.comparisons[0].operator, cst.IsNot)
         test = test.left if is_not and dotted(test.comparisons[0].comparator) == "None" else test
-    return isinstance(test, cst.Name | cst.Attribute) and _is_made_at_rank_zero(plan, test, statement.function)
+    return isinstance(test, cst.Name | cst.Attribute) and _is_made_at_rank_zero(plan, test, statement.function, 4)
 
 
-def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function) -> bool:
+def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
     """``x = Saver() if rank == 0 else None``, or ``x = None`` and an assignment under ``if rank == 0``."""
     place = plan.flow.place(node, function)
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     made = [binding for binding in bindings if dotted(binding.value) != "None"]
     for value, statement in ((b.value, b.statement) for b in made):
-        if isinstance(value, cst.IfExp) and dotted(value.orelse) == "None":
+        if isinstance(value, cst.Name | cst.Attribute):
+            if depth and _is_made_at_rank_zero(plan, value, statement.function, depth - 1):
+                return True
+        elif isinstance(value, cst.IfExp) and dotted(value.orelse) == "None":
             if _FIRST_ONLY.search(plan.code(value.test)):
                 return True
         elif len(made) < len(bindings):
@@ -160,7 +163,7 @@ def is_uniform(plan: Plan, test: Node) -> bool:
         if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
             return False
         if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub):
-            if not _COUNTER.match(sub.value) or _is_made_at_rank_zero(plan, sub, plan.function_of(sub)):
+            if not _COUNTER.match(sub.value) or _is_made_at_rank_zero(plan, sub, plan.function_of(sub), 4):
                 return False
     return True
 
