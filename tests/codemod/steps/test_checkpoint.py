@@ -315,3 +315,10 @@ def test_a_request_keeps_what_the_dictionary_held_then() -> None:
     state["epoch"] = None  # type: ignore[assignment]
     state.pop("optimizer")
     assert known["_checkpoint_requests"] == [({"epoch": 3, "optimizer": "saved by the engine"}, "last.pt")]
+
+
+def test_a_file_of_the_script_before_is_not_in_the_way_of_the_directory() -> None:
+    code = convert(resume=RESUME, loop=saving(f'if rank == 0:\n    torch.save({STATE}, "last.pt")')).code
+    moved = code.index('os.replace(path, path + ".before")')
+    assert code.index("if torch.distributed.get_rank() == 0 and os.path.isfile(path):") < moved
+    assert moved < code.index("torch.distributed.broadcast_object_list(paths, src=0)")

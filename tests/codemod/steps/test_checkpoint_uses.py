@@ -223,3 +223,79 @@ def test_a_load_of_the_copy_reads_the_checkpoint_too(names: str) -> None:
     )
     assert "checkpoint = read_checkpoint(path)" in migrated.section("helpers")
     assert '"model": model.module.state_dict()' in migrated.section("loop")
+
+
+# -- a path that the caller hands in -----------------------------------------------------------------------------------
+
+KEEPER = """
+class Keeper:
+    def __init__(self, model, optimizer, folder):
+        self.model, self.optimizer, self.folder = model, optimizer, folder
+        self.older, self.newer = "", ""
+
+    def write(self, target, epoch):
+        state = {"model": self.model.module.state_dict(), "optimizer": self.optimizer.state_dict(), "epoch": epoch}
+        torch.save(state, target)
+
+    def swap(self, source, target):
+        os.replace(source, target)
+
+    def double(self, source, target):
+        os.link(source, target)
+
+    def keep(self, epoch):
+        fresh = os.path.join(self.folder, "fresh.pt")
+        last = os.path.join(self.folder, "last.pt")
+        self.write(fresh, epoch)
+        self.swap(fresh, last)
+        self.double(last, os.path.join(self.folder, f"{epoch}.pt"))
+        if os.path.exists(self.older):
+            print("one more")
+        self.older = self.newer
+        self.newer = last
+"""
+
+
+@pytest.mark.parametrize("guard", ["keeper is not None", "rank == 0", "keeper is not None and epoch % 2 == 0"])
+def test_a_move_of_a_path_that_the_saver_was_handed_finds_nothing_yet(guard: str) -> None:
+    loop = "keeper = Keeper(model, optimizer, args.output) if rank == 0 else None\n"
+    migrated = convert(helpers=KEEPER, resume=RESUME, loop=loop + saving(f"if {guard}:\n    keeper.keep(epoch)"))
+    assert marked(migrated) == ["os.replace(source, target)", "os.link(source, target)"]
+    assert "finds no checkpoint here" in migrated.said("MG623", "os.replace(source", Kind.TODO).message
+
+
+@pytest.mark.parametrize("guard", ["keeper is not None", "rank == 0"])
+def test_all_ranks_save_behind_a_guard_that_is_far_up(guard: str) -> None:
+    loop = "keeper = None\nif rank == 0:\n    keeper = Keeper(model, optimizer, args.output)\n"
+    migrated = convert(helpers=KEEPER, resume=RESUME, loop=loop + saving(f"if {guard}:\n    keeper.keep(epoch)"))
+    assert "save_requested_checkpoints(self" not in migrated.section("helpers")
+    assert f"    if {guard}:\n        keeper.keep(epoch)\n    save_requested_checkpoints(model)" in migrated.section(
+        "loop"
+    )
+
+
+def test_all_ranks_save_behind_a_guard_around_a_loop_over_names() -> None:
+    loop = saving(f"if rank == 0:\n    for name in names:\n        torch.save({STATE}, name)")
+    migrated = convert(resume=RESUME, loop='names = ["a.pt", "b.pt"]\n' + loop)
+    assert "\n    save_requested_checkpoints(model)" in migrated.section("loop")
+
+
+WRITES = """
+def write_out(model, optimizer, epoch, {name}):
+    if {name} is not None:
+        state = {{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}}
+        torch.save(state, "last.pt")
+"""
+
+
+@pytest.mark.parametrize("name", ["writer", "epoch_log"])
+@pytest.mark.parametrize("made", ["Log() if rank == 0 else None", "None\nif rank == 0:\n    {name} = Log()"])
+def test_an_object_that_rank_zero_alone_has_is_a_guard(name: str, made: str) -> None:
+    migrated = convert(
+        imports="from logs import Log",
+        helpers=WRITES.format(name=name),
+        resume=RESUME,
+        loop=f"{name} = {made.format(name=name)}\n" + saving(f"write_out(model, optimizer, epoch, {name})"),
+    )
+    assert "\n    save_requested_checkpoints(model)" in migrated.section("helpers") + migrated.section("loop")
+    assert "        save_requested_checkpoints(" not in migrated.code

@@ -114,6 +114,27 @@ def test_a_norm_that_is_logged_comes_from_the_engine() -> None:
     assert migrated.config["zero_optimization"] == {"stage": 2}
 
 
+@pytest.mark.parametrize("otherwise", ["norm = my_norm(model)", "norm = 0.0"])
+def test_another_value_of_the_name_is_not_covered_by_the_norm(otherwise: str) -> None:
+    migrated = convert(
+        imports="from norms import my_norm",
+        loop=f"""
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                if args.lr > 1:
+                    norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                else:
+                    {otherwise}
+                optimizer.step()
+                print(norm)
+            """,
+    )
+    condition = "if args.lr > 1:\n        norm = torch.as_tensor(model.get_global_grad_norm())"
+    assert f"model.step()\n    {condition}" in migrated.section("loop")
+
+
 def test_a_norm_that_decides_about_the_step_gets_stage_zero() -> None:
     migrated = convert(
         loop="""

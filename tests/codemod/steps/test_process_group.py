@@ -346,6 +346,19 @@ def test_the_device_of_a_slurm_task_is_the_one_that_the_script_chose() -> None:
     assert 'os.environ.setdefault("LOCAL_RANK", str(local_rank))' in migrated.section("group")
 
 
+def test_a_device_that_gets_its_index_later_is_not_the_local_rank() -> None:
+    migrated = convert(
+        group="""
+            device = "cuda"
+            rank = int(os.environ["SLURM_PROCID"])
+            dist.init_process_group("nccl", rank=rank, world_size=int(os.environ["SLURM_NTASKS"]))
+            device = f"cuda:{rank % torch.cuda.device_count()}"
+            torch.cuda.set_device(device)
+            """
+    )
+    assert 'setdefault("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0"))' in migrated.section("group")
+
+
 def test_an_address_under_slurm_is_still_used() -> None:
     migrated = convert(
         group="""
@@ -406,6 +419,10 @@ def test_a_seed_in_the_parent_reached_no_worker(seed: str) -> None:
     assert seed.partition("(")[0] in said.message
     assert "seeded the parent only" in said.message
     assert "all ranks draw the same numbers" in said.message
+
+
+def test_a_value_that_is_the_same_everywhere_is_no_work_of_the_parent() -> None:
+    _spawning("order = torch.arange(9)\nprint(order)").silent("MG207")
 
 
 def test_several_seeds_of_the_parent_are_told_together() -> None:

@@ -180,6 +180,26 @@ def test_sync_batch_norm_stays() -> None:
     migrated.silent("MG104")
 
 
+SYNC = """
+def convert_sync_batchnorm(module):
+    for name, child in module.named_children():
+        setattr(module, name, convert_sync_batchnorm(child))
+    return module
+
+
+def prepared(module):
+    return convert_sync_batchnorm(module)
+"""
+
+
+@pytest.mark.parametrize("call", ["convert_sync_batchnorm(model)", "prepared(model)"])
+def test_sync_batch_norm_under_a_condition_is_none(call: str) -> None:
+    made = "model = nn.Sequential(nn.BatchNorm2d(3), Net())\n"
+    migrated = convert(helpers=SYNC, wrap=made + f"if args.amp:\n    model = {call}\nmodel = DDP(model.cuda())")
+    migrated.said("MG104", "model = DDP(model", Kind.KEPT)
+    convert(helpers=SYNC, wrap=made + f"model = DDP({call})").silent("MG104")
+
+
 def test_a_compiled_model_is_handed_over_as_it_is() -> None:
     check_section(
         "wrap",
@@ -194,6 +214,15 @@ def test_batch_norm_statistics_are_spoken_of() -> None:
     )
     told = migrated.said("MG104", "model = DDP(model)", Kind.KEPT)
     assert "or save, can differ from rank 0's" in told.reason
+
+
+def test_a_layer_that_is_seen_does_not_speak_for_a_model_that_is_not() -> None:
+    migrated = convert(
+        imports="from zoo import create_model",
+        helpers="class Averaged(nn.Module):\n    pass\n",
+        wrap="model = create_model(args.output).cuda()\nmodel = DDP(model)",
+    )
+    migrated.said("MG104", "model = DDP(model)", Kind.KEPT)
 
 
 def test_a_model_without_batch_norm_has_nothing_to_say_about_it() -> None:

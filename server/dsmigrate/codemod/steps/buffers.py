@@ -6,7 +6,6 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.wrap import has_batch_norm
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _DEPTH = 5
@@ -14,6 +13,34 @@ _DEPTH = 5
 _PLAIN = frozenset(
     {"torch", "apex", "math", "copy", "functools", "itertools", "collections", "numpy", "np", "os", "random"}
 )
+
+
+def has_batch_norm(plan: Plan) -> bool:
+    """BatchNorm in this file, or a model made elsewhere that may have it."""
+    found: bool | None = plan.facts.get("batch_norm")
+    if found is None:
+        names = [dotted(call.func) or "" for call in plan.tree.calls]
+        named = any("BatchNorm" in name or "resnet" in name.lower() for name in names)
+        found = named or not _model_is_here(plan) or _is_foreign_model(plan)
+        plan.facts["batch_norm"] = found
+    return found
+
+
+def _model_is_here(plan: Plan) -> bool:
+    """Whether the layers of the model can be seen in this file: a Module subclass, or layers of torch.nn put together."""
+    if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
+        return True
+    for binding in plan.flow.bindings:
+        if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {
+            f"R{k}" for k in plan.group
+        }:
+            names = plan.imports.names(binding.value.func)
+            if any(
+                name.startswith("torch.nn.") and "Parallel" not in name and "SyncBatchNorm" not in name
+                for name in names
+            ):
+                return True
+    return False
 
 
 def may_have_buffers(plan: Plan) -> bool:
@@ -38,6 +65,11 @@ def _has_foreign_part(plan: Plan) -> bool:
                 if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
                     if _is_foreign(plan, node.value, method, _DEPTH):
                         return True
+    return _is_foreign_model(plan)
+
+
+def _is_foreign_model(plan: Plan) -> bool:
+    """Whether the model itself comes from a module that is not part of the conversion."""
     if any(_is_foreign(plan, arg.value, w.function, _DEPTH) for w in plan.wraps for arg in w.call.args[:1]):
         return True
     ours = {f"R{member}" for member in plan.group}

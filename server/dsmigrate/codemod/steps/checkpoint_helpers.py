@@ -18,6 +18,9 @@ def save_requested_checkpoints(engine):
     paths = [[path for _, path in _checkpoint_requests]]
     states = [state for state, _ in _checkpoint_requests]
     _checkpoint_requests.clear()
+    for path in paths[0]:
+        if torch.distributed.get_rank() == 0 and os.path.isfile(path):
+            os.replace(path, path + ".before")  # a file of the DDP script stands where the directory has to be
     torch.distributed.broadcast_object_list(paths, src=0)
     for index, path in enumerate(paths[0]):
         state = states[index] if torch.distributed.get_rank() == 0 else None

@@ -31,7 +31,8 @@ IDEAS = (
         "A resume checkpoint is saved by the engine",
         "What torch.save wrote under a rank guard is requested there and saved by all ranks behind the guard.",
         "The optimizer state is spread over the ranks and engine.save_checkpoint is collective: under a rank guard it "
-        "waits for ever. The path keeps its meaning: its directory holds the checkpoint, its last part is the tag.",
+        "waits for ever. The path keeps its meaning: its directory holds the checkpoint, its last part is the tag. "
+        "A file of the DDP script that stands there goes to the same path with .before behind it.",
         "engine-semantics 13-14; https://github.com/deepspeedai/DeepSpeed/issues/2993",
         Kind.CONVERTED,
     ),

@@ -79,6 +79,10 @@ def other_uses(plan: Plan, found: Found) -> None:
         if _asks_too_early(plan, save, call):
             plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
                       "torch.save had written it by now")  # fmt: skip
+        elif plan.imports.names(call.func) & MOVES and _is_before_writing(plan, save, call, 2):
+            plan.todo("MG623", call, f"{dotted(call.func)} finds no checkpoint here: the one requested before is written later, by all "
+                      "ranks; request it under its final name, and copies of it as further requests",
+                      "torch.save had written it by now; all ranks write it behind the guard")  # fmt: skip
         elif plan.imports.names(call.func) & MOVES:
             plan.todo("MG623", call, "a directory is moved here: it does not take the place of another one; remove that first",
                       "a DeepSpeed checkpoint is a directory")  # fmt: skip
@@ -181,8 +185,10 @@ def _names_of(plan: Plan, save: Save) -> _Names:
     known: dict[cst.Call, _Names] = plan.facts.setdefault("names_of_paths", {})
     if save.call in known:
         return known[save.call]
-    place = plan.flow.place(save.path, save.statement.function)
-    found: _Names = {place: None} if place is not None else {}
+    found: _Names = dict.fromkeys(_handed_in(plan, save.path, save.statement.function, 4))
+    moves = [
+        call for call in plan.tree.calls if len(call.args) > 1 and plan.imports.names(call.func) & (MOVES | COPIES)
+    ]
     while True:
         more: _Names = {
             binding.place: binding.statement if binding.kind == "for" else None
@@ -193,10 +199,26 @@ def _names_of(plan: Plan, save: Save) -> _Names:
                 or (binding.kind == "argument" and binding.place[0] == "v" and _is_same(plan, save, binding.value, binding.function))
             )
         }  # fmt: skip
+        for call in moves:
+            function = plan.function_of(call)
+            if plan.flow.place(call.args[0].value, function) in found:
+                more |= dict.fromkeys(_handed_in(plan, call.args[1].value, function, 4) - found.keys())
         if not more:
             known[save.call] = found
             return found
         found |= more
+
+
+def _handed_in(plan: Plan, path: Node, function: Function, depth: int) -> set[Place]:
+    """The variable that a path stands in, and those of the callers that hand it in as an argument."""
+    place = plan.flow.place(path, function)
+    if place is None:
+        return set()
+    found = {place}
+    for binding in plan.flow.by_place.get(place, ()) if depth else ():
+        if binding.kind == "argument" and binding.index is None:
+            found |= _handed_in(plan, binding.value, binding.function, depth - 1)
+    return found
 
 
 def _holds(names: _Names, place: Place | None, statement: Statement) -> bool:
@@ -218,7 +240,21 @@ def _elements(node: Node) -> list[Node]:
 
 def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
     """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
-    return (dotted(call.func) or "").rpartition(".")[2] in _ASKS and _is_before_writing(plan, save, call)
+    if (dotted(call.func) or "").rpartition(".")[2] not in _ASKS or not _is_before_writing(plan, save, call):
+        return False
+    return not (call.args and _is_older(plan, save, call.args[0].value, plan.tree.statement(call)))
+
+
+def _is_older(plan: Plan, save: Save, asked: Node, statement: Statement) -> bool:
+    """Whether a variable gets the path only behind a statement of its function, which so finds an older one in it."""
+    names, place = _names_of(plan, save), plan.flow.place(asked, statement.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    filled = [
+        binding.statement
+        for binding in bindings
+        if any(plan.flow.place(node, binding.function) in names for node in _elements(binding.value))
+    ]
+    return bool(filled) and all(s.function is statement.function and s.order > statement.order for s in filled)
 
 
 def _is_harmless(plan: Plan, save: Save, call: cst.Call) -> bool:
@@ -266,15 +302,16 @@ def _is_listing(plan: Plan, call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in _LISTING_METHODS
 
 
-def _is_before_writing(plan: Plan, save: Save, call: cst.Call) -> bool:
-    """Whether a call comes after the request, and before all ranks write what was requested."""
+def _is_before_writing(plan: Plan, save: Save, call: cst.Call, depth: int = 0) -> bool:
+    """Whether a call, or one that leads to it, comes after the request and before all ranks write what was requested."""
     known: dict[cst.Call, list[_Stretch]] = plan.facts.setdefault("unwritten", {})
     if save.call not in known:
         known[save.call] = list(_stretches(plan, save.statement, 4))
     statement = plan.tree.statement(call)
-    return any(
-        statement.function is function and first < statement.order <= last for function, first, last in known[save.call]
-    )
+    if any(statement.function is where and first < statement.order <= last for where, first, last in known[save.call]):
+        return True
+    callers = plan.flow.callers.get(statement.function, ()) if depth else ()
+    return any(_is_before_writing(plan, save, caller, depth - 1) for caller in callers)
 
 
 def _stretches(plan: Plan, statement: Statement, depth: int) -> Iterator[_Stretch]:

@@ -116,10 +116,12 @@ def keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> 
         return
     scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
     after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
-    if _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
+    condition = _own_condition(plan, target, statement, step)
+    if condition is not None and _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
         plan.edits.remove(node)
+        lines = (f"if {condition}:", f"    {after}") if condition else (after,)
         if after not in plan.edits.after.get(step.line_node, ()):
-            plan.edits.insert_after(step.line_node, after)
+            plan.edits.insert_after(step.line_node, *lines)
     elif (
         branches_to(statement) == branches_to(step)
         and isinstance(step.node, cst.Expr)
@@ -167,6 +169,36 @@ def _keep_known(plan: Plan) -> None:
     if _NORM_HELPER not in plan.helpers:
         plan.helpers.append(_NORM_HELPER)
         plan.facts["keep_norm"] = True
+
+
+def _own_condition(plan: Plan, target: str, statement: Statement, step: Statement) -> str | None:
+    """Under which condition the name holds the norm, where it holds something else otherwise; None if that cannot be said.
+
+    Empty where the name holds nothing else, or the same norm: then the engine's covers nothing.
+    """
+    others = [
+        other.node.value
+        for other in plan.tree.statements
+        if other is not statement and other.function is statement.function and other.order < step.order
+        if isinstance(other.node, cst.Assign) and any(dotted(place.target) == target for place in other.node.targets)
+    ]
+    own, path = branches_to(step), branches_to(statement)
+    if path == own or all(_is_such_a_norm(plan, value) for value in others):
+        return ""
+    texts = []
+    for node, branch in path[len(own) :] if path[: len(own)] == own else ():
+        if not isinstance(node, cst.If) or any(isinstance(sub, cst.Call) for sub in descendants(node.test)):
+            return None
+        text = plan.code(node.test)
+        texts.append(f"({text})" if branch == "body" else f"not ({text})")
+    alone = len(texts) == 1 and texts[0].startswith("(")
+    return texts[0][1:-1] if alone else " and ".join(texts) or None
+
+
+def _is_such_a_norm(plan: Plan, value: Node) -> bool:
+    if not isinstance(value, cst.Call):
+        return False
+    return "clip_grad_norm" in (dotted(value.func) or "") or plan.flow.callee(value) in norm_helpers(plan)
 
 
 def _norm_by_hand(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> None:

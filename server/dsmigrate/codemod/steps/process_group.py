@@ -254,7 +254,8 @@ def _local_rank(plan: Plan, statement: Statement, managers: tuple[Manager, ...])
             continue
         place = plan.flow.place(chosen, statement.function)
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        if where.order < statement.order or any(b.statement.order < statement.order for b in bindings):
+        made = [b.statement.order for b in bindings if b.function is statement.function]
+        if where.order < statement.order or (made and max(made) < statement.order) or (bindings and not made):
             return f"str({plan.code(chosen)})"
     return _first_of([manager.local for manager in managers], "0")
 

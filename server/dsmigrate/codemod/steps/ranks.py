@@ -16,9 +16,14 @@ _RANKISH = re.compile(
     re.IGNORECASE,
 )
 
+_FIRST_ONLY = re.compile(
+    r"rank(?:\(\w*\))?\s*==\s*0|\bnot\s[\w.]*rank\b|is_main|is_master|main_process|master_process|is_primary|is_chief|is_root|"
+    r"is_global_zero",
+    re.IGNORECASE,
+)
 
 _COUNTER = re.compile(
-    r"^(?:__name__|\w*(?:epoch|step|iter|idx|index|batch_i|it|num|count|ep|update)s?\w*|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
+    r"^(?!\w*writer)(?:__name__|\w*(?:epoch|step|iter|idx|index|batch_i|num|count|update)s?\w*|(?:\w+_)?(?:it|ep)s?(?:_\w+)?|i|j|k|n|e|t|self|args|opt|opts|cfg|config|conf|"
     r"hparams|params|FLAGS|len|True|False|None|int|math|\w*(?:interval|freq|every|total|max|last|loader|dataloader)\w*)$",
     re.IGNORECASE,
 )
@@ -44,7 +49,9 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
     function = statement.function
     calls = plan.flow.callers.get(function, ()) or _calls_by_name(plan, function)
     callers = [plan.tree.statement(call) for call in calls]
-    guarded_call = any(rank_guard(plan, caller) is not None for caller in callers)
+    guarded_call = any(rank_guard(plan, caller) is not None for caller in callers) or _is_rank_zero_only(
+        plan, function, depth
+    )
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
     further = guarded_call or (guard is None and _is_saver(function)) or plan.engine_name(function) is None or early
@@ -59,6 +66,52 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
             return None
         found.extend(inner)
     return found
+
+
+def _is_rank_zero_only(plan: Plan, function: Function, depth: int) -> bool:
+    """Whether some call on the way to a function, be it far up, is made by rank 0 alone."""
+    if depth == 0 or (plan.site is not None and function is plan.site.function):
+        return False
+    for call in plan.flow.callers.get(function, ()) or _calls_by_name(plan, function):
+        caller = plan.tree.statement(call)
+        if any(isinstance(o.node, cst.If) and lets_rank_zero_in(plan, o.node.test, caller) for o in caller.enclosing()):
+            return True
+        if caller.function is not function and _is_rank_zero_only(plan, caller.function, depth - 1):
+            return True
+    return False
+
+
+def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
+    """Whether a test is true at rank 0 alone: by its words, or as it asks for an object that only rank 0 made."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return any(lets_rank_zero_in(plan, side, statement) for side in (test.left, test.right))
+    if isinstance(test, cst.BooleanOperation):
+        return False
+    if _FIRST_ONLY.search(plan.code(test)):
+        return True
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        is_not = isinstance(test.comparisons[0].operator, cst.IsNot)
+        test = test.left if is_not and dotted(test.comparisons[0].comparator) == "None" else test
+    return isinstance(test, cst.Name | cst.Attribute) and _is_made_at_rank_zero(plan, test, statement.function, 4)
+
+
+def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """``x = Saver() if rank == 0 else None``, or ``x = None`` and an assignment under ``if rank == 0``."""
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    made = [binding for binding in bindings if dotted(binding.value) != "None"]
+    for value, statement in ((b.value, b.statement) for b in made):
+        if isinstance(value, cst.Name | cst.Attribute):
+            if depth and _is_made_at_rank_zero(plan, value, statement.function, depth - 1):
+                return True
+        elif isinstance(value, cst.IfExp) and dotted(value.orelse) == "None":
+            if _FIRST_ONLY.search(plan.code(value.test)):
+                return True
+        elif len(made) < len(bindings):
+            tests = [plan.code(o.node.test) for o in statement.enclosing() if isinstance(o.node, cst.If)]
+            if any(_FIRST_ONLY.search(test) for test in tests):
+                return True
+    return False
 
 
 def _calls_by_name(plan: Plan, function: Function) -> list[cst.Call]:
@@ -81,14 +134,15 @@ def _is_saver(function: Function) -> bool:
 
 def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     """The outermost enclosing ``if`` that may go another way on another rank."""
-    doubt = None
+    doubt, looped = None, False
     site = plan.site
     for outer in statement.enclosing():
-        if isinstance(outer.node, cst.For | cst.While):
-            break
         if site is not None and outer.function is site.function and outer.order < site.anchor.order <= outer.last_order:
             break
-        if isinstance(outer.node, cst.If) and not is_uniform(plan, outer.node.test):
+        looped = looped or isinstance(outer.node, cst.For | cst.While)
+        if isinstance(outer.node, cst.If) and (
+            lets_rank_zero_in(plan, outer.node.test, outer) or not (looped or is_uniform(plan, outer.node.test))
+        ):
             doubt = outer
     while (
         doubt is not None
@@ -108,8 +162,9 @@ def is_uniform(plan: Plan, test: Node) -> bool:
     for sub in descendants(test):
         if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
             return False
-        if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub) and not _COUNTER.match(sub.value):
-            return False
+        if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub):
+            if not _COUNTER.match(sub.value) or _is_made_at_rank_zero(plan, sub, plan.function_of(sub), 4):
+                return False
     return True
 
 

@@ -134,7 +134,8 @@ def _seeds_globally(call: cst.Call) -> bool:
 
 
 _PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
-                  "torch.cuda", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex")  # fmt: skip
+                  "torch.cuda", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex", "torch.arange", "torch.zeros",
+                  "torch.ones", "torch.full", "torch.eye", "torch.linspace", "torch.tensor")  # fmt: skip
 
 
 def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:

@@ -10,6 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
+from dsmigrate.codemod.steps.buffers import has_batch_norm
 from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
@@ -194,40 +195,25 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
         )
 
 
-def has_batch_norm(plan: Plan) -> bool:
-    """BatchNorm in this file, or a model made elsewhere that may have it."""
-    found: bool | None = plan.facts.get("batch_norm")
-    if found is None:
-        names = [dotted(call.func) or "" for call in plan.tree.calls]
-        found = any("BatchNorm" in name or "resnet" in name.lower() for name in names) or not _model_is_here(plan)
-        plan.facts["batch_norm"] = found
-    return found
-
-
 def _synchronised(plan: Plan) -> bool:
     """Whether BatchNorm is synchronised without a condition, so that its statistics are equal on all ranks."""
-    for call in plan.tree.calls:
-        if (dotted(call.func) or "").rpartition(".")[2] in ("convert_sync_batchnorm", "convert_syncbn_model"):
-            if not any(isinstance(o.node, cst.If) for o in plan.tree.statement(call).enclosing()):
-                return True
-    return False
+    return any(
+        (dotted(call.func) or "").rpartition(".")[2] in ("convert_sync_batchnorm", "convert_syncbn_model")
+        and _always_runs(plan, call, 4)
+        for call in plan.tree.calls
+    )
 
 
-def _model_is_here(plan: Plan) -> bool:
-    """Whether the layers of the model can be seen in this file: a Module subclass, or layers of torch.nn put together."""
-    if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
+def _always_runs(plan: Plan, call: cst.Call, depth: int) -> bool:
+    """Whether no ``if`` stands around a call, nor around those of its function, and it is not the function's own recursion."""
+    statement = plan.tree.statement(call)
+    function = statement.function
+    if any(isinstance(outer.node, cst.If) for outer in statement.enclosing()) or plan.flow.callee(call) is function:
+        return False
+    if function.is_module or depth == 0 or (plan.site is not None and function is plan.site.function):
         return True
-    for binding in plan.flow.bindings:
-        if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {
-            f"R{k}" for k in plan.group
-        }:
-            names = plan.imports.names(binding.value.func)
-            if any(
-                name.startswith("torch.nn.") and "Parallel" not in name and "SyncBatchNorm" not in name
-                for name in names
-            ):
-                return True
-    return False
+    callers = [other for other in plan.flow.callers.get(function, ()) if plan.function_of(other) is not function]
+    return bool(callers) and all(_always_runs(plan, other, depth - 1) for other in callers)
 
 
 def _drop_data_parallel(plan: Plan, call: cst.Call) -> None:
