@@ -322,3 +322,58 @@ def test_a_file_of_the_script_before_is_not_in_the_way_of_the_directory() -> Non
     moved = code.index('os.replace(path, path + ".before")')
     assert code.index("if torch.distributed.get_rank() == 0 and os.path.isfile(path):") < moved
     assert moved < code.index("torch.distributed.broadcast_object_list(paths, src=0)")
+
+
+# -- ranks that leave before a save ------------------------------------------------------------------------------------
+
+PUT = f"def put(model, optimizer, epoch, path):\n    torch.save({STATE}, path)\n"
+LEFT = "if dist.get_rank() != 0:\n        return\n    "
+LEAVES = f"{LEFT}torch.save({STATE}, path)\n"
+
+
+@pytest.mark.parametrize(
+    "helpers",
+    [
+        f"def end(model, optimizer, epoch, path):\n    {LEAVES}",
+        f"def end(model, optimizer, epoch, path):\n    {LEFT}put(model, optimizer, epoch, path)\n\n\n{PUT}",
+    ],
+)
+def test_all_ranks_write_where_some_have_left_the_function_that_saves(helpers: str) -> None:
+    migrated = convert(helpers=helpers, resume=RESUME, loop=saving("end(model, optimizer, epoch, 'last.pt')"))
+    assert "save_requested_checkpoints" not in migrated.section("helpers").partition("def end")[2]
+    assert "end(model, optimizer, epoch, 'last.pt')\n    save_requested_checkpoints(model)" in migrated.section("loop")
+
+
+def test_a_guard_further_up_than_the_next_caller() -> None:
+    helpers = "def write(model, optimizer, epoch, path):\n    put(model, optimizer, epoch, path)\n\n\n" + PUT
+    guarded = "if rank == 0:\n    write(model, optimizer, epoch, 'last.pt')"
+    migrated = convert(helpers=helpers, resume=RESUME, loop=saving(guarded))
+    assert migrated.section("loop").endswith(
+        f"    {guarded.replace(chr(10), chr(10) + '    ')}\n    save_requested_checkpoints(model)\n"
+    )
+
+
+def test_a_save_behind_a_continue_of_other_ranks_is_marked() -> None:
+    migrated = convert(resume=RESUME, loop=saving(f"if rank != 0:\n    continue\ntorch.save({STATE}, 'last.pt')"))
+    assert (
+        "call save_requested_checkpoints(engine) on all ranks"
+        in migrated.said("MG621", "torch.save", Kind.TODO).message
+    )
+    assert "save_requested_checkpoints(model)" not in migrated.section("loop")
+
+
+def test_a_continue_of_all_ranks_is_none() -> None:
+    migrated = convert(
+        resume=RESUME, loop=saving(f"if epoch < 3:\n    continue\nif rank == 0:\n    torch.save({STATE}, 'last.pt')")
+    )
+    assert "save_requested_checkpoints(model)" in migrated.section("loop")
+
+
+def test_a_resume_that_only_some_ranks_come_to_is_marked() -> None:
+    helpers = f"def load(model, optimizer, path):\n    {LEFT}{{}}"
+    body = (
+        "state = torch.load(path)\n    model.load_state_dict(state['model'])\n"
+        "    optimizer.load_state_dict(state['optimizer'])\n"
+    )
+    migrated = convert(helpers=helpers.format(body), resume="load(model, optimizer, 'last.pt')", loop=saving(""))
+    assert "waits for all" in migrated.said("MG622", "optimizer.load_state_dict", Kind.TODO).message

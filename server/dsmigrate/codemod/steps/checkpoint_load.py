@@ -15,7 +15,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle,
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
-from dsmigrate.codemod.steps.ranks import rank_guard
+from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -52,8 +52,11 @@ def loads(plan: Plan, found: Found) -> None:
                       "nothing is spread over the ranks; at ZeRO 1-3 the engine would have to save and load it")  # fmt: skip
         return
     if not found.loads:
+        directory = (
+            "; torch.load cannot open a checkpoint of this script now, which is a directory" if found.saves else ""
+        )
         for call in found.optimizer_loads:
-            plan.todo("MG626", call, "the optimizer state comes from outside this file: load it with engine.load_checkpoint",
+            plan.todo("MG626", call, f"the optimizer state comes from outside this file: load it with engine.load_checkpoint{directory}",
                       "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
         return
     handles = [load for load in found.loads if is_handle(plan, argument(load, 0, "f"), load)]
@@ -139,6 +142,9 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
         else:
             plan.edits.substitute(statement.node, *read, f"resume_engine({engine})")
         plan.handled.add(call)
+        if not early and some_ranks_only(plan, statement):
+            plan.todo("MG622", statement, "only some ranks come here, and resume_engine waits for all: call it where all of them come",
+                      "loading a checkpoint is collective")  # fmt: skip
         plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
                        "the optimizer state is spread over the ranks")  # fmt: skip
     if resumed_early and plan.site is not None:

@@ -43,22 +43,27 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
 
     None where one of the ways to the statement has no such place.
     """
-    if depth == 0:
+    left = _left_by_some(plan, statement)
+    if depth == 0 or isinstance(left, cst.Continue | cst.Break):
         return None
     guard = _outermost_doubt(plan, statement)
     function = statement.function
     calls = plan.flow.callers.get(function, ()) or _calls_by_name(plan, function)
     callers = [plan.tree.statement(call) for call in calls]
-    guarded_call = any(rank_guard(plan, caller) is not None for caller in callers) or _is_rank_zero_only(
-        plan, function, depth
-    )
+    guarded_call = _is_called_under_guard(plan, function, depth + 2)
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
-    further = guarded_call or (guard is None and _is_saver(function)) or plan.engine_name(function) is None or early
+    further = (
+        left is not None
+        or guarded_call
+        or (guard is None and _is_saver(function))
+        or plan.engine_name(function) is None
+        or early
+    )
     if not further:
         return [anchor]
     if not callers:
-        return None if plan.engine_name(function) is None or early else [anchor]
+        return None if left is not None or plan.engine_name(function) is None or early else [anchor]
     found: list[Statement] = []
     for caller in callers:
         inner = reached_by_all(plan, caller, depth - 1)
@@ -68,17 +73,41 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
     return found
 
 
-def _is_rank_zero_only(plan: Plan, function: Function, depth: int) -> bool:
-    """Whether some call on the way to a function, be it far up, is made by rank 0 alone."""
+def some_ranks_only(plan: Plan, statement: Statement) -> bool:
+    """Whether only some ranks come to a statement, by a guard of a caller or because the others have left by then."""
+    return _left_by_some(plan, statement) is not None or _is_called_under_guard(plan, statement.function, 4)
+
+
+def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
+    """Whether a call of a function, or of one that calls it, stands where only some ranks come."""
     if depth == 0 or (plan.site is not None and function is plan.site.function):
         return False
     for call in plan.flow.callers.get(function, ()) or _calls_by_name(plan, function):
         caller = plan.tree.statement(call)
+        if rank_guard(plan, caller) is not None or _left_by_some(plan, caller) is not None:
+            return True
         if any(isinstance(o.node, cst.If) and lets_rank_zero_in(plan, o.node.test, caller) for o in caller.enclosing()):
             return True
-        if caller.function is not function and _is_rank_zero_only(plan, caller.function, depth - 1):
+        if caller.function is not function and _is_called_under_guard(plan, caller.function, depth - 1):
             return True
     return False
+
+
+def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
+    """The ``return`` of ``if rank != 0: return`` above a statement, or ``continue``, ``break``: the others alone go on."""
+    blocks = {outer.block for outer in (statement, *statement.enclosing())}
+    above = [
+        other
+        for other in plan.tree.statements
+        if other.block in blocks
+        and other.last_order < statement.order
+        and isinstance(other.node, cst.If)
+        and _RANKISH.search(plan.code(other.node.test))
+    ]
+    for inner in plan.tree.statements if above else ():
+        if inner.up in above and isinstance(inner.node, cst.Return | cst.Continue | cst.Break):
+            return inner.node
+    return None
 
 
 def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
