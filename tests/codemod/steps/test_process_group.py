@@ -453,3 +453,23 @@ def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, ma
         end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
     )
     assert [change.code for change in migrated.changes].count("MG207") == marked
+
+
+# -- the device of the engine ------------------------------------------------------------------------------------------
+
+
+ON_CPU = {
+    "group": 'dist.init_process_group("gloo")\nrank = dist.get_rank()\n',
+    "wrap": "model = Net()\nmodel = DDP(model)\n",
+    "loop": "for x, y in train_loader:\n    loss = F.cross_entropy(model(x), y)\n    optimizer.zero_grad()\n"
+    "    loss.backward()\n    optimizer.step()\n",
+}
+
+
+def test_a_script_for_the_cpu_alone_is_told_how_to_stay_there() -> None:
+    assert "DS_ACCELERATOR=cpu" in convert(**ON_CPU).said("MG213", "model = DDP(", Kind.KEPT).message
+
+
+def test_a_script_that_knows_of_gpus_has_nothing_to_say_about_it() -> None:
+    convert(**{**ON_CPU, "wrap": "model = Net().cuda()\nmodel = DDP(model)\n"}).silent("MG213")
+    convert(**{**ON_CPU, "group": ON_CPU["group"].replace("gloo", "nccl")}).silent("MG213")

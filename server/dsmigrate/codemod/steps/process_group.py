@@ -8,6 +8,7 @@ from dsmigrate.codemod.flow import SPAWNERS
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.accelerators import on_cpu
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
@@ -101,6 +102,7 @@ def run(plan: Plan) -> None:
         elif plan.imports.names(call.func) & set(SPAWNERS):
             spawn_call(plan, call)
     own_processes(plan, INIT_NAMES)
+    on_cpu(plan, [call for call in plan.tree.calls if plan.imports.names(call.func) & INIT_NAMES])
     _environment(plan)
     convert_rank_options(plan)
     _say_who_starts(plan)
