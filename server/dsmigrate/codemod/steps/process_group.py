@@ -166,17 +166,17 @@ def _init(plan: Plan, call: cst.Call) -> None:
 def _own_address(plan: Plan, arguments: dict[str, Node]) -> dict[str, str]:
     """What a script of SLURM or MPI with an address of its own hands over: no launcher may be there to know it.
 
-    Where a launcher starts the processes in any case, its numbers count: the manager numbers the one task that it runs in.
+    Where the launcher took the place of a spawn, its numbers count: the manager numbers the one task that it runs in.
     """
     address = arguments.get("init_method")
     if address is None or plan.code(address).strip("\"'") == "env://":
         return {}
     plan.need("os")
     handed = {"init_method": f'None if "MASTER_ADDR" in os.environ else {plan.code(address)}'}
-    launched = is_spawned(plan) or needs_launcher(plan)
+    spawned = is_spawned(plan)
     for name in ("rank", "world_size"):
         if name in arguments:
-            handed[name] = f'int(os.environ["{name.upper()}"])' if launched else plan.code(arguments[name])
+            handed[name] = f'int(os.environ["{name.upper()}"])' if spawned else plan.code(arguments[name])
     return {**handed, "auto_mpi_discovery": "False"}
 
 
