@@ -103,3 +103,9 @@ def test_colour_is_only_colour() -> None:
 )
 def test_the_exit_code_tells_what_is_left(results: tuple[object, ...], code: int) -> None:
     assert Report(tuple(map(entry, results))).exit_code == code  # type: ignore[arg-type]
+
+
+def test_a_folder_of_its_own_is_said_to_lack_what_did_not_change() -> None:
+    said = "out holds only what changed: other modules of the project that the script imports have to lie beside it"
+    assert said in shown(Report((entry(CONVERTED),), written=("out/train.py",), folder="out"))
+    assert "only what changed" not in shown(Report((entry(CONVERTED),), written=("src/train.py",)))

@@ -102,7 +102,8 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError(str(error)) from None
     problem = _write(writing)
     written = () if problem else tuple(write.path.as_posix() for write in writing)
-    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output))
+    folder = None if output is None else output.as_posix()
+    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), folder)
     _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
     if problem:
         click.echo(f"Error: {problem}. Nothing was written", err=True)

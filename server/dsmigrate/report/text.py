@@ -94,6 +94,9 @@ def _totals(report: Report) -> Text:
 def _next_steps(report: Report) -> Iterator[Text]:
     if report.written:
         yield from (Text.assemble(("wrote ", "green"), path) for path in report.written)
+        if report.folder is not None:
+            yield Text(f"{report.folder} holds only what changed: other modules of the project that the script imports "
+                       "have to lie beside it, so put it over a copy of the project")  # fmt: skip
         return
     converted = [entry for entry in report.entries if entry.result.new_source is not None]
     for path in sorted({entry.config_path or "" for entry in converted if entry.config_in_the_way}):

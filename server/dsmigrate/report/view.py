@@ -27,12 +27,14 @@ class Entry:
 class Report:
     """Every file of a run in the order given, and the paths that were written.
 
-    ``write_command`` is the command line that would write what is only shown, None where there is none.
+    ``write_command`` is the command line that would write what is only shown, None where there is none. ``folder`` is
+    the folder of its own that took what was written, None where the originals did.
     """
 
     entries: tuple[Entry, ...]
     written: tuple[str, ...] = ()
     write_command: str | None = None
+    folder: str | None = None
 
     @property
     def exit_code(self) -> int:
