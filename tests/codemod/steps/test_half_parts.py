@@ -58,7 +58,18 @@ def test_a_half_part_that_the_model_is_made_of_gets_stage_zero(lines: tuple[str,
 
 
 @pytest.mark.parametrize("where", ["outer", "inner"])
-@pytest.mark.parametrize("value", [_LOAD, "nn.Linear(8, 8).to(torch.float16)", "nn.Linear(8, 8).bfloat16()"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        _LOAD,
+        "nn.Linear(8, 8).to(torch.float16)",
+        "nn.Linear(8, 8).bfloat16()",
+        "nn.Linear(8, 8, dtype=torch.bfloat16)",
+        "nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8, dtype=torch.half))",
+        "nn.ModuleList([nn.Linear(8, 8).half()])",
+        "nn.Parameter(torch.zeros(8, dtype=torch.bfloat16))",
+    ],
+)
 def test_a_half_part_that_the_constructor_makes_gets_stage_zero(where: str, value: str) -> None:
     migrated = made("net = Outer()", **{where: f"self.body = {value}"})
     migrated.said("MG311", value, Kind.KEPT)
@@ -73,7 +84,22 @@ def test_a_half_part_that_the_constructor_makes_gets_stage_zero(where: str, valu
         (f"body = {_LOAD}", "net = Outer(body)", "net.float()"),
         (f"judge = {_LOAD}", "net = Outer(Inner())"),
         ("net = Outer(Inner())", "mask = torch.ones(8).to(torch.bfloat16)"),
+        ("net = Outer(nn.Linear(8, 8, dtype=torch.float32))",),
+        ("net = Outer(nn.Linear(8, 8, dtype=args.kind))",),
     ],
 )
 def test_what_is_no_half_part_of_the_model_keeps_its_stage(lines: tuple[str, ...]) -> None:
     assert made(*lines).config["zero_optimization"] == {"stage": 2}
+
+
+@pytest.mark.parametrize(
+    "line", ["model = DDP(Outer())", "model = DDP(Outer().cuda())", "net = Outer().cuda()\nmodel = DDP(net)"]
+)
+def test_the_class_of_a_model_that_is_wrapped_as_it_is_made_is_known(line: str) -> None:
+    parts = _HEAD.format(outer=f"self.body = {_LOAD}", inner="pass")
+    assert convert(imports=parts, wrap=f"{line}\n").config["zero_optimization"] == {"stage": 0}
+
+
+def test_a_tensor_that_the_constructor_keeps_is_no_weight() -> None:
+    migrated = made("net = Outer(Inner())", inner="self.mask = torch.ones(8, dtype=torch.bfloat16)")
+    assert migrated.config["zero_optimization"] == {"stage": 2}

@@ -11,15 +11,15 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.half import makes_model, runs_in_evaluation
-from dsmigrate.codemod.steps.half_parts import LOADERS, is_part_of_model
+from dsmigrate.codemod.steps.half_parts import LOADERS, is_made_with_dtype, is_part_of_model
 from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
     Idea(
         "MG311",
         "Weights that are loaded or cast in half precision",
-        "from_pretrained(torch_dtype=...), .to(torch.bfloat16) or a default dtype may make half-precision weights, of the model "
-        "or of a part of it: the config gets ZeRO stage 0.",
+        "from_pretrained(torch_dtype=...), .to(torch.bfloat16), a layer's dtype or a default one may make half-precision weights, "
+        "of the model or of a part of it: the config gets ZeRO stage 0.",
         "DDP's optimizer steps the half-precision weights themselves; ZeRO 1-3 step float32 copies of them, which is another "
         "training (1e-2 relative in the loss after 20 steps). Stage 0 trains as DDP did; for float32 master weights, choose "
         "a stage and the bf16 or fp16 section. Weights in float64 are marked: no stage trains them as DDP did.",
@@ -76,7 +76,12 @@ def _is_for_weights(plan: Plan, call: cst.Call, judge: _Judge) -> bool:
 def _halves_part(plan: Plan, call: cst.Call) -> bool:
     """Whether a call makes a part of the trained model in half precision: ``self.body = Body.from_pretrained(…)``."""
     asks = _method(call) in ("half", "bfloat16") and not call.args
-    return (asks or _asks_for(plan, call, _may_be_half)) and not _made_float(plan) and is_part_of_model(plan, call)
+    if is_made_with_dtype(plan, call):
+        kinds = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "dtype"]
+        asks = _may_be_half(plan, kinds[0], plan.function_of(call), unknown=False)
+    else:
+        asks = asks or _asks_for(plan, call, _may_be_half)
+    return asks and not _made_float(plan) and is_part_of_model(plan, call)
 
 
 def _sets_default(plan: Plan, call: cst.Call, judge: _Judge) -> bool:
