@@ -10,6 +10,7 @@ from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _DEPTH = 5
 # Packages that make no layers with buffers, but for what is named below.
+_WITHOUT = frozenset({"transformers", "peft", "accelerate", "diffusers"})  # of models without BatchNorm
 _PLAIN = frozenset(
     {"torch", "apex", "math", "copy", "functools", "itertools", "collections", "numpy", "np", "os", "random"}
 )
@@ -21,7 +22,7 @@ def has_batch_norm(plan: Plan) -> bool:
     if found is None:
         names = [dotted(call.func) or "" for call in plan.tree.calls]
         named = any("BatchNorm" in name or "resnet" in name.lower() for name in names)
-        found = named or not _model_is_here(plan) or _is_foreign_model(plan)
+        found = named or not _model_is_here(plan) or _model_is_elsewhere(plan)
         plan.facts["batch_norm"] = found
     return found
 
@@ -41,6 +42,42 @@ def _model_is_here(plan: Plan) -> bool:
             ):
                 return True
     return False
+
+
+def _model_is_elsewhere(plan: Plan) -> bool:
+    """Whether the model itself is made by a library of layers, whatever other layers are seen here."""
+    ours = {f"R{member}" for member in plan.group}
+    return any(
+        binding.index is None
+        and plan.roles.env.get(binding.place, set()) & ours
+        and _is_made_elsewhere(plan, binding.value, binding.function, 2)
+        for binding in plan.flow.bindings
+    )
+
+
+def _is_made_elsewhere(plan: Plan, value: Node, function: Function, depth: int) -> bool:
+    """Whether a value, or a layer that ``nn.Sequential`` gets, is a call into a library that makes models."""
+    while (
+        isinstance(value, cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and isinstance(value.func.value, cst.Call | cst.Subscript)
+    ):
+        value = value.func.value
+    if not isinstance(value, cst.Call) or plan.flow.callee(value) is not None:
+        return False
+    name = dotted(value.func)
+    if name is None:
+        return isinstance(value.func, cst.Subscript)
+    if not plan.imports.meanings(name.partition(".")[0], function) or plan.flow.class_named(name, function) is not None:
+        return False
+    names = plan.imports.names(value.func)
+    if any(full.partition(".")[0] not in _PLAIN | _WITHOUT or full.startswith("torch.hub") for full in names):
+        return True
+    places = [plan.flow.place(arg.value, function) for arg in value.args if isinstance(arg.value, cst.Name)]
+    parts = [
+        b for place in places if place is not None for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"
+    ]
+    return depth > 0 and any(_is_made_elsewhere(plan, b.value, b.function, depth - 1) for b in parts)
 
 
 def may_have_buffers(plan: Plan) -> bool:
@@ -65,11 +102,6 @@ def _has_foreign_part(plan: Plan) -> bool:
                 if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
                     if _is_foreign(plan, node.value, method, _DEPTH):
                         return True
-    return _is_foreign_model(plan)
-
-
-def _is_foreign_model(plan: Plan) -> bool:
-    """Whether the model itself comes from a module that is not part of the conversion."""
     if any(_is_foreign(plan, arg.value, w.function, _DEPTH) for w in plan.wraps for arg in w.call.args[:1]):
         return True
     ours = {f"R{member}" for member in plan.group}
