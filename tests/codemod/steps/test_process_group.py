@@ -460,7 +460,7 @@ def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, ma
 
 ON_CPU = {
     "group": 'dist.init_process_group("gloo")\nrank = dist.get_rank()\n',
-    "wrap": "model = Net()\nmodel = DDP(model)\n",
+    "wrap": "os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'max_split_size_mb:512'\nmodel = Net()\nmodel = DDP(model)\n",
     "loop": "for x, y in train_loader:\n    loss = F.cross_entropy(model(x), y)\n    optimizer.zero_grad()\n"
     "    loss.backward()\n    optimizer.step()\n",
 }

@@ -22,7 +22,7 @@ IDEAS = (
         Kind.KEPT,
     ),
 )
-_OTHER_DEVICES = re.compile(r"cuda|\b(?:xpu|npu|mps|hpu|gpu)\b|accelerator|set_device", re.IGNORECASE)
+_OTHER_DEVICES = re.compile(r"cuda|\b(?:xpu|npu|mps|hpu|gpu)\b|accelerator|set_device")
 
 
 def on_cpu(plan: Plan, groups: Iterable[cst.Call]) -> None:
