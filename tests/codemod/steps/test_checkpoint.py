@@ -335,11 +335,18 @@ LEAVES = f"{LEFT}torch.save({STATE}, path)\n"
     "helpers",
     [
         f"def end(model, optimizer, epoch, path):\n    {LEAVES}",
+        f"@rank_zero_only\ndef end(model, optimizer, epoch, path):\n    torch.save({STATE}, path)\n",
+        f"@master_only\ndef end(model, optimizer, epoch, path):\n    put(model, optimizer, epoch, path)\n\n\n{PUT}",
         f"def end(model, optimizer, epoch, path):\n    {LEFT}put(model, optimizer, epoch, path)\n\n\n{PUT}",
     ],
 )
 def test_all_ranks_write_where_some_have_left_the_function_that_saves(helpers: str) -> None:
-    migrated = convert(helpers=helpers, resume=RESUME, loop=saving("end(model, optimizer, epoch, 'last.pt')"))
+    migrated = convert(
+        imports="from launch import master_only, rank_zero_only",
+        helpers=helpers,
+        resume=RESUME,
+        loop=saving("end(model, optimizer, epoch, 'last.pt')"),
+    )
     assert "save_requested_checkpoints" not in migrated.section("helpers").partition("def end")[2]
     assert "end(model, optimizer, epoch, 'last.pt')\n    save_requested_checkpoints(model)" in migrated.section("loop")
 

@@ -29,6 +29,9 @@ _COUNTER = re.compile(
 )
 
 
+_FOR_SOME = re.compile(r"rank_?(?:zero|0)|(?:zero|master|main|primary|root|chief|rank0)\w*_only|only_?(?:on|for)?_?(?:master|main|rank)", re.IGNORECASE)  # fmt: skip
+
+
 def rank_guard(plan: Plan, statement: Statement) -> Statement | None:
     """The outermost ``if`` around a statement that lets only some ranks in."""
     found = None
@@ -94,7 +97,14 @@ def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
 
 
 def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
-    """The ``return`` of ``if rank != 0: return`` above a statement, or ``continue``, ``break``: the others alone go on."""
+    """The ``return`` of ``if rank != 0: return`` above a statement, or ``continue``, ``break``: the others alone go on.
+
+    A decorator such as ``@rank_zero_only`` lets only some in, too.
+    """
+    function = statement.function.node
+    for decorator in function.decorators if isinstance(function, cst.FunctionDef) else ():
+        if _FOR_SOME.search(plan.code(decorator.decorator)):
+            return decorator
     blocks = {outer.block for outer in (statement, *statement.enclosing())}
     above = [
         other
