@@ -78,7 +78,7 @@ def saves(plan: Plan, found: Found) -> None:
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip
         if save is found.saves[0]:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
-                      "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2; a file of a former run at this path has to go")  # fmt: skip
+                      "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2; a file of a former run at this path goes to <path>.before")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
