@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dsmigrate.codemod import audit
 from dsmigrate.codemod.model import Change, FileResult, Kind
-from dsmigrate.codemod.project.index import Index
+from dsmigrate.codemod.project.index import Index, ModuleFile
 from dsmigrate.codemod.project.twins import Forms, NoTwinError, line_of, with_twins
 from dsmigrate.codemod.project.users import Name, links, reached_from, reaching, referred
 from dsmigrate.files.diff import unified
@@ -144,6 +144,7 @@ def _users(root: Path, affected: set[Name], converted: set[Path]) -> dict[str, s
     # A package may hand the names on, so that a user never says where they are defined.
     words = [word.encode() for word in {*stems, *(name for _, name in affected)}]
     users: dict[str, set[Name]] = {}
+    known: dict[str, ModuleFile | None] = {}
     for file in discover([root]):
         if file.path.resolve() in converted:
             continue
@@ -151,7 +152,7 @@ def _users(root: Path, affected: set[Name], converted: set[Path]) -> dict[str, s
         source = read_below(root, way) if way is not None else None
         if way is None or source is None or not any(word in source for word in words):
             continue
-        hits = referred(Index(lambda path: read_below(root, path), way), way, names)
+        hits = referred(Index(lambda path: read_below(root, path), way, known), way, names)
         if hits:
             users[file.path.as_posix()] = hits
     return users

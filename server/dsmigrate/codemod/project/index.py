@@ -33,12 +33,16 @@ class ModuleFile:
 
 @dataclass(slots=True)
 class Index:
-    """The modules around an entry script. ``entry`` is its path relative to the project root."""
+    """The modules around an entry script. ``entry`` is its path relative to the project root.
+
+    ``files`` are those that were read; several indices of one project may share them.
+    """
 
     read: Read
     entry: str
     files: dict[str, ModuleFile | None] = field(default_factory=dict)
     bases: list[str] = field(default_factory=list)
+    _searched: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bases = list(dict.fromkeys([posixpath.dirname(self.entry), "", "src"]))
@@ -79,6 +83,8 @@ class Index:
                 file.outlined = outline(file.python, file.text.text)
             except SourceError:
                 file.outlined = Outline()
+        if path not in self._searched:
+            self._searched.add(path)
             self._add_search_paths(path, file.outlined)
         return file.outlined
 
