@@ -291,3 +291,34 @@ def test_another_look_at_the_scale_before_the_update_is_marked(read: str) -> Non
 def test_what_does_not_look_at_the_scale_stays_between() -> None:
     migrated = convert(loop=skipping("scale = 1.0").replace("scheduler.step()", "print(1)"))
     assert "    scaler.engine_step(model)\n    scale = 1.0\n" in migrated.section("loop")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "is_told"), [("torch.float16", True), ("torch.bfloat16", False), ("getattr(torch, args.dtype)", True)]
+)
+def test_a_loss_that_the_script_does_not_scale_is_not_scaled(dtype: str, *, is_told: bool) -> None:
+    migrated = convert(loop=region(f'torch.autocast("cuda", dtype={dtype})'))
+    assert ("\nleave_loss_unscaled(model)\n" in migrated.code.replace("    ", "")) is is_told
+    assert ("def leave_loss_unscaled(engine):" in migrated.code) is is_told
+
+
+def test_a_path_without_a_scaler_beside_one_with_it() -> None:
+    migrated = convert(
+        optimizer="optimizer = torch.optim.AdamW(model.parameters())\n"
+        "scaler = torch.amp.GradScaler() if args.amp else None\n",
+        loop="""
+            for x, y in train_loader:
+                with torch.autocast("cuda", dtype=torch.float16):
+                    loss = F.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                if scaler is not None:
+                    scaler.scale(loss).backward()
+                    scaler.step(optimizer)
+                    scaler.update()
+                else:
+                    loss.backward()
+                    optimizer.step()
+            """,
+    )
+    assert "leave_loss_unscaled(model)" in migrated.code
+    assert "scaler.engine_backward(model, loss)" in migrated.code

@@ -52,6 +52,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
     setting = _setting(plan, training) if training else None
     if setting is not None:
         _to_config(plan, setting, training)
+        _without_scaler(plan, setting, training[0][1])
     if setting is not None or not training:
         evaluate_in_own_regions(plan, [item for item in regions if item not in training], setting)
     if (
@@ -152,6 +153,29 @@ def _to_config(plan: Plan, first: Region, training: list[tuple[Node, Statement]]
                        "the engine would otherwise switch the region off")  # fmt: skip
     if not targets.holds("torch_autocast", plan.options.target_version):
         _inside_forward(plan, node, statement, first)
+
+
+_UNSCALED = "leave_loss_unscaled"
+_UNSCALED_HELPER = f'''def {_UNSCALED}(engine):
+    """The script scales no loss under float16 autocast; the engine would, by a scaler of its own."""
+    if engine.zero_optimization():
+        engine.optimizer.torch_autocast_gradscaler = None
+    else:
+        engine.torch_autocast_z0_gradscaler = None
+'''
+
+
+def _without_scaler(plan: Plan, setting: Region, statement: Statement) -> None:
+    """Keep the engine from scaling a loss that the script does not scale, on one of its paths at least."""
+    may_be_half = setting.dtype == "float16" or setting.dtype_is_text or setting.probe is not None
+    if "torch_autocast" not in plan.config or setting.enabled is False or not may_be_half:
+        return
+    if not plan.facts.get("unscaled_backward") or plan.site is None:
+        return
+    plan.helpers.append(_UNSCALED_HELPER)
+    plan.after_engine.insert(0, f"{_UNSCALED}({plan.site.target})")
+    plan.converted("MG301", statement, "a loss without a gradient scaler stays without one",
+                   "under float16 autocast the engine makes a scaler, whose scale never falls at ZeRO 1-3")  # fmt: skip
 
 
 def _left_alone(plan: Plan, regions: list[tuple[Node, Statement]]) -> None:
