@@ -136,25 +136,47 @@ def _references(node: ast.AST, scope: _Scope = _Scope()) -> set[str]:
     return found
 
 
-def _inside(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: _Scope) -> _Scope:
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The names that a function gives a meaning: its arguments and variables, its imports, and what it defines inside."""
+
+    variables: frozenset[str]
+    imported: frozenset[str]
+    defined: frozenset[str]
+    outer: frozenset[str]
+    """Names that it declares ``global`` or ``nonlocal``."""
+
+
+def bound(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Bound:
+    """What a function binds, without what functions inside of it do."""
     args = function.args
     every = [*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))]
-    own = {arg.arg for arg in every}
+    variables = {arg.arg for arg in every}
     outer: set[str] = set()
     imported: set[str] = set()
+    defined: set[str] = set()
     stack: list[ast.AST] = [] if isinstance(function, ast.Lambda) else [*function.body]
     while stack:
         sub = stack.pop()
-        if isinstance(sub, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if isinstance(sub, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(sub.name)
+            continue
+        if isinstance(sub, ast.Lambda):
             continue
         if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store):
-            own.add(sub.id)
+            variables.add(sub.id)
         elif isinstance(sub, ast.Global | ast.Nonlocal):
             outer.update(sub.names)
         elif isinstance(sub, ast.Import | ast.ImportFrom):
             imported.update((alias.asname or alias.name).partition(".")[0] for alias in sub.names)
         stack.extend(ast.iter_child_nodes(sub))
-    return _Scope((scope.own | own) - outer - imported, (scope.imported - own) | imported)
+    return Bound(frozenset(variables), frozenset(imported), frozenset(defined), frozenset(outer))
+
+
+def _inside(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: _Scope) -> _Scope:
+    names = bound(function)
+    own = (scope.own | names.variables) - names.outer - names.imported
+    return _Scope(own, (scope.imported - names.variables) | names.imported)
 
 
 def own_references(tree: ast.Module) -> set[str]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod import audit
 from dsmigrate.codemod.project.index import Index
-from dsmigrate.codemod.project.outline import Import, dotted
+from dsmigrate.codemod.project.outline import Import, bound, dotted
 from dsmigrate.codemod.project.users import Name, own_uses
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -274,7 +274,8 @@ class _Uses(ast.NodeVisitor):
         for child in ast.iter_child_nodes(node):
             if child not in body:
                 self.visit(child)
-        self._hidden.append(frozenset(_bound(node, body)))
+        names = bound(node)
+        self._hidden.append((names.variables | names.imported | names.defined) - names.outer)
         for child in body:
             self.visit(child)
         self._hidden.pop()
@@ -347,25 +348,3 @@ class _Uses(ast.NodeVisitor):
             if find(self._path, name, level) == target[0]:
                 return f"{'.' * level}{name}"
         raise NoTwinError(f"{target[1]} comes through another module")
-
-
-def _bound(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, body: Sequence[ast.AST]) -> Iterator[str]:
-    args = node.args
-    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg))):
-        yield arg.arg
-    stack = list(body) if isinstance(node.body, list) else []
-    outer: set[str] = set()
-    names: set[str] = set()
-    while stack:
-        sub = stack.pop()
-        if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store):
-            names.add(sub.id)
-        elif isinstance(sub, ast.Global | ast.Nonlocal):
-            outer.update(sub.names)
-        elif isinstance(sub, ast.Import | ast.ImportFrom):
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in sub.names)
-        if isinstance(sub, Definition):
-            names.add(sub.name)
-        elif not isinstance(sub, ast.Lambda):
-            stack.extend(ast.iter_child_nodes(sub))
-    yield from names - outer
