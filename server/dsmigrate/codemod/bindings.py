@@ -7,7 +7,8 @@ from typing import Any
 import libcst as cst
 
 from dsmigrate.codemod.names import dotted
-from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.nodes import number
+from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node
 
 BUILTINS = frozenset({"int", "float", "bool", "max", "min", "str", "len", "abs", "round", "True", "False", "None"})

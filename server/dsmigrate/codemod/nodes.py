@@ -151,3 +151,13 @@ class Statement:
         while outer is not None and not isinstance(outer.node, cst.FunctionDef | cst.ClassDef):
             yield outer
             outer = outer.up
+
+
+def number(node: Node) -> int | float | None:
+    """The value of a written-out number, else None."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = number(node.expression)
+        return None if inner is None else -inner
+    if isinstance(node, cst.Integer | cst.Float):
+        return node.evaluated_value
+    return None

@@ -390,13 +390,3 @@ class Plan:
 def _is_elif(tree: Tree, node: Node) -> bool:
     parent = tree.parent.get(node)
     return isinstance(node, cst.If) and isinstance(parent, cst.If) and parent.orelse is node
-
-
-def number(node: Node) -> int | float | None:
-    """The value of a written-out number, else None."""
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = number(node.expression)
-        return None if inner is None else -inner
-    if isinstance(node, cst.Integer | cst.Float):
-        return node.evaluated_value
-    return None

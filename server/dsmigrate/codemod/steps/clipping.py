@@ -9,7 +9,8 @@ from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
-from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.nodes import number
+from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.clip_hooks import called_beside_step, unclipped_steps

@@ -8,7 +8,8 @@ import libcst as cst
 
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
-from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.nodes import number
+from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.parameters import is_all
 from dsmigrate.codemod.steps.sites import find_steps, scaler_of, step_text

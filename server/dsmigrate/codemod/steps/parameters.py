@@ -6,7 +6,8 @@ import libcst as cst
 
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
-from dsmigrate.codemod.plan import Plan, number
+from dsmigrate.codemod.nodes import number
+from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Node
 
 
