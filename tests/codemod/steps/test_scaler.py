@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -321,4 +323,30 @@ def test_a_path_without_a_scaler_beside_one_with_it() -> None:
             """,
     )
     assert "leave_loss_unscaled(model)" in migrated.code
+    assert "scaler.engine_backward(model, loss)" in migrated.code
+
+
+REGION = "with torch.autocast('cuda', dtype=torch.float16{}):\n    {}loss = criterion(model(x), y)"
+
+
+@pytest.mark.parametrize(
+    ("region", "branch"),
+    [
+        ("", "if scaler is not None:\n    " + REGION.format("", "    ")),
+        (REGION.format(", enabled=args.amp", ""), "if args.amp:"),
+    ],
+    ids=["a branch of its own", "the switch of the region"],
+)
+def test_a_path_without_a_scaler_is_not_spoken_of_where_autocast_is_off_too(region: str, branch: str) -> None:
+    plain = "" if region else "    loss = criterion(model(x), y)\n"
+    loop = (
+        f"{region}\noptimizer.zero_grad()\n{branch}\n    scaler.scale(loss).backward()\n    scaler.step(optimizer)\n"
+        f"    scaler.update()\nelse:\n{plain}    loss.backward()\n    optimizer.step()\n"
+    )
+    migrated = convert(
+        optimizer="criterion = nn.CrossEntropyLoss()\noptimizer = torch.optim.AdamW(model.parameters())\n"
+        "scaler = torch.amp.GradScaler() if args.amp else None\n",
+        loop="for x, y in train_loader:\n" + textwrap.indent(loop, "    "),
+    )
+    assert "leave_loss_unscaled" not in migrated.code
     assert "scaler.engine_backward(model, loss)" in migrated.code

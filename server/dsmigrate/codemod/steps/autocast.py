@@ -13,7 +13,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.evaluation import evaluate_in_own_regions, evaluation
-from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside
+from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside, is_reached_without, runs_apart
 from dsmigrate.codemod.steps.reaching import trains, under_no_grad
 from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
 from dsmigrate.codemod.steps.sites import find_backward
@@ -52,7 +52,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
     setting = _setting(plan, training) if training else None
     if setting is not None:
         _to_config(plan, setting, training)
-        _without_scaler(plan, setting, training[0][1])
+        _without_scaler(plan, setting, [item[1] for item in training])
     if setting is not None or not training:
         evaluate_in_own_regions(plan, [item for item in regions if item not in training], setting)
     if (
@@ -165,16 +165,20 @@ _UNSCALED_HELPER = f'''def {_UNSCALED}(engine):
 '''
 
 
-def _without_scaler(plan: Plan, setting: Region, statement: Statement) -> None:
-    """Keep the engine from scaling a loss that the script does not scale, on one of its paths at least."""
+def _without_scaler(plan: Plan, setting: Region, training: list[Statement]) -> None:
+    """Keep the engine from scaling a loss that the script computes in half precision and does not scale."""
     may_be_half = setting.dtype == "float16" or setting.dtype_is_text or setting.probe is not None
     if "torch_autocast" not in plan.config or setting.enabled is False or not may_be_half:
         return
-    if not plan.facts.get("unscaled_backward") or plan.site is None:
+    flag = setting.enabled if isinstance(setting.enabled, str) else ""
+    if plan.site is None or all(
+        is_reached_without(statement, flag) or runs_apart(plan, statement, training)
+        for statement in plan.facts.get("unscaled_backward", ())
+    ):
         return
     plan.helpers.append(_UNSCALED_HELPER)
     plan.after_engine.insert(0, f"{_UNSCALED}({plan.site.target})")
-    plan.converted("MG301", statement, "a loss without a gradient scaler stays without one",
+    plan.converted("MG301", training[0], "a loss without a gradient scaler stays without one",
                    "under float16 autocast the engine makes a scaler, whose scale never falls at ZeRO 1-3")  # fmt: skip
 
 

@@ -49,6 +49,20 @@ def forwards_beside(plan: Plan, regions: Sequence[Statement]) -> list[Beside]:
     return list(found.values())
 
 
+def runs_apart(plan: Plan, statement: Statement, regions: Sequence[Statement]) -> bool:
+    """Whether branches keep a statement from running in a pass that enters one of ``regions``."""
+    inside = [path for region in regions for path in _paths(plan, region)]
+    return all(
+        not any(_is_sheltered(plan, s, regions) for s in path) and all(_branches_apart(other, path) for other in inside)
+        for path in _paths(plan, statement)
+    )
+
+
+def is_reached_without(statement: Statement, flag: str) -> bool:
+    """Whether a statement runs only where a variable or option, in its source text, is false."""
+    return (flag, False) in (_plain_test(outer.node.test, taken) for outer, taken in _ifs_to(statement))  # type: ignore[attr-defined]
+
+
 def _is_training(plan: Plan, call: cst.Call, statement: Statement) -> bool:
     if plan.is_before_engine(call) or statement.function.name == "forward":
         return False

@@ -188,7 +188,7 @@ def _backward(plan: Plan, call: cst.Call) -> None:
     if scaler is not None:
         plan.facts["scaler_used"] = True
     elif own_scaler is None:
-        plan.facts["unscaled_backward"] = True
+        plan.facts.setdefault("unscaled_backward", []).append(statement)
     mark_twins(plan, statement)
     shown = plan.code(scaler) if scaler is not None else own_scaler
     target = f"{shown}.engine_backward({engine}, …)" if shown is not None else f"{engine}.backward(…)"
