@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lsprotocol import types
 from pytest_lsp import LanguageClient
-from tests.language_server.talk import session, write
+from tests.language_server.talk import Opened, session, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EXAMPLE = Path(__file__).parents[2] / "examples"
@@ -109,6 +110,49 @@ async def test_a_conversion_gives_its_reasons_as_annotations(client: LanguageCli
     versioned = bool(can("workspace.workspace_edit.document_changes"))
     assert bool(creates) is (versioned and types.ResourceOperationKind.Create in operations)
     opened.close()
+
+
+async def test_a_conversion_edits_the_modules_as_they_are_shown(client: LanguageClient, tmp_path: Path) -> None:
+    can = session(client).can
+    folder = tmp_path / "mae"
+    shutil.copytree(EXAMPLE / "mae_engine", folder)
+    (tmp_path / "pyproject.toml").touch()
+    module = folder / "engine_pretrain.py"
+    shown = f"# not saved yet\n{module.read_text(encoding='utf-8')}"
+    loop = Opened(client, module.as_uri(), shown, "python")
+    script = folder / "main_pretrain.py"
+    opened = Opened(client, script.as_uri(), script.read_text(encoding="utf-8"), "python")
+    asked = types.ExecuteCommandParams("dsmigrate.convertScript", arguments=[opened.uri, False])
+    answer: Any = _plain(await client.workspace_execute_command_async(asked))
+    after = {opened.uri: answer["after"], **{item["uri"]: item["after"] for item in answer["modules"]}}
+    assert {"mae/engine_pretrain.py", "mae/util/misc.py"} <= {item["name"] for item in answer["modules"]}
+    assert after[loop.uri].startswith("# not saved yet\n")
+    assert all(item["report"]["changes"] for item in answer["modules"])
+    if can("workspace.workspace_edit.document_changes"):
+        changes = [change for change in answer["edit"]["documentChanges"] if "edits" in change]
+        edits = {change["textDocument"]["uri"]: change["edits"] for change in changes}
+        versions = {change["textDocument"]["uri"]: change["textDocument"]["version"] for change in changes}
+        assert versions[opened.uri] == opened.version
+        assert versions[loop.uri] == loop.version
+        assert versions[(folder / "util" / "misc.py").as_uri()] is None
+    else:
+        edits = answer["edit"]["changes"]
+    for uri, text in after.items():
+        assert edits[uri], uri
+        if uri in {opened.uri, loop.uri}:
+            document = opened if uri == opened.uri else loop
+            assert _applied(document, edits[uri]) == text
+    opened.close()
+    loop.close()
+
+
+def _applied(document: Opened, edits: list[Any]) -> str:
+    """The text of a document with edits, whose ranges are all of the text before."""
+    text = document.text
+    for edit in sorted(edits, key=lambda edit: -edit["range"]["start"]["line"]):
+        start, end = (document.offset_of(types.Position(**edit["range"][side])) for side in ("start", "end"))
+        text = text[:start] + edit["newText"] + text[end:]
+    return text
 
 
 def _plain(answer: Any) -> Any:

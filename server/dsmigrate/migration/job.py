@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from dsmigrate.migration.ideas import INTERNAL, UNREADABLE
 class Job:
     """One file to migrate. ``source`` holds its bytes where they were read already (standard input).
 
-    ``project`` is the folder within which local imports are followed; None where the file is taken alone.
+    ``project`` is the folder within which local imports are followed; None where the file is taken alone. ``unsaved``
+    has the bytes, by resolved path, of files that an editor shows otherwise than they lie on the disk.
     """
 
     path: Path
@@ -26,6 +28,7 @@ class Job:
     options: Options
     source: bytes | None = None
     project: Path | None = None
+    unsaved: Mapping[Path, bytes] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -94,7 +97,7 @@ def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome 
         return None
 
     def read_file(path: str) -> bytes | None:
-        return source if path == entry else read_below(root, path)
+        return source if path == entry else read_below(job, root, path)
 
     def shown(path: str) -> str:
         return job.name if path == entry else (root / path).as_posix()
@@ -106,7 +109,7 @@ def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome 
         return None
     modules = []
     for path, result in found.modules.items():
-        text = read_below(root, path) or b""
+        text = read_below(job, root, path) or b""
         modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
     inside = all(relative(module.job.path, job.path.parent) for module in modules)
     own = job if inside else replace(job, root=root)
@@ -122,9 +125,11 @@ def relative(path: Path, root: Path) -> str | None:
     return None if way.startswith("..") else way
 
 
-def read_below(root: Path, path: str) -> bytes | None:
-    """The content of a file below a folder; None where there is none that can be read."""
+def read_below(job: Job, root: Path, path: str) -> bytes | None:
+    """The content of a file below a folder, as a job sees it; None where there is none that can be read."""
     file = root / path
+    if job.unsaved and (text := job.unsaved.get(file.resolve())) is not None:
+        return text
     if not file.is_file():
         return None
     try:

@@ -49,7 +49,7 @@ def shared_use(outcome: Outcome, root: Path, converted: set[Path]) -> SharedUse 
     affected = reaching(graph, altered)
     users = {
         user: frozenset(reached_from(graph, names) & affected)
-        for user, names in _users(root, affected, converted).items()
+        for user, names in _users(outcome.job, root, affected, converted).items()
     }
     return SharedUse(root, users, frozenset(affected & (run | altered))) if users else None
 
@@ -79,7 +79,7 @@ def with_both_forms(outcome: Outcome, use: SharedUse) -> Outcome:
 
 def _unchanged(outcome: Outcome, path: str, root: Path) -> Outcome:
     """A file of the set that the conversion itself had left as it is."""
-    source = read_below(root, path) or b""
+    source = read_below(outcome.job, root, path) or b""
     job = Job(root / path, outcome.modules[0].job.root, outcome.job.options, source)
     return Outcome(job, FileResult((root / path).as_posix(), outcome.result.status), source, decode(source).encoding)
 
@@ -119,7 +119,7 @@ def _told(forms: Forms, path: str, use: SharedUse) -> list[Change]:
 
 def _before(outcome: Outcome, root: Path) -> Index:
     entry = _way(outcome.job.path, root)
-    return Index(lambda path: outcome.source if path == entry else read_below(root, path), entry)
+    return Index(lambda path: outcome.source if path == entry else read_below(outcome.job, root, path), entry)
 
 
 def _files(outcome: Outcome, root: Path) -> list[str]:
@@ -135,7 +135,7 @@ def _way(path: Path, root: Path) -> str:
     return way
 
 
-def _users(root: Path, affected: set[Name], converted: set[Path]) -> dict[str, set[Name]]:
+def _users(job: Job, root: Path, affected: set[Name], converted: set[Path]) -> dict[str, set[Name]]:
     """Files of a project, outside of the converted ones, that refer to affected names, with these names."""
     names: Mapping[str, frozenset[str]] = {
         path: frozenset(name for file, name in affected if file == path) for path, _ in affected
@@ -149,10 +149,10 @@ def _users(root: Path, affected: set[Name], converted: set[Path]) -> dict[str, s
         if file.path.resolve() in converted:
             continue
         way = relative(file.path, root)
-        source = read_below(root, way) if way is not None else None
+        source = read_below(job, root, way) if way is not None else None
         if way is None or source is None or not any(word in source for word in words):
             continue
-        hits = referred(Index(lambda path: read_below(root, path), way, known), way, names)
+        hits = referred(Index(lambda path: read_below(job, root, path), way, known), way, names)
         if hits:
             users[file.path.as_posix()] = hits
     return users

@@ -1,4 +1,4 @@
-"""A training script turned into a DeepSpeed script, as edits of its text."""
+"""A training script turned into a DeepSpeed script, as edits of its text and of the modules it trains with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 import shlex
 import tokenize
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from dsmigrate.languages import say
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.model import Change, FileResult
+    from dsmigrate.migration.job import Outcome
 
 _IMPORTED = re.compile(r"\bDistributedDataParallel\b(?:\s+as\s+(\w+))?")
 _WRAP = "DistributedDataParallel"
@@ -32,13 +34,25 @@ class AnnotatedEdit:
 
 
 @dataclass(frozen=True, slots=True)
+class ConvertedModule:
+    """A module that is changed together with the script or not at all, as ``Converted`` has the script itself."""
+
+    path: Path
+    before: str
+    after: str
+    edits: tuple[AnnotatedEdit, ...]
+    result: FileResult
+
+
+@dataclass(frozen=True, slots=True)
 class Converted:
     """What a conversion comes to.
 
-    ``status`` is that of the migration; ``edits`` make the script, ``config_path`` and ``config_text`` the config
-    beside it, None where there is none. ``reasons`` say what is refused or left for the person, with lines counted
-    from 1, and ``launch`` how to start the script from its folder. ``after`` is the text of the converted script, and
-    ``result`` all that the migration decided; both are None where there is none.
+    ``status`` is that of the migration of all its files; ``edits`` make the script, ``config_path`` and ``config_text``
+    the config beside it, None where there is none. ``reasons`` say what is refused or left for the person, with lines
+    counted from 1, and ``launch`` how to start the script from its folder. ``after`` is the text of the converted
+    script, and ``result`` all that the migration decided about it; both are None where there is none. ``modules`` are
+    the files of the project that change with it.
     """
 
     status: str
@@ -49,6 +63,12 @@ class Converted:
     launch: tuple[str, ...]
     after: str | None = None
     result: FileResult | None = None
+    modules: tuple[ConvertedModule, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether any file would be edited."""
+        return bool(self.edits or self.modules)
 
 
 def wraps(text: str) -> tuple[tuple[int, int], ...]:
@@ -65,36 +85,69 @@ def wraps(text: str) -> tuple[tuple[int, int], ...]:
     )
 
 
-def convert(text: str, path: Path) -> Converted:
-    """Return the conversion of a script at ``path``, with the settings that hold there.
+def convert(text: str, path: Path, unsaved: Mapping[Path, str] | None = None) -> Converted:
+    """Return the conversion of a script at ``path`` and of its modules, with the settings that hold there.
 
-    Raises SettingsError for settings that contradict each other. Takes about as long as ``dsmigrate FILE``.
+    ``unsaved`` has the texts of other files that differ from the disk. Raises SettingsError for settings that
+    contradict each other. Takes about as long as ``dsmigrate FILE``.
     """
     from dsmigrate.migration.configs import render  # noqa: PLC0415 - the codemod is not in memory before
     from dsmigrate.migration.job import Job, run  # noqa: PLC0415
+    from dsmigrate.migration.sets import project_root, reconcile  # noqa: PLC0415
     from dsmigrate.settings.options import resolve  # noqa: PLC0415
 
     options = resolve(path.parent, {}).options
-    outcome = run(Job(path, path.parent, options, text.encode(_encoding(text), "replace")))
-    result = _from_its_folder(outcome.result, path)
+    root = project_root(path)
+    texts = {other.resolve(): _bytes(shown) for other, shown in (unsaved or {}).items()}
+    (outcome,) = reconcile([run(Job(path, path.parent, options, _bytes(text), root, texts))])
+    result = _from_its_folder(outcome.result, path, root)
     new = None if result.new_source is None else result.new_source.decode(outcome.encoding)
     config = None if result.config is None else render(result.config)
+    modules = tuple(_module(module, root) for module in outcome.modules if module.changes)
+    reasons = _reasons(result)
+    for module in modules:
+        reasons += _reasons(module.result, module.path.name)
     return Converted(
-        status=result.status.value,
+        status=_status([result, *(module.result for module in modules)]),
         edits=() if new is None else tuple(_annotated(text, new, result)),
         config_path=None if config is None else path.parent / options.config_name,
         config_text=config,
-        reasons=tuple(_reason(change) for change in result.changes if change.kind.value in {"refused", "todo"}),
+        reasons=tuple(reasons),
         launch=result.launch,
         after=new,
         result=result,
+        modules=modules,
     )
 
 
-def _from_its_folder(result: FileResult, path: Path) -> FileResult:
-    """Return a result whose commands name the script as its own folder knows it."""
+def _module(outcome: Outcome, root: Path) -> ConvertedModule:
+    path, encoding = outcome.job.path, outcome.encoding
+    result = replace(_from_its_folder(outcome.result, path, root), path=path.relative_to(root).as_posix())
+    before, after = outcome.source.decode(encoding), (result.new_source or b"").decode(encoding)
+    return ConvertedModule(path, before, after, tuple(_annotated(before, after, result)), result)
+
+
+def _status(results: list[FileResult]) -> str:
+    """The status of the whole: that of the script, with what is left to do in any of its modules."""
+    own = results[0].status.value
+    left = any(result.status.value == "converted_with_todos" for result in results)
+    changed = any(result.new_source is not None for result in results)
+    return "converted_with_todos" if left else "converted" if changed else own
+
+
+def _from_its_folder(result: FileResult, path: Path, root: Path) -> FileResult:
+    """Return a result whose commands name the script as its own folder knows it, and whose words name no root."""
     long, short = shlex.quote(path.as_posix()), shlex.quote(path.name)
-    return replace(result, launch=tuple(command.replace(long, short) for command in result.launch))
+    above = f"{root.as_posix()}/"
+    return replace(
+        result,
+        launch=tuple(command.replace(long, short) for command in result.launch),
+        changes=tuple(replace(change, message=change.message.replace(above, "")) for change in result.changes),
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(_encoding(text), "replace")
 
 
 def _encoding(text: str) -> str:
@@ -105,8 +158,13 @@ def _encoding(text: str) -> str:
         return "utf-8"
 
 
-def _reason(change: Change) -> str:
-    return say("line {line}: {message} ({code})", line=change.line, message=change.message, code=change.code)
+def _reasons(result: FileResult, name: str = "") -> list[str]:
+    return [_reason(change, name) for change in result.changes if change.kind.value in {"refused", "todo"}]
+
+
+def _reason(change: Change, name: str) -> str:
+    said = say("line {line}: {message} ({code})", line=change.line, message=change.message, code=change.code)
+    return f"{name}, {said}" if name else said
 
 
 def _annotated(old: str, new: str, result: FileResult) -> list[AnnotatedEdit]:

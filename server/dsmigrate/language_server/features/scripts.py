@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from dsmigrate.document import LineIndex
 from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.recognition import Kind
 from dsmigrate.language_server.uris import uri_of
+from dsmigrate.language_server.wire import Lines
 
 if TYPE_CHECKING:
-    from dsmigrate.editing.python.conversion import Converted
+    from dsmigrate.codemod.model import FileResult
+    from dsmigrate.editing.python.conversion import AnnotatedEdit, Converted
     from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.session import Session
     from dsmigrate.language_server.wire import Data
@@ -67,7 +70,8 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
     left to do), ``launch``, and ``edit``, which is also sent as ``workspace/applyEdit`` unless a second argument is
     false. For panels there are the ``report`` of the file as ``schemas/output/migrate.schema.json`` has it, the text of
     the script ``after`` the conversion, and the ``config`` beside it: its address, its text, and whether another one
-    ``isThere`` already, which the edit leaves as it is. Nothing is written to the disk.
+    ``isThere`` already, which the edit leaves as it is. ``modules`` are the other files of the edit, each with its
+    address, ``name`` within the project, ``report`` and text ``after``. Nothing is written to the disk.
     """
     uri = str(arguments[0]) if arguments else ""
     document = session.documents.get(uri)
@@ -75,16 +79,18 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
         from dsmigrate.editing.python.conversion import Converted  # noqa: PLC0415
 
         return _answer(Converted("error", (), None, None, (f"{uri or 'nothing'} is no open Python file",), ()))
-    version = document.version
+    versions = {other.uri: other.version for other in session.documents}
     async with working(session, f"Converting {document.name}"):
-        converted = await _convert(document.text, document.path)
+        converted = await _convert(session, document, document.path)
     answer = _answer(converted)
     wanted = len(arguments) < 2 or arguments[1] is not False
-    if not converted.edits:
+    if not converted.changes:
         if wanted and session.client.can("window.show_message") is not False:
             session.send(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Info.value, "message": _said(converted)})
         return answer
-    if document.version != version:
+    opened = _opened(session)
+    shown = [document, *(opened[module.path] for module in converted.modules if module.path in opened)]
+    if any(versions.get(other.uri) != other.version for other in shown):
         return {**answer, "status": "error", "reasons": ["the script was changed meanwhile; ask again"]}
     edit = _workspace_edit(session, document, converted)
     answer["edit"] = edit
@@ -95,31 +101,52 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
 
 def _answer(converted: Converted) -> Data:
     """Return what a conversion comes to, without its edit."""
-    path, result = converted.config_path, converted.result
+    path = converted.config_path
     config = None if path is None else {"uri": uri_of(path), "text": converted.config_text, "isThere": path.exists()}
-    report = None
-    if result is not None:
-        from dsmigrate.report import json  # noqa: PLC0415
-        from dsmigrate.report.view import Entry, Report  # noqa: PLC0415
-
-        report = json.document(Report((Entry(result, None if path is None else str(path)),)))["files"][0]
     return {
         "status": converted.status,
         "reasons": list(converted.reasons),
         "launch": list(converted.launch),
         "edit": None,
-        "report": report,
+        "report": None if converted.result is None else _report(converted.result, path),
         "after": converted.after,
         "config": config,
+        "modules": [
+            {
+                "uri": uri_of(module.path),
+                "name": module.result.path,
+                "report": _report(module.result),
+                "after": module.after,
+            }
+            for module in converted.modules
+        ],
     }
 
 
-async def _convert(text: str, path: Path) -> Converted:
+def _report(result: FileResult, config: Path | None = None) -> Data:
+    from dsmigrate.report import json  # noqa: PLC0415
+    from dsmigrate.report.view import Entry, Report  # noqa: PLC0415
+
+    found: Data = json.document(Report((Entry(result, None if config is None else str(config)),)))["files"][0]
+    return found
+
+
+def _opened(session: Session) -> dict[Path, OpenDocument]:
+    """Return the open scripts and modules by path; a module that is open is edited as it is shown."""
+    return {
+        document.path: document
+        for document in session.documents
+        if document.kind is Kind.PYTHON and document.path is not None
+    }
+
+
+async def _convert(session: Session, document: OpenDocument, path: Path) -> Converted:
     from dsmigrate.editing.python.conversion import Converted, convert  # noqa: PLC0415
     from dsmigrate.settings.errors import SettingsError  # noqa: PLC0415
 
+    texts = {place: other.text for place, other in _opened(session).items() if other is not document}
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, convert, text, path)
+        return await asyncio.get_running_loop().run_in_executor(None, convert, document.text, path, texts)
     except SettingsError as error:
         return Converted("error", (), None, None, (str(error),), ())
 
@@ -133,33 +160,46 @@ def _said(converted: Converted) -> str:
 
 
 def _workspace_edit(session: Session, document: OpenDocument, converted: Converted) -> Data:
-    """Return the change of the script and of the config beside it, as rich as the client takes it."""
+    """Return the change of the script, of its modules and of the config beside it, as rich as the client takes it."""
     can = session.client.can
-    lines = document.lines
+    opened = _opened(session)
+    parts: list[tuple[str, int | None, Lines, Sequence[AnnotatedEdit]]] = []
+    if converted.edits:
+        parts.append((document.uri, document.version, document.lines, converted.edits))
+    for module in converted.modules:
+        shown = opened.get(module.path)
+        lines = shown.lines if shown is not None else Lines(LineIndex(module.before), session.documents.encoding)
+        uri, version = (shown.uri, shown.version) if shown is not None else (uri_of(module.path), None)
+        parts.append((uri, version, lines, module.edits))
     if not can("workspace.workspace_edit.document_changes"):
-        return {"changes": {document.uri: lines.edits(item.edit for item in converted.edits)}}
+        return {"changes": {uri: lines.edits(item.edit for item in items) for uri, _, lines, items in parts}}
     annotated = can("workspace.workspace_edit.change_annotation_support") is not None
     annotations: Data = {}
-    edits: list[Data] = []
-    for item in converted.edits:
-        made = lines.edit(item.edit)
-        if annotated:
-            name = f"{item.label}: {item.description}"
-            annotations[name] = {"label": item.label, "description": item.description, "needsConfirmation": True}
-            made["annotationId"] = name
-        edits.append(made)
-    changes: list[Data] = [{"textDocument": {"uri": document.uri, "version": document.version}, "edits": edits}]
+    changes: list[Data] = []
+    for uri, version, lines, items in parts:
+        edits = [_edit(item, lines, annotations if annotated else None) for item in items]
+        changes.append({"textDocument": {"uri": uri, "version": version}, "edits": edits})
     creatable = "create" in [
         getattr(kind, "value", kind) for kind in can("workspace.workspace_edit.resource_operations") or ()
     ]
     if creatable and converted.config_path is not None and not converted.config_path.exists():
-        config = uri_of(converted.config_path)
-        whole = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
-        changes.append({"kind": "create", "uri": config, "options": {"ignoreIfExists": True}})
-        changes.append(
-            {
-                "textDocument": {"uri": config, "version": None},
-                "edits": [{"range": whole, "newText": converted.config_text or ""}],
-            }
-        )
+        changes += _new_file(uri_of(converted.config_path), converted.config_text or "")
     return {"documentChanges": changes, **({"changeAnnotations": annotations} if annotated else {})}
+
+
+def _edit(item: AnnotatedEdit, lines: Lines, annotations: Data | None) -> Data:
+    """Return an edit, and add what is said of it to the annotations of a client that shows them."""
+    made = lines.edit(item.edit)
+    if annotations is not None:
+        name = f"{item.label}: {item.description}"
+        annotations[name] = {"label": item.label, "description": item.description, "needsConfirmation": True}
+        made["annotationId"] = name
+    return made
+
+
+def _new_file(uri: str, text: str) -> list[Data]:
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    return [
+        {"kind": "create", "uri": uri, "options": {"ignoreIfExists": True}},
+        {"textDocument": {"uri": uri, "version": None}, "edits": [{"range": whole, "newText": text}]},
+    ]
