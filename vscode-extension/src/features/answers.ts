@@ -93,6 +93,14 @@ export interface NewConfig {
   isThere: boolean;
 }
 
+/** A file that is changed together with the script; `name` is its path within the project. */
+export interface ChangedModule {
+  uri: string;
+  name: string;
+  report: FileReport;
+  after: string;
+}
+
 export interface Conversion {
   status: Outcome;
   reasons: string[];
@@ -101,6 +109,7 @@ export interface Conversion {
   report: FileReport | null;
   after: string | null;
   config: NewConfig | null;
+  modules: ChangedModule[];
 }
 
 export interface Upgrade {

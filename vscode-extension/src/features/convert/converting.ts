@@ -33,7 +33,8 @@ export async function convertScript(tools: Tools, given?: unknown): Promise<void
 /** One conversion from its preview to its undoing. Nothing is written before it is applied. */
 class Converting extends Beside {
   private conversion!: Conversion;
-  private version = 0;
+  /** The files that change together, the script first, with the version that the conversion was worked out for. */
+  private files = new Map<vscode.TextDocument, number>();
   private stage: Stage = 'preview';
 
   constructor(
@@ -52,7 +53,7 @@ class Converting extends Beside {
     }
     this.parts.push(
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (document === this.script && contentChanges.length && this.stage !== 'stale') {
+        if (this.files.has(document) && contentChanges.length && this.stage !== 'stale') {
           this.turn('stale');
         }
       }),
@@ -74,10 +75,13 @@ class Converting extends Beside {
 
   private async work(): Promise<void> {
     const title = vscode.l10n.t('Converting {0} to DeepSpeed', nameOf(this.script.uri));
-    this.version = this.script.version;
+    const version = this.script.version;
     this.conversion = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, () =>
       this.tools.session.execute<Conversion>('dsmigrate.convertScript', [this.script.uri.toString(), false]),
     );
+    const uris = this.conversion.modules.map((module) => vscode.Uri.parse(module.uri));
+    const modules = await Promise.all(uris.map((uri) => vscode.workspace.openTextDocument(uri)));
+    this.files = new Map([[this.script, version], ...modules.map((module) => [module, module.version] as const)]);
   }
 
   protected show(): void {
@@ -101,6 +105,11 @@ class Converting extends Beside {
         return this.apply({ replaceConfig: true });
       case 'preview':
         return this.showText();
+      case 'diff':
+        return this.showModule(asked['uri'] ?? '');
+      case 'open':
+        await vscode.window.showTextDocument(vscode.Uri.parse(asked['uri'] ?? ''), { viewColumn: this.column });
+        return;
       case 'again':
         return this.again();
       case 'close':
@@ -110,7 +119,7 @@ class Converting extends Beside {
         await vscode.commands.executeCommand('undo');
         return;
       case 'go':
-        return goTo(this.stage === 'applied' ? this.before : script.uri, this.column, ...linesOf(asked));
+        return this.goTo(asked);
       case 'explain':
         return explain(tools, asked['word'] ?? '');
       case 'copy':
@@ -127,43 +136,65 @@ class Converting extends Beside {
   }
 
   private async apply(manner: Manner): Promise<void> {
-    if (this.script.isClosed || this.script.version !== this.version) {
+    const current = await Promise.all([...this.files.keys()].map(({ uri }) => vscode.workspace.openTextDocument(uri)));
+    if (current.some((document) => this.files.get(document) !== document.version)) {
       this.turn('stale');
       return;
     }
-    const before = this.script.getText();
+    const before = new Map(current.map((document) => [document, document.getText()]));
     const edit = await editOf(this.conversion, this.script.uri, manner);
     await vscode.window.showTextDocument(this.script, { viewColumn: this.column, preview: false });
     this.stage = 'applied'; // what the edit changes does not make it stale
     const done = await vscode.workspace.applyEdit(edit);
-    if (!done || this.script.getText() === before) {
+    if (!done || isAsBefore(before)) {
       this.turn('preview');
       return;
     }
-    this.tools.texts.put('before', this.script.uri, before);
-    await closeDiffs(this.after);
+    for (const [{ uri }, text] of before) {
+      this.tools.texts.put('before', uri, text);
+      await closeDiffs(this.after(uri));
+    }
     this.followUndo(before);
     this.turn('applied');
   }
 
-  /** When the script is as it was again, the conversion can be applied again. */
-  private followUndo(before: string): void {
+  /** When every file is as it was again, the conversion can be applied again. */
+  private followUndo(before: ReadonlyMap<vscode.TextDocument, string>): void {
     const following = vscode.workspace.onDidChangeTextDocument(({ document }) => {
-      if (document === this.script && document.getText() === before) {
+      if (before.has(document) && isAsBefore(before)) {
         following.dispose();
-        this.version = document.version;
+        this.files = new Map([...before.keys()].map((file) => [file, file.version]));
         this.turn('preview');
       }
     });
     this.parts.push(following);
   }
 
-  private get before(): vscode.Uri {
-    return this.tools.texts.uri('before', this.script.uri);
+  private before(uri: vscode.Uri): vscode.Uri {
+    return this.tools.texts.uri('before', uri);
   }
 
-  private get after(): vscode.Uri {
-    return this.tools.texts.uri('converted', this.script.uri);
+  private after(uri: vscode.Uri): vscode.Uri {
+    return this.tools.texts.uri('converted', uri);
+  }
+
+  /** Go to the lines that a decision is about, in the text before the conversion. */
+  private goTo(asked: Asked): Promise<void> {
+    const uri = asked['uri'] ? vscode.Uri.parse(asked['uri']) : this.script.uri;
+    return goTo(this.stage === 'applied' ? this.before(uri) : uri, this.column, ...linesOf(asked));
+  }
+
+  /** Show the changes of a module in a diff editor. */
+  private async showModule(address: string): Promise<void> {
+    const module = this.conversion.modules.find(({ uri }) => uri === address);
+    if (module) {
+      await this.showChanges(vscode.Uri.parse(module.uri), module.after);
+    }
+  }
+
+  private async showChanges(uri: vscode.Uri, after: string): Promise<void> {
+    this.tools.texts.put('converted', uri, after);
+    await this.showDiff(uri, this.after(uri), vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri)));
   }
 
   /** Show the changes in a diff editor; a script without any is shown itself. */
@@ -173,18 +204,17 @@ class Converting extends Beside {
       await vscode.window.showTextDocument(this.script, { viewColumn: this.textColumn });
       return;
     }
-    this.tools.texts.put('converted', uri, this.conversion.after);
-    await this.showDiff(uri, this.after, vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri)));
+    await this.showChanges(uri, this.conversion.after);
   }
 
   protected get own(): vscode.Uri[] {
-    return [this.after, this.before];
+    return [...this.files.keys()].flatMap(({ uri }) => [this.after(uri), this.before(uri)]);
   }
 
   /** Have the conversion trained beside the script as it was, be it applied or not. */
   private verify(): Promise<void> {
     const { script, tools } = this;
-    const before = tools.texts.provideTextDocumentContent(this.before);
+    const before = tools.texts.provideTextDocumentContent(this.before(script.uri));
     return this.stage === 'applied' ? verifyApplied(tools, script.uri, before) : verify(tools, script.uri);
   }
 
@@ -199,4 +229,8 @@ class Converting extends Beside {
 
 function linesOf(asked: Asked): [number, number] {
   return [Number(asked['line']), Number(asked['end'])];
+}
+
+function isAsBefore(before: ReadonlyMap<vscode.TextDocument, string>): boolean {
+  return [...before].every(([document, text]) => document.getText() === text);
 }

@@ -10,19 +10,21 @@ export interface Manner {
 }
 
 /**
- * A conversion as one edit: the script, and the config beside it, which is there on the disk as soon as the script
- * refers to it. Every change carries the decisions behind it.
+ * A conversion as one edit: the script, the modules it trains with, and the config beside it, which is there on the disk
+ * as soon as the script refers to it. Every change carries the decisions behind it.
  */
 export async function editOf(conversion: Conversion, script: vscode.Uri, manner: Manner): Promise<vscode.WorkspaceEdit> {
   const edit = new vscode.WorkspaceEdit();
   const annotations = conversion.edit?.changeAnnotations ?? {};
+  const files = [script, ...conversion.modules.map((module) => vscode.Uri.parse(module.uri))];
   for (const change of conversion.edit?.documentChanges ?? []) {
-    if (isOf(change, script)) {
+    const file = files.find((uri) => isOf(change, uri));
+    if (file && 'edits' in change) {
       for (const part of change.edits as (TextEdit | AnnotatedTextEdit)[]) {
         const said = 'annotationId' in part ? annotations[part.annotationId] : undefined;
         const { start, end } = part.range;
         const range = new vscode.Range(start.line, start.character, end.line, end.character);
-        edit.replace(script, range, part.newText, {
+        edit.replace(file, range, part.newText, {
           label: said?.label ?? vscode.l10n.t('Convert to DeepSpeed'),
           description: said?.description ?? '',
           needsConfirmation: manner.choose ?? false,
@@ -34,8 +36,8 @@ export async function editOf(conversion: Conversion, script: vscode.Uri, manner:
   return edit;
 }
 
-function isOf(change: object, script: vscode.Uri): change is TextDocumentEdit {
-  return 'edits' in change && vscode.Uri.parse((change as TextDocumentEdit).textDocument.uri).path === script.path;
+function isOf(change: object, file: vscode.Uri): boolean {
+  return 'edits' in change && vscode.Uri.parse((change as TextDocumentEdit).textDocument.uri).path === file.path;
 }
 
 async function addConfig(edit: vscode.WorkspaceEdit, { config }: Conversion, manner: Manner): Promise<void> {

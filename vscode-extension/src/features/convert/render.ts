@@ -1,6 +1,6 @@
 import { l10n } from 'vscode';
 
-import type { Change, Conversion, Decision, Outcome } from '../answers';
+import type { Change, ChangedModule, Conversion, Decision, FileReport, Outcome } from '../answers';
 import { type Html, html, nothing, prose } from '../webview/html';
 
 const ORDER: readonly Decision[] = ['refused', 'todo', 'converted', 'kept'];
@@ -8,22 +8,63 @@ const ORDER: readonly Decision[] = ['refused', 'todo', 'converted', 'kept'];
 /** Where a conversion stands: looked at, in the files, or overtaken by a change of the script. */
 export type Stage = 'preview' | 'applied' | 'stale';
 
+/** A decision, with the module it is about where that is not the script itself. */
+type Decided = Change & { module?: ChangedModule };
+
 /** The report of a conversion as the content of a panel. */
 export function conversionReport(conversion: Conversion, name: string, stage: Stage): Html {
-  const { report } = conversion;
-  const changes = report?.changes ?? [];
-  const notes = new Set((report?.notes ?? []).map((note) => JSON.stringify(note)));
-  const decisions = changes.filter((change) => !notes.has(JSON.stringify(change)));
+  const { decisions, notes } = decided(conversion);
   return html`<header>
       <p class="kicker">${l10n.t('Convert to DeepSpeed')}</p>
       <h1>${name}</h1>
       ${verdict(conversion, stage)} ${toolbar(conversion, stage)}
     </header>
+    ${filesSection(conversion, stage)}
     ${conversion.report ? nothing : html`<ul>${conversion.reasons.map((reason) => html`<li>${prose(reason)}</li>`)}</ul>`}
     ${ORDER.slice(0, 2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
-    ${notesSection(report?.notes ?? [])} ${configSection(conversion, stage)} ${launchSection(conversion)} ${verifySection(conversion, stage)}
+    ${notesSection(notes)} ${configSection(conversion, stage)} ${launchSection(conversion)} ${verifySection(conversion, stage)}
     ${ORDER.slice(2).map((kind) => group(kind, decisions.filter((change) => change.kind === kind)))}
-    ${changes.length && conversion.edit ? html`<footer>${l10n.t('Lines are those of the script before the conversion.')}</footer>` : nothing}`;
+    ${decisions.length && conversion.edit ? html`<footer>${l10n.t('Lines are those before the conversion.')}</footer>` : nothing}`;
+}
+
+/** The decisions about every file, the script first, apart from the notes about what behaves differently. */
+function decided({ report, modules }: Conversion): { decisions: Decided[]; notes: Decided[] } {
+  const decisions: Decided[] = [];
+  const notes: Decided[] = [];
+  const add = ({ changes, notes: own }: FileReport, module?: ChangedModule): void => {
+    const told = new Set(own.map((note) => JSON.stringify(note)));
+    const of = (change: Change): Decided => (module ? { ...change, module } : change);
+    decisions.push(...inOrder(changes.filter((change) => !told.has(JSON.stringify(change)))).map(of));
+    notes.push(...inOrder(own).map(of));
+  };
+  if (report) {
+    add(report);
+  }
+  for (const module of modules) {
+    add(module.report, module);
+  }
+  return { decisions, notes };
+}
+
+function inOrder(changes: readonly Change[]): Change[] {
+  return [...changes].sort((one, other) => one.line - other.line);
+}
+
+/** The modules that change with the script. */
+function filesSection({ modules }: Conversion, stage: Stage): Html {
+  if (!modules.length) {
+    return nothing;
+  }
+  const does = stage === 'applied' ? 'open' : 'diff';
+  return html`<section aria-labelledby="files">
+    <h2 id="files">${l10n.t('Changed with the script')} <span class="count">${modules.length}</span></h2>
+    <p class="aside">${l10n.t('The script trains with these modules: all are changed, or none.')}</p>
+    <ul class="files">
+      ${modules.map(
+        ({ name, uri }) => html`<li><button class="link" data-do="${does}" data-uri="${uri}">${name}</button></li>`,
+      )}
+    </ul>
+  </section>`;
 }
 
 function verdict({ status, edit }: Conversion, stage: Stage): Html {
@@ -31,12 +72,12 @@ function verdict({ status, edit }: Conversion, stage: Stage): Html {
     const said =
       stage === 'applied'
         ? html`<strong>${l10n.t('Applied')}</strong> ${l10n.t('One Undo in the script takes all of it back.')}`
-        : html`<strong>${l10n.t('Out of date')}</strong> ${l10n.t('The script was changed since this was worked out.')}`;
+        : html`<strong>${l10n.t('Out of date')}</strong> ${l10n.t('A file was changed since this was worked out.')}`;
     return html`<p class="verdict ${stage === 'applied' ? 'done' : 'warning'}" data-spoken>${said}</p>`;
   }
   const said: Record<Outcome, [string, string, string]> = {
     converted: ['done', l10n.t('Converted'), l10n.t('Nothing is left for you.')],
-    converted_with_todos: ['warning', l10n.t('Converted'), l10n.t('Some work is left for you; it is marked in the script.')],
+    converted_with_todos: ['warning', l10n.t('Converted'), l10n.t('Some work is left for you; it is marked in the text.')],
     unchanged: ['none', l10n.t('Unchanged'), l10n.t('There is nothing of DistributedDataParallel to convert in it.')],
     refused: ['breaking', l10n.t('Refused'), l10n.t('The script stays as it is: it would not train as it did.')],
     error: ['breaking', l10n.t('Not converted'), l10n.t('It could not be read as a training script.')],
@@ -61,7 +102,7 @@ function toolbar({ edit }: Conversion, stage: Stage): Html {
   return html`<div class="toolbar" role="group" aria-label="${l10n.t('Actions')}">${buttons}</div>`;
 }
 
-function group(kind: Decision, changes: Change[]): Html {
+function group(kind: Decision, changes: Decided[]): Html {
   if (!changes.length) {
     return nothing;
   }
@@ -72,7 +113,7 @@ function group(kind: Decision, changes: Change[]): Html {
     kept: l10n.t('Kept as it is'),
   };
   const hints: Partial<Record<Decision, string>> = {
-    todo: l10n.t('Each place is marked with a TODO(dsmigrate) comment in the script.'),
+    todo: l10n.t('Each place is marked with a TODO(dsmigrate) comment.'),
     refused: l10n.t('What stands in the way, and where.'),
   };
   const hint = hints[kind];
@@ -82,29 +123,28 @@ function group(kind: Decision, changes: Change[]): Html {
   </section>`;
 }
 
-function decisions(changes: readonly Change[]): Html {
+function decisions(changes: readonly Decided[]): Html {
   return html`<ul class="decisions">
-    ${[...changes]
-      .sort((one, other) => one.line - other.line)
-      .map(
-        (change) => html`<li>
-          ${place(change)}
-          <div>
-            <p class="message">${prose(change.message)}</p>
-            ${change.reason ? html`<p class="reason">${prose(change.reason)}</p>` : nothing}
-          </div>
-          <button class="link code" data-do="explain" data-word="${change.code}">${change.code}</button>
-        </li>`,
-      )}
+    ${changes.map(
+      (change) => html`<li>
+        ${place(change)}
+        <div>
+          <p class="message">${prose(change.message)}</p>
+          ${change.reason ? html`<p class="reason">${prose(change.reason)}</p>` : nothing}
+        </div>
+        <button class="link code" data-do="explain" data-word="${change.code}">${change.code}</button>
+      </li>`,
+    )}
   </ul>`;
 }
 
-function place({ line, end_line: end }: Change): Html {
+function place({ line, end_line: end, module }: Decided): Html {
   const said = end > line ? l10n.t('lines {0}–{1}', line, end) : l10n.t('line {0}', line);
-  return html`<button class="link line" data-do="go" data-line="${line}" data-end="${end}">${said}</button>`;
+  const file = module ? html`${module.name.slice(module.name.lastIndexOf('/') + 1)}<br>` : nothing;
+  return html`<button class="link line" data-do="go" data-uri="${module?.uri ?? ''}" data-line="${line}" data-end="${end}">${file}${said}</button>`;
 }
 
-function notesSection(notes: readonly Change[]): Html {
+function notesSection(notes: readonly Decided[]): Html {
   if (!notes.length) {
     return nothing;
   }
@@ -151,9 +191,16 @@ function launchSection({ launch }: Conversion): Html {
   </section>`;
 }
 
-function verifySection({ edit }: Conversion, stage: Stage): Html {
+function verifySection({ edit, modules }: Conversion, stage: Stage): Html {
   if (!edit || stage === 'stale') {
     return nothing;
+  }
+  const isTooLate = stage === 'applied' && modules.length > 0; // the script as it was needs its modules as they were
+  if (isTooLate) {
+    return html`<section aria-labelledby="verify">
+      <h2 id="verify">${l10n.t('Verify by training')}</h2>
+      <p class="aside">${l10n.t('Undo first: the script as it was can be trained only with its modules as they were.')}</p>
+    </section>`;
   }
   return html`<section aria-labelledby="verify">
     <h2 id="verify">${l10n.t('Verify by training')}</h2>

@@ -23,6 +23,20 @@ for _ in range(10):
     loss.backward()
     optimizer.step()
 `;
+const MAIN = SCRIPT.slice(0, SCRIPT.indexOf('for _')).replace(
+  'import os\n',
+  'import os\n\nfrom loop import train\n',
+) + 'train(model, optimizer, local_rank)\n';
+const LOOP = `import torch
+
+
+def train(model, optimizer, local_rank):
+    for _ in range(10):
+        loss = model(torch.randn(4, 8, device=local_rank)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+`;
 const REFUSED = SCRIPT.replace('optimizer.step()', 'optimizer.step(lambda: loss)');
 
 const convert = async (uri: vscode.Uri): Promise<Conversion> =>
@@ -71,6 +85,31 @@ describe('converting', () => {
     await vscode.commands.executeCommand('redo');
     await until(() => document.getText() === conversion.after, 'the conversion again');
     await until(() => exists(config), 'the config again');
+  });
+
+  it('changes the modules with the script, as they are shown, and one undo takes all of it back', async () => {
+    const loop = await vscode.workspace.openTextDocument(await write('convert/several/loop.py', LOOP));
+    const typed = new vscode.WorkspaceEdit();
+    typed.insert(loop.uri, new vscode.Position(0, 0), '# not saved yet\n');
+    assert(await vscode.workspace.applyEdit(typed));
+    const shown = loop.getText();
+    const { document } = await show('convert/several/main.py', MAIN);
+    const config = vscode.Uri.joinPath(document.uri, '..', 'ds_config.json');
+    const conversion = await convert(document.uri);
+    assert.equal(conversion.status, 'converted', conversion.reasons.join());
+    assert.deepEqual(conversion.modules.map(({ uri }) => vscode.Uri.parse(uri).path), [loop.uri.path]);
+    const { text } = conversionReport(conversion, 'main.py', 'preview');
+    assert.match(text, /data-do="diff"/);
+    assert.match(text, /loop\.py<br>/);
+    assert(await vscode.workspace.applyEdit(await editOf(conversion, document.uri, {})));
+    assert.equal(document.getText(), conversion.after);
+    assert.equal(loop.getText(), conversion.modules[0]?.after);
+    assert.match(loop.getText(), /^# not saved yet\n[^]*model\.backward\(loss\)/);
+    await vscode.window.showTextDocument(document);
+    await vscode.commands.executeCommand('undo');
+    await until(() => document.getText() === MAIN, 'the script as it was');
+    await until(() => loop.getText() === shown, 'the module as it was');
+    await until(async () => !(await exists(config)), 'the end of the config');
   });
 
   it('leaves a config that is there alone, unless it is to be replaced', async () => {
