@@ -36,6 +36,7 @@ const SCENES = {
   'a config is compared with the clipboard': comparing.withClipboard,
   'a script is converted, applied and undone': converting.convert,
   'a conversion is verified in a terminal': converting.verify,
+  'a script is converted with its modules': converting.several,
   'a refusal says why': converting.refused,
   'the explorer upgrades a config, which is undone': upgrading.fromExplorer,
   'two configs selected in the explorer are compared': upgrading.twoSelected,

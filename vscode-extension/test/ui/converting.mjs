@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { accessible, closed, until } from './person.mjs';
-import { REFUSED, SCRIPT } from './workspace.mjs';
+import { REFUSED, SCRIPT, SEVERAL } from './workspace.mjs';
 
 /** @param {import('./person.mjs').Person} person */
 export async function convert(person) {
@@ -42,6 +42,36 @@ export async function convert(person) {
   await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
   await until(page, () => !existsSync(config), 'one Undo takes the config back, too');
   await until(page, () => readFileSync(script, 'utf8') === before, 'and all of the script');
+}
+
+/** Modules change with their script, and with one Undo come back. @param {import('./person.mjs').Person} person */
+export async function several(person) {
+  const { page, profile } = person;
+  const folder = join(profile.workspace, dirname(SEVERAL));
+  const files = ['main_pretrain.py', 'engine_pretrain.py', join('util', 'misc.py')].map((name) => join(folder, name));
+  const before = files.map((file) => readFileSync(file, 'utf8'));
+  const now = () => files.map((file) => readFileSync(file, 'utf8'));
+  await person.open(SEVERAL);
+  await person.run('DeepSpeed: Convert This Script to DeepSpeed');
+  const panel = await person.panel('Nothing is written yet');
+  await accessible(panel);
+  await person.picture('conversion-of-several');
+  await panel.getByRole('button', { name: 'mae/engine_pretrain.py' }).click();
+  await page.locator('.tab', { hasText: 'engine_pretrain.py (script ↔ converted)' }).waitFor();
+  await person.picture('conversion-of-a-module');
+  assert.deepEqual(now(), before);
+  await panel.getByRole('button', { name: 'Apply' }).click();
+  await panel.locator('.verdict', { hasText: 'Applied' }).waitFor();
+  await until(page, () => now().every((text, index) => text !== before[index]), 'all three are saved');
+  await panel.getByRole('button', { name: 'Undo' }).click();
+  const asked = page.locator('.monaco-dialog-box').getByRole('button', { name: /Undo in \d+ Files/ });
+  await Promise.race([
+    asked.click().catch(() => undefined),
+    panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor(),
+  ]);
+  await panel.locator('.verdict', { hasText: 'Nothing is written yet' }).waitFor();
+  await until(page, () => now().every((text, index) => text === before[index]), 'and all three come back');
+  await until(page, () => !existsSync(join(folder, 'ds_config.json')), 'without the config');
 }
 
 /** An applied conversion is trained beside the script as it was, once the person presses Enter. @param {import('./person.mjs').Person} person */

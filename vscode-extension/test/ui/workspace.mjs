@@ -1,5 +1,6 @@
 // @ts-check
-// The workspace of the UI tests: a config with a history, a script that converts, and one that is refused.
+// The workspace of the UI tests: a config with a history, a script that converts, one of several files, and one that
+// is refused.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -8,6 +9,8 @@ import { root } from '../support/profile.mjs';
 
 export const CONFIG = 'ds_config.json';
 export const SCRIPT = 'pretrain/train.py';
+/** A script whose loop and helpers are in modules of its own. */
+export const SEVERAL = 'mae/main_pretrain.py';
 export const REFUSED = 'finetune/second_order.py';
 
 const EDITS = /** @type {const} */ ([
@@ -49,6 +52,7 @@ export function prepare(folder) {
   mkdirSync(dirname(script), { recursive: true });
   mkdirSync(dirname(refused), { recursive: true });
   cpSync(join(root, '..', 'examples', 'no_sync_accum.py'), script);
+  cpSync(join(root, '..', 'examples', 'mae_engine'), dirname(join(folder, SEVERAL)), { recursive: true });
   writeFileSync(refused, REFUSED_SCRIPT);
   git(folder, 'init', '-q', '-b', 'main');
   writeFileSync(join(folder, '.git', 'info', 'exclude'), '.vscode\n');

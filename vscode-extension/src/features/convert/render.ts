@@ -141,7 +141,7 @@ function decisions(changes: readonly Decided[]): Html {
 function place({ line, end_line: end, module }: Decided): Html {
   const said = end > line ? l10n.t('lines {0}–{1}', line, end) : l10n.t('line {0}', line);
   const file = module ? html`${module.name.slice(module.name.lastIndexOf('/') + 1)}<br>` : nothing;
-  return html`<button class="link line" data-do="go" data-uri="${module?.uri ?? ''}" data-line="${line}" data-end="${end}">${file}${said}</button>`;
+  return html`<button class="link line" data-do="go" data-line="${line}" data-end="${end}" data-uri="${module?.uri ?? ''}">${file}${said}</button>`;
 }
 
 function notesSection(notes: readonly Decided[]): Html {

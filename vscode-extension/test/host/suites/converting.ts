@@ -112,6 +112,19 @@ describe('converting', () => {
     await until(async () => !(await exists(config)), 'the end of the config');
   });
 
+  it('undoes several files also where the config was there', async () => {
+    await write('convert/several/there/ds_config.json', '{"train_batch_size": 64}\n');
+    const loop = await vscode.workspace.openTextDocument(await write('convert/several/there/loop.py', LOOP));
+    const { document } = await show('convert/several/there/main.py', MAIN);
+    const conversion = await convert(document.uri);
+    assert(await vscode.workspace.applyEdit(await editOf(conversion, document.uri, {})));
+    assert.equal(loop.getText(), conversion.modules[0]?.after);
+    await vscode.window.showTextDocument(document);
+    await vscode.commands.executeCommand('undo');
+    await until(() => document.getText() === MAIN, 'the script as it was');
+    await until(() => loop.getText() === LOOP, 'the module as it was');
+  });
+
   it('leaves a config that is there alone, unless it is to be replaced', async () => {
     const config = await write('convert/kept/ds_config.json', '{"train_batch_size": 64}\n');
     const { document } = await show('convert/kept/train.py', SCRIPT);
