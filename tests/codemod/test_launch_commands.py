@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
-from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import convert, migrate
+from dsmigrate.codemod.across import migrate_set
+from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.model import Kind, Options
+from tests.codemod.across import together
+from tests.codemod.checks import convert, migrate, script
 
 TORCHRUN, DEEPSPEED = "torchrun --nproc_per_node 2 train.py", "deepspeed --num_gpus 2 --no_local_rank train.py"
 
@@ -23,6 +28,25 @@ def test_a_script_that_needs_what_torchrun_sets_is_started_by_it(name: str) -> N
     assert convert(end=f'keys = ["RANK", "{name}"]\nprint([os.environ[key] for key in keys])').result.launch == (
         TORCHRUN,
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "imported", "command"),
+    [
+        ("src/lab/main.py", "from .data import loaders", "cd src && torchrun --nproc_per_node 2 -m lab.main"),
+        ("lab/run/main.py", "from .data import loaders", "cd lab && torchrun --nproc_per_node 2 -m run.main"),
+        ("/a b/lab/run/main.py", "from ..data import x", "cd '/a b' && torchrun --nproc_per_node 2 -m lab.run.main"),
+        ("my-lab/main.py", "from .data import loaders", "torchrun --nproc_per_node 2 my-lab/main.py"),
+        ("main.py", "from .data import loaders", "torchrun --nproc_per_node 2 main.py"),
+        ("lab/main.py", "from lab.data import loaders", "torchrun --nproc_per_node 2 lab/main.py"),
+    ],
+)
+def test_a_script_with_relative_imports_is_started_as_a_module(path: str, imported: str, command: str) -> None:
+    source = f"{imported}\n{script()}"
+    launch = migrate_source(source.encode(), path=path, options=Options()).launch
+    assert launch[0] == command
+    if " -m " in command:
+        assert launch[1].endswith("--no_local_rank --module " + command.rpartition(" -m ")[2])
 
 
 _TRAINER = """
@@ -52,3 +76,30 @@ def test_a_file_that_only_defines_things_is_said_to_start_nothing() -> None:
 @pytest.mark.parametrize("start", ["train(net, data)", 'if __name__ == "__main__":\n        run()', "fire.Fire(train)"])
 def test_a_file_that_may_start_a_training_is_launched(start: str) -> None:
     migrate(f"{_TRAINER}\n    {start}\n").silent("MG209")
+
+
+@pytest.mark.parametrize(
+    ("script_path", "loop_path", "imported", "command"),
+    [
+        ("src/lab/main.py", "src/lab/engine.py", "import lab.engine as engine", "cd src && torchrun ... -m lab.main"),
+        ("lab/main.py", "lab/engine.py", "import lab.engine as engine", "torchrun ... -m lab.main"),
+        ("lab/main.py", "lab/lab/engine.py", "import lab.engine as engine", "torchrun ... lab/main.py"),
+        ("main.py", "lab/engine.py", "import lab.engine as engine", "torchrun ... main.py"),
+        ("lab/main.py", "lab/engine.py", "import engine", "torchrun ... lab/main.py"),
+    ],
+)
+def test_a_script_that_imports_its_own_package_is_started_as_a_module(
+    script_path: str, loop_path: str, imported: str, command: str
+) -> None:
+    files = {script_path: together.ENTRY.replace("import engine", imported), loop_path: together.ENGINE}
+    launch = together.convert(files).result.entry.launch
+    assert launch[0] == command.replace("...", "--nproc_per_node 2")
+
+
+def test_a_module_is_started_from_above_its_package_wherever_the_person_is() -> None:
+    files = {"src/lab/main.py": together.ENTRY.replace("import engine", "from . import engine"),
+             "src/lab/engine.py": together.ENGINE}  # fmt: skip
+    result = migrate_set(lambda path: dedent(files[path]).encode() if path in files else None, "src/lab/main.py",
+                         shown=lambda path: path.rpartition("/")[2], options=Options())  # fmt: skip
+    assert result is not None
+    assert result.entry.launch[0] == "cd .. && torchrun --nproc_per_node 2 -m lab.main"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps import managers
@@ -18,19 +21,66 @@ PROCESSES = 2
 def commands(plan: Plan, path: str) -> tuple[str, ...]:
     """One command per launcher, for two processes on one machine; the script's own options follow.
 
-    A script that needs the variables of SLURM or MPI is started as before. Options that the script needs to know of being distributed (``--multiprocessing-distributed``) are part of it.
-    ``--no_local_rank`` keeps the deepspeed launcher from adding an option that the script may not know.
+    A script that needs the variables of SLURM or MPI is started as before, and a module of its own package from the
+    folder above the package. Options that the script needs to know of being distributed
+    (``--multiprocessing-distributed``) are part of it. ``--no_local_rank`` keeps the deepspeed launcher from adding an
+    option that the script may not know.
     """
-    name = shlex.quote(path) if path != "-" else "train.py"
+    folder, module = _as_module(plan, path)
+    name = f"-m {module}" if module else shlex.quote(path) if path != "-" else "train.py"
     flags = " ".join(plan.facts.get("launch_options", ()))
     tail = f"{name} {flags}".rstrip()
+    there = f"cd {shlex.quote(folder)} && " if folder else ""
     manager = plan.facts.get("manager")
     if manager is not None:
-        return (managers.command(plan, manager, PROCESSES, tail),)
-    torchrun = f"torchrun --nproc_per_node {PROCESSES} {tail}"
+        return (there + managers.command(plan, manager, PROCESSES, tail),)
+    torchrun = f"{there}torchrun --nproc_per_node {PROCESSES} {tail}"
     if _asks_torchrun(plan):
         return (torchrun,)
-    return (torchrun, f"deepspeed --num_gpus {PROCESSES} --no_local_rank {tail}")
+    deepspeed = tail.replace("-m ", "--module ", 1) if module else tail
+    return (torchrun, f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {deepspeed}")
+
+
+def _as_module(plan: Plan, path: str) -> tuple[str, str]:
+    """The folder to start a script from, "" for the present one, and its name as a module; both "" for a plain script.
+
+    What imports its own package cannot be started by its path: Python then knows its folder, not the one above.
+    """
+    *folders, file = PurePosixPath(path).parts
+    depth = max((_depth(plan, *imported) for imported in _imported_by_script(plan)), default=0)
+    known = PurePosixPath(plan.tree.parts[0].path).parent.parts  # from the project's root, wherever the person is
+    package = known[-depth:] or folders[-depth:]
+    if depth == 0 or depth > len(package) or not all(name.isidentifier() for name in package):
+        return "", ""
+    above = folders[:-depth] if depth <= len(folders) else [".."] * (depth - len(folders))
+    return "/".join(above).replace("//", "/"), ".".join([*package, file.removesuffix(".py")])
+
+
+def _depth(plan: Plan, module: str, level: int) -> int:
+    """How many of the script's folders are the packages that an import takes it to be in; 0 for any other import."""
+    script = plan.tree.parts[0]
+    find = plan.tree.find_module
+    if level or find is None:
+        return level
+    found = find(script, module, 0)
+    if found is None:
+        return 0
+    own = PurePosixPath(script.path).parent.parts
+    there = PurePosixPath(found.path.removesuffix("/__init__.py")).parts
+    above = len(there) - len(module.split("."))  # the folders that are no packages
+    return len(own) - above if own[: above + 1] == there[: above + 1] and above < len(own) else 0
+
+
+def _imported_by_script(plan: Plan) -> Iterator[tuple[str, int]]:
+    """The modules that the script itself imports from, with the dots of relative ones."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if plan.tree.part_of_top[statement.function.top] is not plan.tree.parts[0]:
+            continue
+        if isinstance(node, cst.ImportFrom):
+            yield dotted(node.module) or "", len(node.relative)
+        elif isinstance(node, cst.Import):
+            yield from ((dotted(alias.name) or "", 0) for alias in node.names)
 
 
 _TORCHRUN_ONLY = frozenset({"LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
