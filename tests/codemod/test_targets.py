@@ -55,6 +55,20 @@ def test_an_emitted_config_has_only_keys_that_the_release_knows(release: str) ->
 
 
 @pytest.mark.parametrize(
+    ("release", "stage", "is_marked"),
+    [("0.13.1", 0, False), ("0.13.2", 0, True), ("0.13.2", 2, False), ("0.13.3", 0, False)],
+)
+def test_a_clip_is_marked_where_the_release_clips_the_wrong_way_round(
+    release: str, stage: int, *, is_marked: bool
+) -> None:
+    for name, clips in (("warmup_resume.py", True), ("cifar_schedules.py", False)):
+        changes = migrated(name, target_version=release, zero_stage=stage).changes
+        found = [change for change in changes if "the wrong way round" in change.message]
+        assert bool(found) is (is_marked and clips)
+        assert all((change.code, change.kind) == ("MG424", Kind.TODO) for change in found)
+
+
+@pytest.mark.parametrize(
     ("release", "managed", "stage"),
     [("0.12.6", False, 0), ("0.13.2", False, 2), ("0.17.5", False, 2), ("0.17.6", False, 0),
      ("0.18.2", False, 0), ("0.18.3", False, 2),

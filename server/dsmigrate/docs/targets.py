@@ -20,12 +20,17 @@ On two CPU processes, the losses against those of the original: with torch 2.13 
 
 | release | ZeRO | scripts | found |
 |---|---|---|---|
+| 0.12.1 to 0.12.5 | 0 | 4 cases: SGD, Adam, AdamW, clipping, accumulation, bf16 autocast | the losses of the original |
 | 0.12.6 | 0 | 32 cases, none with fp16 | the losses of the original |
 | 0.12.6 | 1, 3 | `slurm_env`, `no_sync_accum` | losses part by 1e-2 with Adam, 5e-5 with SGD and weight decay: marked |
+| 0.13.0, 0.13.1 | 0 | the same 4 cases | the losses of the original |
+| 0.13.2 | 0 | the two that clip | losses part by a half: marked |
+| 0.13.2 | 0 to 3 | the others at 0, all at 1 to 3 | the losses of the original |
+| 0.13.3, 0.13.4 | 0 to 3 | the same 4 cases | the losses of the original |
 | 0.13.5 | 0 to 3 | 14 cases: SGD, Adam, AdamW, clipping, accumulation, bf16 autocast | the losses of the original |
 | 0.13.5 | 0 to 3 | `vit_fp16_scaler --amp`, which overflows | other losses at 0, nan at 1 to 3: marked |
-| 0.14.0 | 0 to 3 | 4 cases: SGD, Adam, AdamW, clipping, accumulation, bf16 autocast | the losses of the original |
-| 0.14.3 | 0 to 3 | 8 cases, those of 0.14.0 among them | the losses of the original |
+| 0.14.0 to 0.14.2 | 0 to 3 | the same 4 cases | the losses of the original |
+| 0.14.3 | 0 to 3 | 8 cases, those 4 among them | the losses of the original |
 
 To try a release, in Python 3.11 (older ones need a torch of their time):
 
@@ -35,7 +40,8 @@ DS_BUILD_OPS=0 older/bin/pip install --no-build-isolation deepspeed==0.13.5
 DSMIGRATE_E2E_RELEASE=0.13.5 DSMIGRATE_TORCH_PYTHON=$PWD/older/bin/python pytest tests/e2e/test_training_parity.py
 ```
 
-What is marked for the person there (a `GradScaler` in use before 0.18.0, ZeRO before 0.13.2) fails, as it should."""
+What is marked for the person there (a `GradScaler` in use before 0.18.0, ZeRO before 0.13.2, a
+clip at ZeRO 0 in 0.13.2) fails, as it should."""
 
 
 def page() -> str:

@@ -240,7 +240,16 @@ def _zero(plan: Plan) -> None:
         if targets.holds("update_at_start", plan.options.target_version):
             reason = f"stages 1 to 3 update once more than stage 0, and differ in memory and communication{why}"
         plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}", reason)
+    _clips_the_wrong_way(plan)
     _frozen_groups(plan)
+
+
+def _clips_the_wrong_way(plan: Plan) -> None:
+    release = plan.options.target_version
+    clips = plan.config.get("gradient_clipping") or any(value.path == ("gradient_clipping",) for value in plan.runtime)
+    if clips and plan.site is not None and plan.zero_stage == 0 and targets.holds("clipping_reversed", release):
+        plan.todo("MG424", plan.site.anchor, f"DeepSpeed {release} clips the wrong way round at ZeRO 0: take 0.13.3",
+                  "small gradients grow to the limit, and large ones stay")  # fmt: skip
 
 
 _PARTITIONED = {
