@@ -26,6 +26,7 @@ from dsmigrate.codemod.steps import (
     optimizer,
     own_weights,
     passing,
+    past_wrap,
     precision,
     process_group,
     rank_forwards,
@@ -87,6 +88,7 @@ def decide(plan: Plan) -> None:
     fsdp.run(plan)
     apex.detect_apex(plan)
     loop.run(plan)
+    past_wrap.run(plan)
     precision.run(plan)
     clipping.run(plan)
     gradients.check_gradient_helpers(plan)

@@ -107,7 +107,7 @@ def _retained(plan: Plan, call: cst.Call, sites: Sites) -> None:
         )  # fmt: skip
 
 
-def _loss_of(plan: Plan, call: cst.Call) -> Node:
+def loss_of(plan: Plan, call: cst.Call) -> Node:
     """The loss expression of a backward call: through ``scaler.scale(loss)`` and ``optimizer.backward(loss)``."""
     assert isinstance(call.func, cst.Attribute)
     base = call.func.value
@@ -124,7 +124,7 @@ def _is_of_another(plan: Plan, call: cst.Call) -> bool:
     function = plan.function_of(call)
     if plan.engine_name(function) is not None or any(plan.function_of(step) is function for step in find_steps(plan)):
         return False
-    queue, seen = [_loss_of(plan, call)], set()
+    queue, seen = [loss_of(plan, call)], set()
     while queue:
         for sub in descendants(queue.pop()):
             if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Name):
@@ -148,7 +148,7 @@ def _backward(plan: Plan, call: cst.Call) -> None:
             "the engine has to run it",
         )  # fmt: skip
     _second_order(plan, call, statement)
-    loss = _loss_of(plan, call)
+    loss = loss_of(plan, call)
     scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
     own_scaler = f"{engine}.amp_scaler" if scaler is None and plan.facts.get("amp_scaler") else None
     extra = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
