@@ -146,9 +146,9 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         code, changes = result.rewritten(plan, part, source)
         path = shown(part.path)
         if part is plan.tree.parts[0]:
-            entry = result.converted(
-                path, source, code, changes, result.ordered(plan.config), launch.commands(plan, path), start_of(plan)
-            )
+            start = start_of(plan)
+            commands = launch.commands(plan, path, start.count)
+            entry = result.converted(path, source, code, changes, result.ordered(plan.config), commands, start)
             if code == source.text:
                 entry = _as_it_is(entry)
         elif changes or code != source.text:

@@ -18,8 +18,10 @@ from dsmigrate.codemod.tree import Function, Node, descendants
 PROCESSES = 2
 
 
-def commands(plan: Plan, path: str) -> tuple[str, ...]:
-    """One command per launcher, for two processes on one machine; the script's own options follow.
+def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
+    """One command per launcher, for two processes on one machine, or as many as the script wrote out (``count``).
+
+    The script's own options follow.
 
     A script that needs the variables of SLURM or MPI is started as before, and a module of its own package from the
     folder above the package. Options that the script needs to know of being distributed
@@ -31,14 +33,15 @@ def commands(plan: Plan, path: str) -> tuple[str, ...]:
     flags = " ".join(plan.facts.get("launch_options", ()))
     tail = f"{name} {flags}".rstrip()
     there = f"cd {shlex.quote(folder)} && " if folder else ""
+    processes = int(count) if count.isdigit() else PROCESSES
     manager = plan.facts.get("manager")
     if manager is not None:
-        return (there + managers.command(plan, manager, PROCESSES, tail),)
-    torchrun = f"{there}torchrun --nproc_per_node {PROCESSES} {tail}"
+        return (there + managers.command(plan, manager, processes, tail),)
+    torchrun = f"{there}torchrun --nproc_per_node {processes} {tail}"
     if _asks_torchrun(plan):
         return (torchrun,)
     deepspeed = tail.replace("-m ", "--module ", 1) if module else tail
-    return (torchrun, f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {deepspeed}")
+    return (torchrun, f"{there}deepspeed --num_gpus {processes} --no_local_rank {deepspeed}")
 
 
 def _as_module(plan: Plan, path: str) -> tuple[str, str]:

@@ -23,7 +23,9 @@ def of(plan: Plan, source: SourceText, path: str) -> FileResult:
         code, changes = rewritten(plan, plan.tree.parts[0], source)
     except AuditError as error:
         return failed_audit(path, error)
-    return converted(path, source, code, changes, ordered(plan.config), launch.commands(plan, path), start_of(plan))
+    start = start_of(plan)
+    commands = launch.commands(plan, path, start.count)
+    return converted(path, source, code, changes, ordered(plan.config), commands, start)
 
 
 def failed_audit(path: str, error: AuditError) -> FileResult:

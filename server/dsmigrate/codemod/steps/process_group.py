@@ -12,6 +12,7 @@ from dsmigrate.codemod.steps.accelerators import on_cpu
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
+from dsmigrate.codemod.steps.spawn_count import is_launchers, size_of_the_group
 from dsmigrate.codemod.steps.spawning import is_spawned, spawn_call
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -97,10 +98,11 @@ _POSITIONS = ("backend", "init_method", "timeout", "world_size", "rank", "store"
 def run(plan: Plan) -> None:
     """Convert process-group set-up, spawning, environment variables and rank options."""
     for call in plan.tree.calls:
+        if plan.imports.names(call.func) & set(SPAWNERS):
+            spawn_call(plan, call, INIT_NAMES)
+    for call in plan.tree.calls:
         if plan.imports.names(call.func) & INIT_NAMES:
             _init(plan, call)
-        elif plan.imports.names(call.func) & set(SPAWNERS):
-            spawn_call(plan, call)
     own_processes(plan, INIT_NAMES)
     on_cpu(plan, [call for call in plan.tree.calls if plan.imports.names(call.func) & INIT_NAMES])
     _environment(plan)
@@ -159,6 +161,8 @@ def _init(plan: Plan, call: cst.Call) -> None:
     said = f"; {', '.join(dropped)} {verb} from the launcher" if dropped else ""
     plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
+    if "world_size" in arguments:
+        size_of_the_group(plan, arguments["world_size"], call)
     _ranks_after(plan, statement, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
 
@@ -214,6 +218,8 @@ def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], *
         if value is None or not isinstance(value, cst.Name | cst.Attribute | cst.Subscript):
             continue
         text = plan.code(value)
+        if is_launchers(plan, value, statement.function):
+            continue
         if from_slurm or not _from_launcher(plan, value, statement):
             lines.append(f"{text} = deepspeed.comm.{getter}()")
     if from_slurm:

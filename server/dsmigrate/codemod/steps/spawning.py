@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.spawn_count import launcher_counts
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 
@@ -17,7 +18,7 @@ def is_spawned(plan: Plan) -> bool:
     return any(plan.imports.names(call.func) & set(SPAWNERS) for call in plan.tree.calls)
 
 
-def spawn_call(plan: Plan, call: cst.Call) -> None:
+def spawn_call(plan: Plan, call: cst.Call, init_names: frozenset[str]) -> None:
     """Replace ``mp.spawn(worker, …)`` by one call of the worker."""
     statement = plan.tree.statement(call)
     worker = argument(call, 0, "fn")
@@ -50,13 +51,12 @@ def spawn_call(plan: Plan, call: cst.Call) -> None:
             'os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("LOCAL_SIZE", "1"))',
         ) if size in texts else None
     plan.handled.add(call)
-    if processes is not None:
-        _forget_count(plan, processes, call)
-        _say_count(plan, processes, call)
-    plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
-                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     plan.facts["spawned"] = True
     plan.facts["spawned_nodes"] = multi_node
+    if processes is not None:
+        launcher_counts(plan, processes, call, init_names)
+    plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
+                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     _runs_in_every_process(plan, statement)
 
 
@@ -184,50 +184,3 @@ def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:
             ):
                 return True
     return False
-
-
-def _say_count(plan: Plan, count: Node, call: cst.Call) -> None:
-    """A count of processes that follows from something else than the devices there are has to be given to the launcher."""
-    function = plan.function_of(call)
-    values = [count]
-    if isinstance(count, cst.Name):
-        place = plan.flow.variable(count.value, function)
-        values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"] or values
-    for value in values:
-        if isinstance(value, cst.Call) and dotted(value.func) == "len":
-            plan.todo("MG202", call, f"start exactly {plan.code(value)} processes, and choose devices with CUDA_VISIBLE_DEVICES",
-                      "the launcher decides how many processes there are; each uses the device of LOCAL_RANK")  # fmt: skip
-
-
-def _forget_count(plan: Plan, count: Node, call: cst.Call) -> None:
-    """Remove ``world_size = torch.cuda.device_count()`` where only the spawn read it."""
-    if not isinstance(count, cst.Name):
-        return
-    function = plan.function_of(call)
-    place = plan.flow.variable(count.value, function)
-    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
-    if len(bindings) != 1 or bindings[0].function is not function:
-        return
-    made = bindings[0].value
-    if not isinstance(made, cst.Call) or not (dotted(made.func) or "").endswith("device_count"):
-        return
-    inside = set(descendants(call))
-    for statement in function.statements:
-        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
-            continue
-        for sub in descendants(statement.node):
-            if (
-                isinstance(sub, cst.Name)
-                and sub.value == count.value
-                and sub not in inside
-                and statement is not bindings[0].statement
-            ):
-                if (
-                    not isinstance(statement.node, cst.BaseCompoundStatement)
-                    or plan.tree.statement_of.get(sub) is statement
-                ):
-                    return
-    plan.edits.remove(bindings[0].statement.node)
-    plan.converted(
-        "MG202", bindings[0].statement, f"{count.value} removed: nothing else reads it", "the launcher decides"
-    )

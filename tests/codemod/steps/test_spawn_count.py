@@ -1,0 +1,87 @@
+"""The number of processes that a spawn started, in everything that is worked out from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import migrate
+
+_SCRIPT = """
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    import torch.nn.functional as F
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler
+    from digits import Digits
+
+    GPUS = {value}
+
+    def loader_of(rank):
+        dataset = Digits()
+        return DataLoader(dataset, batch_size=64 // GPUS, sampler=DistributedSampler(dataset, GPUS, rank))
+
+    def worker(rank, size, epochs):
+        print("one of", GPUS)
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size={size})
+        torch.cuda.set_device(rank)
+        loader = loader_of(rank)
+        model = DDP(nn.Linear(32, 10).cuda(rank), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * size)
+        for epoch in range(epochs):
+            loader.sampler.set_epoch(epoch)
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x.cuda(rank)), y.cuda(rank)).backward()
+                optimizer.step()
+
+    if __name__ == "__main__":
+        mp.spawn(worker, args=({given}, 10), nprocs={count})
+    """
+
+
+def _script(value: str, size: str = "GPUS", given: str = "GPUS", count: str = "GPUS") -> str:
+    return _SCRIPT.format(value=value, size=size, given=given, count=count)
+
+
+@pytest.mark.parametrize("size", ["GPUS", "size"])
+@pytest.mark.parametrize("value", ["4", "torch.cuda.device_count()", "min(4, torch.cuda.device_count())"])
+def test_what_is_worked_out_from_the_count_agrees_with_the_launcher(value: str, size: str) -> None:
+    """With the count as it was, two processes of the launcher would read shards of four: half of the data."""
+    migrated = migrate(_script(value, size=size))
+    assert f'\nGPUS = int(os.environ.get("WORLD_SIZE", {value}))\n' in migrated.code
+    assert "GPUS = deepspeed" not in migrated.code
+    assert "number of processes" in migrated.said("MG202", "GPUS = ", Kind.CONVERTED).message
+
+
+def test_a_count_in_main_that_divides_the_batch_agrees_with_the_launcher() -> None:
+    made = "        gpus = torch.cuda.device_count()\n        print(64 // gpus)\n        mp.spawn"
+    code = migrate(_script("8", size="size", given="gpus", count="gpus").replace("        mp.spawn", made)).code
+    assert 'gpus = int(os.environ.get("WORLD_SIZE", torch.cuda.device_count()))\n    print(64 // gpus)' in code
+    assert "\nGPUS = 8\n" in code
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("torch.cuda.device_count()", "GPUS * 2"),  # of several nodes
+        ('int(input("how many? "))', "GPUS"),
+    ],
+)
+def test_a_count_that_may_be_another_one_stays(value: str, size: str) -> None:
+    assert f"\nGPUS = {value}\n" in migrate(_script(value, size=size).replace('print("one of", GPUS)', "pass")).code
+
+
+@pytest.mark.parametrize("count", ["4", "GPUS"])
+def test_a_count_that_is_written_out_is_that_of_the_launch_line(count: str) -> None:
+    assert migrate(_script("4", count=count)).result.launch == (
+        "torchrun --nproc_per_node 4 train.py",
+        "deepspeed --num_gpus 4 --no_local_rank train.py",
+    )
+
+
+def test_as_many_processes_as_devices_are_two_in_the_launch_line() -> None:
+    assert "--nproc_per_node 2 " in migrate(_script("torch.cuda.device_count()")).result.launch[0]
