@@ -71,11 +71,13 @@ IDEAS = (
     ),
     Idea(
         "MG207",
-        "Code before the spawn runs in every process",
-        "What the parent did once before mp.spawn (downloads, seeds, files) now happens in each launched process.",
+        "Code around the spawn runs in every process",
+        "What the parent did once before mp.spawn (downloads, seeds, files) or behind it (evaluation, clean-up) now happens in "
+        "each launched process.",
         "The launcher starts the whole script in every process. Downloads and writes can race. Spawned workers inherit no "
         "seed of the parent and each draw other numbers; a seed that is set before the spawn now reaches every process, so "
-        "that all ranks draw the same numbers (dropout, augmentation) unless the worker seeds itself with its rank.",
+        "that all ranks draw the same numbers (dropout, augmentation) unless the worker seeds itself with its rank. What "
+        "stands behind the spawn waited for all workers and saw the parent's objects, untrained where a worker trained a copy.",
         "torch.multiprocessing.spawn; measured with torch 2.13: torch.initial_seed() of two spawned workers",
         Kind.TODO,
     ),

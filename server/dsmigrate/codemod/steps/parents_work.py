@@ -1,0 +1,247 @@
+"""MG207: what ran once, in the parent of a spawn, runs in every process of the launcher."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import SPAWNERS
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.tree import Function, Node, Statement
+
+_HEAVY = (
+    "dataset",
+    "download",
+    "prepare",
+    "process",
+    "makedirs",
+    "mkdir",
+    "rmtree",
+    "write",
+    "save",
+    "dump",
+    "load",
+    "reddit",
+)
+_LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
+          "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
+_DONE = ("time", "perf_counter", "info", "debug", "warning", "log", "exit", "close", "destroy_process_group", "empty_cache",
+         "collect", "round", "float", "barrier")  # fmt: skip
+
+
+def runs_in_every_process(plan: Plan, spawn: Statement) -> None:
+    """What stood before the spawn ran once, in the parent, and so did what stands behind it."""
+    ways = _ways(plan, spawn)
+    before, behind = [], []
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        way = ways.get(statement.function)
+        if way is None or call in plan.handled or not _in_the_parent(plan, statement):
+            continue
+        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
+            continue
+        last = (dotted(call.func) or "").rpartition(".")[2]
+        if statement.order < way.order and last and last not in _LIGHT:
+            before.append(call)
+        elif _is_behind(plan, statement, way) and last not in {*_LIGHT, *_DONE}:
+            behind.append(call)
+    _say_before(plan, before)
+    _say_behind(plan, behind)
+
+
+def _ways(plan: Plan, spawn: Statement) -> dict[Function, Statement]:
+    """The statement with the spawn, and the last one of each function that leads to it."""
+    ways = {spawn.function: spawn}
+    queue = [spawn.function]
+    while queue:
+        for call in plan.flow.callers.get(queue.pop(), ()):
+            statement = plan.tree.statement(call)
+            known = ways.get(statement.function)
+            if known is None:
+                queue.append(statement.function)
+            if known is None or known.order < statement.order:
+                ways[statement.function] = statement
+    return ways
+
+
+def _in_the_parent(plan: Plan, statement: Statement) -> bool:
+    """Whether no worker runs a statement: it imports the file, and passes over what ``__name__`` guards."""
+    if not statement.function.is_module:
+        return True
+    return any(isinstance(o.node, cst.If) and "__name__" in plan.code(o.node.test) for o in statement.enclosing())
+
+
+def _is_behind(plan: Plan, statement: Statement, way: Statement) -> bool:
+    """Whether a statement runs after the one that leads to the spawn, in the same function."""
+    if statement.order <= way.last_order or isinstance(way.node, cst.Return) or _apart(statement, way):
+        return False
+    blocks = {way.block, *(outer.block for outer in way.enclosing())}
+    return not any(
+        way.last_order < end.order < statement.order and end.block in blocks and _ends(plan, end)
+        for end in statement.function.statements
+    )
+
+
+def _ends(plan: Plan, statement: Statement) -> bool:
+    node = statement.node
+    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+        return bool(plan.imports.names(node.value.func) & {"sys.exit", "os._exit", "exit", "quit"})
+    return isinstance(node, cst.Return | cst.Raise)
+
+
+def _apart(one: Statement, other: Statement) -> bool:
+    """Whether two statements of a function stand in branches of which only one runs."""
+    branches: dict[int, str] = {}
+    branch = one.branch
+    for outer in one.enclosing():
+        branches[outer.order] = branch
+        branch = outer.branch
+    branch = other.branch
+    for outer in other.enclosing():
+        pair = {branches.get(outer.order, branch), branch}
+        if len(pair) == 2 and (isinstance(outer.node, cst.If) or "handler" in pair):
+            return True
+        branch = outer.branch
+    return False
+
+
+def _say_before(plan: Plan, calls: list[cst.Call]) -> None:
+    seeders: list[cst.Call] = []
+    for call in calls:
+        statement = plan.tree.statement(call)
+        if "signal.signal" in plan.imports.names(call.func):
+            plan.kept("MG207", statement, "this handler stood in the parent only; now every rank has it, and the launcher, which the "
+                      "scheduler's signals reach first, has none: handle them in the script that starts the launcher",
+                      "spawned workers inherit no handler of Python")  # fmt: skip
+        elif _seeds(plan, call):
+            seeders.append(call)
+        elif _is_heavy(plan, call) or _made_once(plan, call, statement) or _draws(plan, call, seeders):
+            plan.todo("MG207", statement, f"{_shown(plan, statement)} ran once in the parent and was shared; now every process "
+                      "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
+                      "the launcher starts the whole script in every process")  # fmt: skip
+    if seeders:
+        names = ", ".join(dict.fromkeys(dotted(call.func) or "" for call in seeders))
+        plan.kept("MG207", seeders[0], f"{names} seeded the parent only: spawned workers inherit no seed, and each drew numbers of its "
+                  "own. Now every process is seeded, and alike: all ranks draw the same numbers (weights, dropout, augmentation) "
+                  "until the worker seeds itself; add the rank to the seed there for numbers that differ by rank",
+                  "the launcher runs the whole script in each process")  # fmt: skip
+
+
+def _say_behind(plan: Plan, calls: list[cst.Call]) -> None:
+    """One mark for each function: at the first of what its parent did when all workers had ended."""
+    said: set[Function] = set()
+    for call in sorted(calls, key=lambda one: plan.tree.statement(one).order):
+        statement = plan.tree.statement(call)
+        if statement.function in said or plan.imports.names(call.func) & set(SPAWNERS):
+            continue
+        said.add(statement.function)
+        plan.todo("MG207", statement, f"{_shown(plan, statement)} and what follows ran once, in the parent, when all workers had ended, "
+                  "on the parent's own objects; now every process runs it, as soon as its own training is done and on what that "
+                  "left: let one process do it behind a barrier, with what it needs made or loaded there",
+                  "the launcher starts the whole script in every process")  # fmt: skip
+
+
+def _shown(plan: Plan, statement: Statement) -> str:
+    node = statement.node
+    shown = " ".join(plan.code(node.test if isinstance(node, cst.If | cst.While) else node).split())
+    return f"`{shown if len(shown) < _SHOWN else shown[:_SHOWN] + '…'}`"
+
+
+def _is_heavy(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call is named for work that is done once; reading settings is none."""
+    last = (dotted(call.func) or "").rpartition(".")[2].lower()
+    settings = any(name.partition(".")[0] in {"json", "yaml", "tomllib"} for name in plan.imports.names(call.func))
+    return any(word in last for word in _HEAVY) and not settings
+
+
+_RANDOM = ("torch.rand", "torch.multinomial", "torch.bernoulli", "torch.normal", "torch.utils.data.random_split", "numpy.random.",
+           "random.", "sklearn.model_selection.")  # fmt: skip
+_LIBRARIES = {"sklearn": "numpy"}
+
+
+def _draws(plan: Plan, call: cst.Call, seeders: list[cst.Call]) -> bool:
+    """Whether a function of the script draws numbers that no seed of the parent has made alike."""
+    first = plan.flow.callee(call)
+    seen: set[Function] = set()
+    queue = [] if first is None else [first]
+    drawn: set[str] = set()
+    while queue:
+        function = queue.pop()
+        if function in seen or _is_of_a_model(function):
+            continue
+        seen.add(function)
+        for inner in plan.tree.calls:
+            if plan.function_of(inner) is function:
+                queue += plan.flow.callees(inner)
+                drawn |= {name for name in plan.imports.names(inner.func) if name.startswith(_RANDOM)}
+    libraries = {_LIBRARIES.get(name.partition(".")[0], name.partition(".")[0]) for name in drawn}
+    return any(not _seeds_library(plan, library, seeders) for library in libraries)
+
+
+def _is_of_a_model(function: Function) -> bool:
+    """Whether a function belongs to a module: its first weights are those of rank 0 on all ranks."""
+    cls = function.owner
+    return cls is not None and any(name.rpartition(".")[2].endswith("Module") for name in cls.bases)
+
+
+def _seeds_library(plan: Plan, library: str, seeders: list[cst.Call]) -> bool:
+    for call in seeders:
+        names = plan.imports.names(call.func)
+        if not any(name.startswith(("torch.", "numpy.", "random.")) for name in names):
+            return True  # a function that seeds: as a rule all of them
+        if any(name.startswith(f"{library}.") for name in names):
+            return True
+    return False
+
+
+_SHOWN = 50
+_SEEDER = re.compile(r"^(?:manual_)?seed(?:_all)?$|seed_everything", re.IGNORECASE)
+
+
+def _seeds(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call seeds the global random numbers: by its name, or because a function of the script that it runs does."""
+    callee = plan.flow.callee(call)
+    if callee is not None:
+        return any(_seeds_globally(inner) for inner in plan.tree.calls if plan.function_of(inner) is callee)
+    return _seeds_globally(call) or "seed" in (dotted(call.func) or "").rpartition(".")[2].lower()
+
+
+def _seeds_globally(call: cst.Call) -> bool:
+    """``torch.manual_seed(3)``, ``random.seed(3)``; not ``torch.Generator().manual_seed(3)``, which is a value."""
+    text = dotted(call.func)
+    return text is not None and bool(_SEEDER.match(text.rpartition(".")[2]))
+
+
+_PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
+                  "torch.cuda", "torch.accelerator", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex",
+                  "torch.arange", "torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.linspace", "torch.tensor")  # fmt: skip
+
+
+def _made_once(plan: Plan, call: cst.Call, statement: Statement) -> bool:
+    """Whether a value that another module computes is kept in a variable: it may be random, large, or written to disk."""
+    if not isinstance(statement.node, cst.Assign):
+        return False
+    names = plan.imports.names(call.func)
+    text = dotted(call.func)
+    if text is None or not plan.imports.meanings(text.partition(".")[0], statement.function):
+        return False
+    if any(name == m or name.startswith(m + ".") for name in names for m in _PLAIN_MODULES):
+        return False
+    return not _is_address(plan, statement, statement.node.targets[0].target)
+
+
+def _is_address(plan: Plan, made: Statement, target: Node) -> bool:
+    """Whether only ``init_process_group`` reads a value, where the launcher's address takes its place."""
+    place = plan.flow.place(target, made.function)
+    if place is None:
+        return False
+    readers: list[bool] = []
+    for node, statement in plan.tree.statement_of.items():
+        if node is target or not isinstance(node, cst.Name | cst.Attribute):
+            continue
+        if plan.flow.place(node, statement.function) == place:
+            calls = [above for above in plan.tree.ancestors(node) if isinstance(above, cst.Call)]
+            readers.append(any((dotted(call.func) or "").endswith("init_process_group") for call in calls))
+    return bool(readers) and all(readers)

@@ -1,0 +1,124 @@
+"""What a spawning script did once, in the parent."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import Migrated, migrate
+
+_SCRIPT = """
+    import os
+    import random
+    import sys
+    import numpy as np
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    import torch.nn.functional as F
+    import yaml
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    def draw():
+        return order()
+
+    def order():
+        return np.random.permutation(100)
+
+    def settings():
+        return dict(epochs=3)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = nn.Parameter(torch.randn(3))
+
+    def test(net):
+        print(sum(p.sum().item() for p in net.parameters()))
+
+    def worker(rank, size, data, epochs):
+        dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=size)
+        torch.cuda.set_device(rank)
+        loader = DataLoader(data, batch_size=64, sampler=DistributedSampler(data, size, rank))
+        model = DDP(nn.Linear(32, 10).cuda(rank), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(epochs):
+            loader.sampler.set_epoch(epoch)
+            for x, y in loader:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x.cuda(rank)), y.cuda(rank)).backward()
+                optimizer.step()
+
+    def launch(data):
+        size = torch.cuda.device_count()
+        mp.spawn(worker, args=(size, data, 10), nprocs=size)
+
+    if __name__ == "__main__":
+        {before}
+        launch(None)
+        {behind}
+    """
+
+
+def _parent(before: str = "pass", behind: str = "pass", **changed: tuple[str, str]) -> Migrated:
+    indent = "\n        "
+    text = _SCRIPT.format(before=before.replace("\n", indent), behind=behind.replace("\n", indent))
+    for old, new in changed.values():
+        text = text.replace(old, new)
+    return migrate(text)
+
+
+def test_a_seed_before_the_function_that_spawns_is_told() -> None:
+    message = _parent("torch.manual_seed(3)").said("MG207", "torch.manual_seed(3)", Kind.KEPT).message
+    assert "seeded the parent only" in message
+
+
+@pytest.mark.parametrize("line", ['np.save("order.npy", 1)', "data = draw()", "data = random.sample(range(9), 3)"])
+def test_work_before_the_function_that_spawns_is_marked(line: str) -> None:
+    assert "ran once in the parent and was shared" in _parent(line).said("MG207", line, Kind.TODO).message
+
+
+def test_draws_of_a_library_that_the_parent_seeded_are_alike_now() -> None:
+    changes = _parent("np.random.seed(3)\ndata = draw()").changes
+    assert [change.kind for change in changes if change.code == "MG207"] == [Kind.KEPT]
+    assert _parent("torch.manual_seed(3)\ndata = draw()").said("MG207", "data = draw()", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "args = settings()",
+        'args = yaml.safe_load(open("a.yaml"))',
+        "net = Net()",
+        "place = torch.accelerator.current_accelerator()",
+    ],
+)
+def test_what_comes_out_the_same_everywhere_is_not_marked(line: str) -> None:
+    _parent(line).silent("MG207")
+
+
+@pytest.mark.parametrize("line", ["test(net)", 'os.remove("part.npy")', 'net.load_state_dict(torch.load("final.pt"))'])
+def test_what_stands_behind_the_spawn_is_marked_once(line: str) -> None:
+    migrated = _parent(behind=f'print("done")\n{line}\ntest(None)')
+    assert "ran once, in the parent, when all workers had ended" in migrated.said("MG207", line, Kind.TODO).message
+    assert [change.code for change in migrated.changes].count("MG207") == 1
+
+
+@pytest.mark.parametrize("line", ['print("done")', "sys.exit(0)\ntest(None)"])
+def test_words_and_what_is_not_reached_need_no_care_behind_the_spawn(line: str) -> None:
+    _parent(behind=line).silent("MG207")
+
+
+@pytest.mark.parametrize(
+    "spawn",
+    [
+        "if size > 1:\n            {spawn}\n        else:\n            test(None)",
+        "if size > 1:\n            {spawn}\n            return\n        test(None)",
+        "try:\n            {spawn}\n        except KeyboardInterrupt:\n            test(None)",
+    ],
+)
+def test_another_path_than_that_of_the_spawn_is_not_behind_it(spawn: str) -> None:
+    line = "mp.spawn(worker, args=(size, data, 10), nprocs=size)"
+    _parent(spawn=(line, spawn.format(spawn=line))).silent("MG207")
