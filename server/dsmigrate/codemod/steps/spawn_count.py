@@ -83,10 +83,26 @@ def _is_of_the_group(plan: Plan, place: Place, init_names: frozenset[str]) -> bo
     """Whether the count is the world size of the group, and not that of one node among several."""
     if plan.facts.get("spawned_nodes") or mentioned(plan):
         return False
-    sizes = [(call, argument(call, _WORLD_SIZE, "world_size")) for call in _inits(plan, init_names)]
+    sizes = [(argument(call, _WORLD_SIZE, "world_size"), plan.function_of(call)) for call in _inits(plan, init_names)]
+    if any(size is None for size, _ in sizes):
+        sizes = [(size, function) for size, function in sizes if size is not None] + _sizes_of_environment(plan)
     return bool(sizes) and all(
-        size is not None and _leads_to(plan, size, plan.function_of(call), place, 4) for call, size in sizes
+        size is not None and _leads_to(plan, size, function, place, 4) for size, function in sizes
     )
+
+
+def _sizes_of_environment(plan: Plan) -> list[tuple[Node | None, Function]]:
+    """What the script sets ``WORLD_SIZE`` to for a group that reads it, without the ``str(…)`` around it."""
+    found: list[tuple[Node | None, Function]] = []
+    for statement in plan.tree.statements:
+        node = statement.node
+        if not isinstance(node, cst.Assign) or not isinstance(node.targets[0].target, cst.Subscript):
+            continue
+        target = node.targets[0].target
+        if "os.environ" in plan.imports.names(target.value) and "WORLD_SIZE" in plan.code(target.slice[0]):
+            text = isinstance(node.value, cst.Call) and dotted(node.value.func) == "str" and len(node.value.args) == 1
+            found.append((node.value.args[0].value if text else node.value, statement.function))  # type: ignore[attr-defined]
+    return found
 
 
 def _leads_to(plan: Plan, value: Node, function: Function, place: Place, depth: int) -> bool:
