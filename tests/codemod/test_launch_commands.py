@@ -69,8 +69,11 @@ _TRAINER = """
 
 
 def test_a_file_that_only_defines_things_is_said_to_start_nothing() -> None:
-    change = migrate(_TRAINER).said("MG209", "model = DDP(", Kind.KEPT)
-    assert "launch the script that imports it" in change.message
+    migrated = migrate(_TRAINER)
+    message = migrated.said("MG209", "model = DDP(", Kind.KEPT).message
+    assert "launch the script that imports it" in message
+    assert "if that one starts the processes" in message
+    assert migrated.result.launch == ()
 
 
 @pytest.mark.parametrize("start", ["train(net, data)", 'if __name__ == "__main__":\n        run()', "fire.Fire(train)"])

@@ -21,13 +21,15 @@ PROCESSES = 2
 def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
     """One command per launcher, for two processes on one machine, or as many as the script wrote out (``count``).
 
-    The script's own options follow.
+    The script's own options follow. A file that starts nothing has no command.
 
     A script that needs the variables of SLURM or MPI is started as before, and a module of its own package from the
     folder above the package. Options that the script needs to know of being distributed
     (``--multiprocessing-distributed``) are part of it. ``--no_local_rank`` keeps the deepspeed launcher from adding an
     option that the script may not know.
     """
+    if "starts_nothing" in plan.facts:
+        return ()
     folder, module = _as_module(plan, path)
     name = f"-m {module}" if module else shlex.quote(path) if path != "-" else "train.py"
     flags = " ".join(plan.facts.get("launch_options", ()))

@@ -88,9 +88,8 @@ def test_as_many_processes_as_devices_are_two_in_the_launch_line() -> None:
 
 
 def test_a_count_that_reaches_the_group_through_the_environment_agrees_with_the_launcher() -> None:
-    text = _script("torch.cuda.device_count()").replace(
-        'dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=GPUS)',
-        'os.environ.update(RANK=str(rank))\n        os.environ["WORLD_SIZE"] = str(size)\n        dist.init_process_group()',
-    )
+    handed = 'dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=GPUS)'
+    taken = 'os.environ["WORLD_SIZE"] = str(size)\n        dist.init_process_group("nccl")'
+    text = _script("torch.cuda.device_count()").replace(handed, taken)
     assert '\nGPUS = int(os.environ.get("WORLD_SIZE", torch.cuda.device_count()))\n' in migrate(text).code
     assert "\nGPUS = torch.cuda.device_count()\n" in migrate(text.replace("str(size)", "str(size * 2)")).code

@@ -14,8 +14,9 @@ IDEAS = (
         "MG209",
         "The file starts no training by itself",
         "Nothing at the top level of the file calls anything: the script that imports it is what has to be launched.",
-        "The launch line names the file that was converted. Run as it stands such a file defines its classes and functions, "
-        "ends at once, and trains nothing.",
+        "Run as it stands such a file defines its classes and functions, ends at once, and trains nothing, so that no launch "
+        "line is given for it. A script that imports it and starts the processes itself has to be converted in its place: "
+        "DeepSpeed needs the variables of a launcher, which its children lack.",
         "dsmigrate",
         Kind.KEPT,
     ),
@@ -30,10 +31,12 @@ _SETTING_UP = frozenset({
 
 
 def run(plan: Plan) -> None:
-    """Say where the launch line starts nothing."""
+    """Say where a launch line would start nothing."""
     top = plan.tree.parts[0].top
     if plan.wraps and not any(_may_start(plan, statement) for statement in top.statements):
-        plan.kept("MG209", plan.wraps[0].statement, "this file starts no training by itself: launch the script that imports it",
+        plan.facts["starts_nothing"] = True
+        plan.kept("MG209", plan.wraps[0].statement, "this file starts no training by itself: launch the script that imports it; if that "
+                  "one starts the processes (mp.spawn, multiprocessing.Process), convert it instead: this file comes along",
                   "nothing at its top level calls what is defined here")  # fmt: skip
 
 
