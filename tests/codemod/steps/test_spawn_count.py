@@ -75,6 +75,52 @@ def test_a_count_that_may_be_another_one_stays(value: str, size: str) -> None:
     assert f"\nGPUS = {value}\n" in migrate(_script(value, size=size).replace('print("one of", GPUS)', "pass")).code
 
 
+@pytest.mark.parametrize("value", ['int(input("how many? "))', "settings.gpus"])
+def test_a_count_that_cannot_be_read_here_has_to_be_given_to_the_launcher(value: str) -> None:
+    text = _script(value, size="size")
+    assert "start exactly GPUS processes" in migrate(text).said("MG202", "mp.spawn", Kind.TODO).message
+    alone = text.replace("64 // GPUS", "64").replace("dataset, GPUS", "dataset, 2").replace('print("one of", GPUS)', "")
+    assert "start exactly" not in " ".join(change.message for change in migrate(alone).changes)
+
+
+@pytest.mark.parametrize("count", ["args.gpus", "gpus"])
+def test_an_option_that_is_the_count_is_given_in_the_launch_line(count: str) -> None:
+    made = [
+        "        parser = argparse.ArgumentParser()",
+        "        parser.add_argument('--gpus', type=int)",
+        "        args = parser.parse_args()",
+        "        if torch.version.cuda is None:",
+        "            args.gpus = 1",
+        "        gpus = args.gpus",
+        f"        print({count})",
+        "        mp.spawn",
+    ]
+    text = _script("3", size="size", given=count, count=count).replace("        mp.spawn", "\n".join(made))
+    migrated = migrate(text.replace("import os\n", "import os\n    import argparse\n"))
+    assert migrated.result.launch[0].endswith("train.py --gpus 2")
+    assert "\n        args.gpus = 1\n    gpus = args.gpus\n" in migrated.code
+    assert "start exactly" not in " ".join(change.message for change in migrated.changes)
+
+
+def test_a_count_with_a_value_for_the_cpu_takes_the_launchers_in_both() -> None:
+    value = "torch.cuda.device_count() if torch.cuda.is_available() else 1"
+    assert f'GPUS = int(os.environ.get("WORLD_SIZE", {value}))' in migrate(_script(value)).code
+    branches = "if torch.version.cuda is None:\n        GPUS = 1\n    else:\n        GPUS = torch.cuda.device_count()"
+    code = migrate(_script("1").replace("GPUS = 1", branches)).code
+    assert code.count('GPUS = int(os.environ.get("WORLD_SIZE", ') == 2
+
+
+def test_a_world_size_of_the_whole_file_is_not_made_a_name_of_the_function() -> None:
+    text = _script("settings.gpus")
+    migrated = migrate(text)
+    assert "GPUS = deepspeed" not in migrated.code
+    assert "start exactly GPUS" in migrated.said("MG202", "mp.spawn", Kind.TODO).message
+    started = text.replace("mp.spawn(worker, args=(GPUS, 10), nprocs=GPUS)", "worker(int(sys.argv[1]), GPUS, 10)")
+    alone = migrate(started)
+    assert "GPUS = deepspeed" not in alone.code
+    assert "start exactly GPUS" in alone.said("MG202", "dist.init_process_group", Kind.TODO).message
+
+
 @pytest.mark.parametrize("count", ["4", "GPUS"])
 def test_a_count_that_is_written_out_is_that_of_the_launch_line(count: str) -> None:
     assert migrate(_script("4", count=count)).result.launch == (

@@ -163,9 +163,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
     said = f"; {', '.join(dropped)} {verb} from the launcher" if dropped else ""
     plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
-    if "world_size" in arguments:
-        size_of_the_group(plan, arguments["world_size"], call)
-    _ranks_after(plan, statement, arguments, from_slurm=from_slurm)
+    _ranks_after(plan, call, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
 
 
@@ -212,8 +210,9 @@ def _is_tcp(plan: Plan, value: Node) -> bool:
     return "file:" not in text
 
 
-def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], *, from_slurm: bool) -> None:
+def _ranks_after(plan: Plan, call: cst.Call, arguments: dict[str, Node], *, from_slurm: bool) -> None:
     """Ranks that the script worked out by itself now come from the group that the launcher made."""
+    statement = plan.tree.statement(call)
     lines: list[str] = []
     for name, getter in (("rank", "get_rank"), ("world_size", "get_world_size")):
         value = arguments.get(name)
@@ -223,6 +222,8 @@ def _ranks_after(plan: Plan, statement: Statement, arguments: dict[str, Node], *
         if is_launchers(plan, value, statement.function):
             continue
         if from_slurm or not _from_launcher(plan, value, statement):
+            if name == "world_size" and not from_slurm and size_of_the_group(plan, value, call):
+                continue
             lines.append(f"{text} = deepspeed.comm.{getter}()")
     if from_slurm:
         managers = mentioned(plan)

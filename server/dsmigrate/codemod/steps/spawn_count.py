@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod.flow import Binding, Place, argument
+from dsmigrate.codemod.launch import option_behind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.managers import mentioned
@@ -17,32 +18,69 @@ def launcher_counts(plan: Plan, count: Node, call: cst.Call, init_names: frozens
         return
     _say(plan, count, call)
     place = plan.flow.place(count, plan.function_of(call))
-    if place is not None and _is_of_the_group(plan, place, init_names):
-        _take(plan, count, place, [call, *_inits(plan, init_names)])
+    if place is None or not _is_of_the_group(plan, place, init_names):
+        return
+    calls = [call, *_inits(plan, init_names)]
+    _take(plan, count, place, calls)
+    _ask(plan, count, place, calls)
 
 
-def size_of_the_group(plan: Plan, size: Node, call: cst.Call) -> None:
-    """The same for a world size that the whole file reads: an assignment beside the group would not reach the others."""
+def size_of_the_group(plan: Plan, size: Node, call: cst.Call) -> bool:
+    """The same for a world size that the whole file reads; tell whether it is one.
+
+    An assignment beside the group would make a name of the function's own, and reach none of the others.
+    """
     function = plan.function_of(call)
     place = plan.flow.place(size, function)
-    if isinstance(size, cst.Name) and place is not None and place[1] == id(function.top) and not mentioned(plan):
-        _take(plan, size, place, [call])
+    of_the_file = isinstance(size, cst.Name) and place is not None and place[1] == id(function.top)
+    if not of_the_file or place is None or function.is_module or place[2] in function.global_names:
+        return False
+    _take(plan, size, place, [call])
+    if not plan.facts.get("spawned"):
+        _ask(plan, size, place, [call])
+    return True
 
 
 def _take(plan: Plan, count: Node, place: Place, calls: list[cst.Call]) -> None:
     """Take the launcher's number where a count is made, if anything but ``calls`` reads it."""
     made = _made(plan, place)
-    if made is None or not _is_number(made.value) or place in plan.facts.get("launcher_counts", ()):
+    known = not made or place in plan.facts.get("launcher_counts", ())
+    known = known or option_behind(plan, count, plan.function_of(calls[0])) is not None
+    if known or not all(_is_number(b.value) for b in made) or not _is_read_beside(plan, place, made, calls):
         return
-    inside = set(descendants(made.statement.node)).union(*(descendants(call) for call in calls))
-    if not any(node not in inside for node in _readers(plan, place)):
-        return
-    value = plan.code(made.value)
     plan.need("os")
-    plan.edits.replace(made.value, f'int(os.environ.get("WORLD_SIZE", {value}))')
     plan.facts.setdefault("launcher_counts", set()).add(place)
-    plan.converted("MG202", made.statement, f"{plan.code(count)} is the number of processes that the launcher started",
-                   "what is worked out from it has to agree with the processes there are")  # fmt: skip
+    for binding in made:
+        value = plan.code(binding.value)
+        plan.edits.replace(binding.value, f'int(os.environ.get("WORLD_SIZE", {value}))')
+        plan.converted("MG202", binding.statement, f"{plan.code(count)} is the number of processes that the launcher started",
+                       "what is worked out from it has to agree with the processes there are")  # fmt: skip
+
+
+def _is_read_beside(plan: Plan, place: Place, made: list[Binding], calls: list[cst.Call]) -> bool:
+    inside = {sub for binding in made for sub in descendants(binding.statement.node)}
+    inside = inside.union(*(descendants(call) for call in calls))
+    return any(node not in inside for node in _readers(plan, place))
+
+
+def _ask(plan: Plan, count: Node, place: Place, calls: list[cst.Call]) -> None:
+    if _is_unknown(plan, count, place, calls):
+        plan.todo("MG202", calls[0], f"start exactly {plan.code(count)} processes: more than the process group reads this number",
+                  "what is worked out from it has to agree with the processes there are")  # fmt: skip
+
+
+def _is_unknown(plan: Plan, count: Node, place: Place, calls: list[cst.Call]) -> bool:
+    """Whether a count that others read is neither the launcher's now, nor an option of the launch line, nor asked for."""
+    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
+    asked = any(isinstance(b.value, cst.Call) and dotted(b.value.func) == "len" for b in bindings)
+    if (
+        asked
+        or place in plan.facts.get("launcher_counts", ())
+        or (bindings and all(_is_number(b.value) for b in bindings))
+    ):
+        return False
+    option = option_behind(plan, count, plan.function_of(calls[0]))
+    return option is None and _is_read_beside(plan, place, bindings, calls)
 
 
 def is_launchers(plan: Plan, value: Node, function: Function) -> bool:
@@ -50,21 +88,23 @@ def is_launchers(plan: Plan, value: Node, function: Function) -> bool:
     return plan.flow.place(value, function) in plan.facts.get("launcher_counts", ())
 
 
-def _made(plan: Plan, place: Place) -> Binding | None:
-    """The one assignment of a variable, which nothing adds to."""
-    bindings = plan.flow.by_place.get(place, ())
+def _made(plan: Plan, place: Place) -> list[Binding]:
+    """The assignments of a variable; none where it has other values too, or something is added to it."""
+    bindings = plan.flow.by_place.get(place, [])
     added = any(
         isinstance(s.node, cst.AugAssign) and plan.flow.place(s.node.target, s.function) == place
         for s in plan.tree.statements
     )
-    one = bindings[0] if len(bindings) == 1 and not added else None
-    return one if one is not None and one.kind == "assign" and one.index is None else None
+    plain = not added and all(b.kind == "assign" and b.index is None for b in bindings)
+    return list(bindings) if plain else []
 
 
 def _is_number(value: Node) -> bool:
     """A written-out number, or the number of devices, alone or as the most there may be."""
+    if isinstance(value, cst.IfExp):
+        return _is_number(value.body) and _is_number(value.orelse)
     if isinstance(value, cst.Integer):
-        return True
+        return value.evaluated_value > 0
     if not isinstance(value, cst.Call):
         return False
     name = (dotted(value.func) or "").rpartition(".")[2]
@@ -121,6 +161,8 @@ def _readers(plan: Plan, place: Place) -> list[Node]:
     found: list[Node] = []
     for node, statement in plan.tree.statement_of.items():
         name = node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else ""
+        if isinstance(node, cst.Subscript):
+            name = place[2]
         above = plan.tree.parent.get(node)
         labels = above.name if isinstance(above, cst.Param) else above.keyword if isinstance(above, cst.Arg) else None
         if name == place[2] and node is not labels and plan.flow.place(node, statement.function) == place:
