@@ -27,6 +27,16 @@ def test_a_resume_behind_the_engine() -> None:
     migrated.said("MG622", "optimizer.load_state_dict", Kind.CONVERTED)
 
 
+@pytest.mark.parametrize("limit", ["args.clip", "0.5"])
+def test_after_a_resume_the_engine_clips_by_the_limit_of_this_run(limit: str) -> None:
+    clipped = saving(f'torch.save({STATE}, "last.pt")').replace(
+        "optimizer.step()", f"torch.nn.utils.clip_grad_norm_(model.parameters(), {limit})\n        optimizer.step()"
+    )
+    assert "engine.optimizer.clip_grad = engine.gradient_clipping()" in convert(resume=RESUME, loop=clipped).code
+    unclipped = convert(resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")'))
+    assert "clip_grad" not in unclipped.code
+
+
 def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
     migrated = convert(
         wrap="net = Net().cuda()",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.clipping import engine_clips
 
 _HELPERS = '''_checkpoint_requests = []
 
@@ -58,6 +59,12 @@ _FILES_TOO = """    if os.path.isfile(path):
 """
 
 
+_OWN_LIMIT = """        if engine.optimizer is not engine.basic_optimizer:
+            engine.optimizer.clip_grad = engine.gradient_clipping()  # load_checkpoint brings back that of the run before
+"""
+"""ZeRO 1 and 2 and the half-precision optimizers save their limit (stage_1_and_2.py, _load_global_state)."""
+
+
 REMOVE_HELPER = '''def remove_checkpoint(path):
     """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
     if os.path.isdir(path) and not os.path.islink(path):
@@ -83,5 +90,7 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
         if plan.facts.get("files_too"):
             mark = "    files = sorted("
             text = text.replace(mark, _FILES_TOO + mark).replace("; a file of the DDP script cannot be resumed", "")
+        if engine_clips(plan):
+            text += _OWN_LIMIT
     if text not in plan.helpers:
         plan.helpers.append(text)

@@ -26,7 +26,8 @@ IDEAS = (
         "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
         "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
-        "loading would come back as it was saved: such places are marked.",
+        "loading would come back as it was saved: such places are marked. ZeRO 1 and 2 would also clip by the limit of the "
+        "saved run; resume_engine sets that of the config again.",
         "engine-semantics 12-13",
         Kind.CONVERTED,
     ),

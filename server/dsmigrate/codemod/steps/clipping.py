@@ -134,7 +134,7 @@ def run(plan: Plan) -> None:
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
-    if _engine_clips(plan):
+    if engine_clips(plan):
         _other_places(plan, ours)
     elif not targets.holds("managed_gradient_accumulation", plan.options.target_version):
         _partial_sums(plan, ours, "before the last one p.grad is this rank's own here, and was averaged by DDP")
@@ -159,7 +159,8 @@ def _partial_sums(plan: Plan, clips: list[cst.Call], now: str) -> None:
                       "clipping a partial sum is not the same as clipping the sum")  # fmt: skip
 
 
-def _engine_clips(plan: Plan) -> bool:
+def engine_clips(plan: Plan) -> bool:
+    """Whether the config has a limit for the gradients' norm, now or when the script runs."""
     in_config = bool(plan.config.get("gradient_clipping"))
     return in_config or any(value.path == ("gradient_clipping",) for value in plan.runtime)
 
@@ -219,7 +220,7 @@ _ONCE = '''
 
 def unscale_once(plan: Plan) -> None:
     """Let the scaler be asked twice: by the script before it looks at gradients, and by the engine before it clips."""
-    if not _engine_clips(plan) and not plan.facts.get("keep_norm"):  # keep_grad_norm asks too
+    if not engine_clips(plan) and not plan.facts.get("keep_norm"):  # keep_grad_norm asks too
         return
     for index, helper in enumerate(plan.helpers):
         if helper.startswith("class EngineGradScaler") and "def unscale_" not in helper:
