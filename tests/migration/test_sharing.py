@@ -228,3 +228,53 @@ def test_line_ends_are_those_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "engine.py").write_bytes(dedent(ENGINE).lstrip("\n").replace("\n", "\r\n").encode())
     found = texts(migrate(tmp_path, "train.py"), tmp_path)
     assert "\n" not in found["engine.py"].replace("\r\n", "")
+
+
+AUTOCAST = """
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch.nn.parallel import DistributedDataParallel
+    from losses import loss_of
+
+    def main(loader):
+        dist.init_process_group("nccl")
+        model = DistributedDataParallel(torch.nn.Linear(4, 4).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = F.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(loss_of(model, loader).item())
+
+    main(loader)
+    """
+LOSSES = """
+    import torch
+    import torch.nn.functional as F
+
+    {}
+    def loss_of(net, loader):
+        net.eval()
+        x, y = next(iter(loader))
+        return F.mse_loss(net(x), y)
+    """
+
+
+def test_a_forward_that_others_may_train_through_has_a_twin(tmp_path: Path) -> None:
+    files = {"train.py": AUTOCAST, "losses.py": LOSSES.format(""), "alone.py": "from losses import loss_of\nloss_of\n"}
+    write(tmp_path, files)
+    found = texts(migrate(tmp_path, "train.py"), tmp_path)
+    assert "F.mse_loss(net(x), y)" in definition(found["losses.py"], "loss_of")
+    assert 'getattr(net, "module", net)(x)' in definition(found["losses.py"], "loss_of_deepspeed")
+    assert "from losses import loss_of_deepspeed as loss_of\n" in found["train.py"]
+
+
+def test_an_evaluation_without_gradients_serves_others_as_well(tmp_path: Path) -> None:
+    losses = LOSSES.format("@torch.no_grad()")
+    write(tmp_path, {"train.py": AUTOCAST, "losses.py": losses, "alone.py": "from losses import loss_of\nloss_of\n"})
+    found = texts(migrate(tmp_path, "train.py"), tmp_path)
+    assert 'getattr(net, "module", net)(x)' in definition(found["losses.py"], "loss_of")
+    assert "loss_of_deepspeed" not in found["losses.py"]

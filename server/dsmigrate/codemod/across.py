@@ -21,6 +21,7 @@ from dsmigrate.codemod.shared_code import add_everywhere
 from dsmigrate.codemod.starting import start_of
 from dsmigrate.codemod.steps.file_tests import WIDER_TESTS
 from dsmigrate.codemod.steps.library import bring_in, import_of
+from dsmigrate.codemod.steps.reaching import under_no_grad
 from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText
@@ -175,8 +176,10 @@ def _source(index: Index, part: Part) -> SourceText:
 
 # What another script that calls the same function does not notice, or is served by as well; the last three are about
 # the config alone.
-_UNNOTICED = frozenset({"MG107", "MG201", "MG203", "MG204", "MG205", "MG206", "MG207", "MG301", "MG306", "MG504",
-                        "MG601", "MG604", "MG701"})  # fmt: skip
+_UNNOTICED = frozenset({"MG107", "MG201", "MG203", "MG204", "MG205", "MG206", "MG207", "MG301", "MG504", "MG601",
+                        "MG604", "MG701"})  # fmt: skip
+_BARE_FORWARD = "MG306"
+"""The module instead of its wrapper: whoever trains through it in DDP would exchange no gradients any more."""
 
 
 def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
@@ -185,12 +188,20 @@ def _altered(plan: Plan, part: Part, changes: list[Change]) -> set[str]:
     for change in changes:
         if change.kind.value != "converted" or change.code in _UNNOTICED or change.message in WIDER_TESTS:
             continue
+        if change.code == _BARE_FORWARD and _is_evaluation(plan, part, change.line):
+            continue
         for statement in plan.tree.statements:
             if statement.up is None and plan.part_of(statement) is part and hasattr(statement.node, "body"):
                 name = getattr(statement.node, "name", None)
                 if name is not None and statement.line <= change.line <= statement.end_line:
                     found.add(str(name.value))
     return found
+
+
+def _is_evaluation(plan: Plan, part: Part, line: int) -> bool:
+    """Whether what stands on a line never runs with gradients, whoever calls it."""
+    found = [s for s in plan.tree.statements if s.line == line and plan.part_of(s) is part]
+    return any(under_no_grad(plan, statement) for statement in found)
 
 
 def _rewritten(before: str, after: str) -> set[str]:
