@@ -191,6 +191,26 @@ def test_evaluation_without_autocast_runs_the_module() -> None:
     migrated.said("MG306", "total += ", Kind.CONVERTED)
 
 
+def test_what_another_module_does_without_gradients_and_autocast_gets_the_module() -> None:
+    line = "print(score(model, train_loader))"
+    migrated = convert(
+        helpers="from metrics import score\n",
+        loop=region('torch.autocast("cuda", dtype=torch.bfloat16)') + f"    with torch.no_grad():\n{' ' * 16}{line}\n",
+    )
+    assert "print(score(model.module, train_loader))" in migrated.section("loop")
+    migrated.said("MG306", line, Kind.CONVERTED)
+
+
+@pytest.mark.parametrize("context", ["torch.no_grad(), torch.autocast('cuda', dtype=torch.bfloat16)", "timed()"])
+def test_what_another_module_does_under_autocast_or_may_train_keeps_the_engine(context: str) -> None:
+    migrated = convert(
+        helpers="from metrics import score, timed\n",
+        loop=region('torch.autocast("cuda", dtype=torch.bfloat16)')
+        + f"    with {context}:\n{' ' * 16}print(score(model, train_loader))\n",
+    )
+    assert "print(score(model, train_loader))" in migrated.section("loop")
+
+
 def test_a_part_of_the_model_is_not_taken_for_the_engine_in_its_own_forward() -> None:
     wrapper = """
 class Crops(nn.Module):

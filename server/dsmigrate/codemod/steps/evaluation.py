@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
@@ -93,10 +95,17 @@ def _run_module(plan: Plan, call: cst.Call, what: str, why: str) -> None:
 
 
 def _is_outside_evaluation(plan: Plan, call: cst.Call) -> bool:
-    """Whether a call runs an evaluation that another module defines."""
-    last = (dotted(call.func) or "").rpartition(".")[2].lower()
+    """Whether a call runs an evaluation that another module defines: it is called so, or nothing below it can train."""
+    if plan.flow.callee(call) is not None:
+        return False
+    name = dotted(call.func) or ""
     words = ("evaluate", "validate", "validation", "eval_", "test_model", "run_eval", "estimate_loss")
-    return plan.flow.callee(call) is None and any(word in last for word in words)
+    if any(word in name.rpartition(".")[2].lower() for word in words):
+        return True
+    statement = plan.tree.statement(call)
+    meanings = plan.imports.meanings(name.partition(".")[0], statement.function)
+    foreign = {meaning.partition(".")[0] for meaning in meanings} - {"torch", "deepspeed", *sys.stdlib_module_names}
+    return bool(foreign) and under_no_grad(plan, statement)
 
 
 def _may_be_raw(plan: Plan, node: Node) -> bool:
