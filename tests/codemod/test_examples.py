@@ -48,6 +48,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG208": ("    processes = [mp.Process(target=train, args=(rank, 2)) for rank in range(2)]",),
     "MG209": ("        self.model = DDP(model.to(local_rank), device_ids=[local_rank])",),
     "MG213": ("    model = DDP(Net())",),
+    "MG216": ("        model = DDP(model, device_ids=[local_rank])",),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),

@@ -151,6 +151,7 @@ _DIFFERENT = frozenset(
         "MG110",
         "MG210",
         "MG213",
+        "MG216",
         "MG406",
         "MG623",
         "MG207",

@@ -9,6 +9,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accelerators import on_cpu
+from dsmigrate.codemod.steps.alone import started_alone
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
@@ -64,7 +65,7 @@ IDEAS = (
     Idea(
         "MG205",
         "The process group is made by deepspeed.initialize",
-        "A script that only sets up the group on some paths still runs on the others: initialize makes it then.",
+        "A script that only sets up the group on some paths still runs on the others, under a launcher: initialize makes it.",
         "Under a launcher deepspeed.initialize calls init_distributed itself if nothing did before.",
         "deepspeed/__init__.py, initialize",
         Kind.KEPT,
@@ -110,6 +111,7 @@ def run(plan: Plan) -> None:
     _environment(plan)
     convert_rank_options(plan)
     _say_who_starts(plan)
+    started_alone(plan, INIT_NAMES)
     if not plan.facts.get("initialised"):
         plan.kept("MG205", plan.wraps[0].statement, "this file sets up no process group: deepspeed.initialize does where nothing did",
                   "under a launcher it calls init_distributed itself")  # fmt: skip

@@ -1,0 +1,65 @@
+"""MG216: scripts that trained in one process where no launcher had started them."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.spawning import is_spawned
+from dsmigrate.codemod.tree import Statement
+
+IDEAS = (
+    Idea(
+        "MG216",
+        "One process needs a launcher too",
+        "A script that set up a process group and wrapped its model under a condition also trained when Python alone "
+        "started it; that start stops now.",
+        "The engine is there in every run. deepspeed.initialize sets up a process group where none is, and looks for MPI "
+        "where no launcher has set RANK, LOCAL_RANK and the address: without mpi4py it raises ModuleNotFoundError.",
+        "deepspeed/comm/comm.py, init_distributed",
+        Kind.KEPT,
+    ),
+)
+
+
+def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
+    """Say that a start without a launcher stops, where the script could do without a process group."""
+    if is_spawned(plan) or plan.facts.get("manager"):
+        return
+    wraps = [wrap.statement for wrap in plan.wraps]
+    inits = [plan.tree.statement(call) for call in plan.tree.calls if plan.imports.names(call.func) & init_names]
+    if not inits or not all(_is_optional(wrap, wraps) for wrap in wraps):
+        return
+    if all(_is_optional(init, inits) or _is_left(plan, init) for init in inits):
+        plan.kept("MG216", wraps[0], "Python alone, which trained in one process here, cannot start the script now",
+                  "deepspeed.initialize needs what a launcher sets; --nproc_per_node 1 starts one process")  # fmt: skip
+
+
+def _is_optional(statement: Statement, others: list[Statement]) -> bool:
+    """Whether an ``if`` may pass a statement over, and no other one stands in its branches instead."""
+    shared = {outer for other in others if other is not statement for outer in other.enclosing()}
+    return any(
+        isinstance(outer.node, cst.If) and not _is_start(outer.node) and outer not in shared
+        for outer in statement.enclosing()
+    )
+
+
+def _is_start(node: cst.If) -> bool:
+    test = node.test
+    return isinstance(test, cst.Comparison) and isinstance(test.left, cst.Name) and test.left.value == "__name__"
+
+
+def _is_left(plan: Plan, statement: Statement) -> bool:
+    """Whether its function may have returned before it, for another reason than a group that is there already."""
+    return any(
+        isinstance(other.node, cst.Return)
+        and other.order < statement.order
+        and _is_optional(other, [])
+        and not any(
+            isinstance(o.node, cst.If) and "is_initialized" in plan.code(o.node.test) for o in other.enclosing()
+        )
+        for other in statement.function.statements
+    )
