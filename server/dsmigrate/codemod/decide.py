@@ -23,6 +23,7 @@ from dsmigrate.codemod.steps import (
     gradients,
     inputs,
     loop,
+    odd_parameters,
     optimizer,
     own_weights,
     passing,
@@ -111,5 +112,6 @@ def decide(plan: Plan) -> None:
     inputs.run(plan)
     launch.find_options(plan)
     definitions.run(plan)
+    odd_parameters.run(plan)
     engine.run(plan)
     passing.run(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod.project import libraries
@@ -43,6 +43,7 @@ class Index:
     files: dict[str, ModuleFile | None] = field(default_factory=dict)
     bases: list[str] = field(default_factory=list)
     _searched: set[str] = field(default_factory=set)
+    _imported: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bases = list(dict.fromkeys([posixpath.dirname(self.entry), "", "src"]))
@@ -203,12 +204,20 @@ class Index:
                 continue
             imports[path] = set(self._local_imports(path))
             queue.extend(imports[path])
+        self._imported = set(imports)
         speaking = {path for path in imports if self._speaks(path)}
         while True:
             more = {path for path, targets in imports.items() if path not in speaking and targets & speaking}
             if not more:
                 return speaking
             speaking |= more
+
+    def imported_texts(self) -> Iterator[str]:
+        """The texts of all local files that the entry script imports, by whatever way; once ``training_files`` was asked."""
+        for path in sorted(self._imported):
+            file = self.file(path)
+            if file is not None and file.text is not None:
+                yield file.text.text
 
     def _speaks(self, path: str) -> bool:
         file = self.file(path)

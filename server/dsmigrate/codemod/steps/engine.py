@@ -39,6 +39,7 @@ def run(plan: Plan) -> None:
         plan.need("functools")
         plan.helpers.append(_FORWARD_HELPER)
         lines.append(f"enter_in_forward({site.model}, {context})")
+    lines.extend(plan.facts.get("odd_parameters", ()))
     moved = plan.facts.get("config_optimizer")
     given = f"model_parameters={moved}" if moved else f"optimizer={site.optimizer}"
     targets, end = site.target, "[0]"

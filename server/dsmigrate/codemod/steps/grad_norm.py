@@ -135,7 +135,7 @@ def keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> 
     else:
         _norm_by_hand(plan, call, statement, engine)
         return
-    _keep_known(plan)
+    keep_known(plan)
     plan.converted("MG422", statement, f"{target} is the engine's gradient norm, known after the step",
                    "get_global_grad_norm() is valid after step() only")  # fmt: skip
 
@@ -165,7 +165,8 @@ _NORM_HELPER = '''def keep_grad_norm(engine):
 '''
 
 
-def _keep_known(plan: Plan) -> None:
+def keep_known(plan: Plan) -> None:
+    """Measure and clip by torch's own function at ZeRO stage 0, so that the engine knows the norm."""
     assert plan.site is not None
     if _NORM_HELPER not in plan.helpers:
         plan.helpers.append(_NORM_HELPER)
