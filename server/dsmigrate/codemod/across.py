@@ -22,7 +22,6 @@ from dsmigrate.codemod.starting import start_of
 from dsmigrate.codemod.steps.file_tests import WIDER_TESTS
 from dsmigrate.codemod.steps.library import bring_in, import_of
 from dsmigrate.codemod.steps.reaching import under_no_grad
-from dsmigrate.codemod.steps.odd_parameters import SCALAR
 from dsmigrate.codemod.tree import LineMismatchError, Part, Tree
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText
@@ -70,7 +69,7 @@ def _migrate(
     path = shown(index.entry)
     imports = Imports(tree)
     plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
-    plan.facts["scalar_parameters"] = any(SCALAR.search(text) for text in index.imported_texts())
+    plan.facts["texts"] = tuple(index.imported_texts())
     try:
         if not decide.concerns_us(plan):
             return SetResult(FileResult(path, Status.UNCHANGED), looked_at=looked_at)

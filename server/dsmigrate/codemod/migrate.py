@@ -11,7 +11,6 @@ from dsmigrate.codemod.names import Imports
 from dsmigrate.codemod.plan import Plan, RefusedError
 from dsmigrate.codemod.project import libraries
 from dsmigrate.codemod.roles import recognise
-from dsmigrate.codemod.steps.odd_parameters import SCALAR
 from dsmigrate.codemod.tree import Tree
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText, decode
@@ -65,7 +64,7 @@ def _migrate(source: SourceText, path: str, options: Options) -> FileResult:
     imports = Imports(tree)
     roles = recognise(tree, imports)
     plan = Plan(tree, imports, roles, decide.with_stage_of(options), Edits(tree))
-    plan.facts["scalar_parameters"] = SCALAR.search(source.text) is not None
+    plan.facts["texts"] = (source.text,)
     try:
         if not decide.concerns_us(plan):
             return FileResult(path, Status.UNCHANGED)

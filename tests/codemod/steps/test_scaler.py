@@ -32,6 +32,30 @@ for x, y in train_loader:
 """
 
 
+BARE = """scaler = torch.amp.GradScaler("cuda")
+for x, y in train_loader:
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_a_scaler_without_any_autocast_works_as_it_is() -> None:
+    migrated = convert(loop=BARE)
+    migrated.said("MG302", "scaler = ", Kind.CONVERTED)
+    assert not [change for change in migrated.changes if change.kind is Kind.TODO], migrated.told()
+    assert "torch_autocast" not in migrated.config
+
+
+def test_a_scaler_beside_an_autocast_region_that_cannot_be_followed_is_marked() -> None:
+    helpers = "def region(device):\n    return getattr(torch, device).amp.autocast()\n"
+    migrated = convert(helpers=helpers, loop=BARE)
+    assert "enable torch_autocast" in migrated.said("MG302", "scaler = ", Kind.TODO).message
+    assert migrated.config["torch_autocast"]["enabled"] is False
+
+
 @pytest.mark.parametrize(
     ("imports", "make", "after", "base"),
     [
@@ -156,21 +180,6 @@ def test_a_scaler_that_is_passed_on_keeps_its_name_there() -> None:
     assert "scaler.engine_backward(model, loss)" in code
     assert "model.backward(loss)" in code
     assert "EngineGradScaler() if args.amp else None" in migrated.section("loop")
-
-
-def test_a_scaler_without_a_region_is_left_to_the_person() -> None:
-    migrated = convert(
-        loop="""
-            scaler = torch.cuda.amp.GradScaler()
-            for x, y in train_loader:
-                loss = F.cross_entropy(model(x), y)
-                optimizer.zero_grad()
-                scaler.scale(loss).backward()
-                scaler.step(optimizer)
-                scaler.update()
-            """
-    )
-    migrated.said("MG302", "scaler = torch.cuda.amp.GradScaler()", Kind.TODO)
 
 
 # -- apex, half, as asked for ------------------------------------------------------------------------------------------

@@ -70,13 +70,23 @@ def test_what_looks_within_a_window_is_marked() -> None:
     gate = "if (i + 1) % 4 == 0:\n    optimizer.step()\n    optimizer.zero_grad()\n"
     look = "print(model.module.fc.weight.grad.norm())\n"
     migrated = apex(f"loss = loss / 4\n{_SCALED}{look}{gate}")
-    migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)
+    change = migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)
+    assert "divide what is read of it by model.amp_scaler.get_scale()" in change.message
 
 
 def test_two_backwards_of_one_step_are_marked() -> None:
     migrated = apex(f"optimizer.zero_grad()\n{_SCALED}{_SCALED.replace('(loss,', '(2 * loss,')}{_CLIP}")
     change = migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)
     assert "model.amp_scaler.unscale_(model.optimizer) once per step" in change.message
+
+
+def test_the_call_that_is_asked_for_does_not_stop_an_engine_that_clips() -> None:
+    clip = "nn.utils.clip_grad_norm_(amp.master_params(optimizer), 1.0)\noptimizer.step()\n"
+    look = "print(model.module.fc.weight.grad.norm())\n"
+    migrated = apex(f"optimizer.zero_grad()\n{_SCALED}{_SCALED.replace('(loss,', '(2 * loss,')}{look}{clip}")
+    migrated.said("MG426", "scaled_loss.backward()", Kind.TODO)
+    assert migrated.config["gradient_clipping"] == 1.0
+    assert "engine_is_stepping = False" in migrated.code
 
 
 def test_an_engine_that_clips_as_well_asks_without_effect() -> None:

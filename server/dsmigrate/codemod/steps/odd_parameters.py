@@ -27,7 +27,7 @@ IDEAS = (
     ),
 )
 
-SCALAR = re.compile(
+_SCALAR = re.compile(
     r"\bParameter\([^\n]*\btorch\.(?:(?:ones|zeros|empty|rand|randn|full)\(\s*(?:size=)?(?:\[\s*\]|\(\s*\))|(?:scalar_)?tensor\((?!\s*[\[(\n]))"
     r"|\bopen_clip\b|\bclip\.load\(|\bCLIPModel\b"
 )
@@ -52,7 +52,7 @@ def run(plan: Plan) -> None:
     """Send what the engine cannot, where the model may hold such parameters; runs when the config is known."""
     site = plan.site
     assert site is not None
-    scalars, strided = bool(plan.facts.get("scalar_parameters")), _in_channels_last(plan)
+    scalars, strided = any(_SCALAR.search(text) for text in plan.facts["texts"]), _in_channels_last(plan)
     if scalars and plan.zero_stage == 0 and engine_clips(plan):
         plan.need("torch")
         keep_known(plan)

@@ -34,8 +34,7 @@ def unscaled_gradients(plan: Plan) -> None:
     if not plan.facts["managed"] and (
         len(places) > 1 or len(marks) != 1 or None in marks or not looked_at_ends(plan, sites)
     ):
-        plan.todo("MG426", sites.backward[0], f"p.grad carries the loss scale here: call {engine}.amp_scaler.unscale_({engine}.optimizer) "
-                  "once per step, before the code that looks at it", _WHY)  # fmt: skip
+        _mark(plan, sites)
         return
     mark = marks.pop()
     for place in places:
@@ -44,6 +43,19 @@ def unscaled_gradients(plan: Plan) -> None:
         plan.edits.insert_after(place.line_node, *([line] if mark == "True" else [f"if {mark}:", f"    {line}"]))
         plan.converted("MG426", place, f"{engine}.amp_scaler.unscale_ is called behind backward, as apex amp did", _WHY)
     unscale_once(plan)
+
+
+def _mark(plan: Plan, sites: Sites) -> None:
+    """Within a window ``unscale_`` would leave a sum of scaled and unscaled gradients: what is read there is divided."""
+    engine = plan.engine_in(sites.backward[0])
+    if plan.facts["managed"] or looked_at_ends(plan, sites):
+        advice = (
+            f"call {engine}.amp_scaler.unscale_({engine}.optimizer) once per step, before the code that looks at it"
+        )
+        unscale_once(plan)
+    else:
+        advice = f"divide what is read of it by {engine}.amp_scaler.get_scale()"
+    plan.todo("MG426", sites.backward[0], f"p.grad carries the loss scale here: {advice}", _WHY)
 
 
 def _behind(plan: Plan, call: cst.Call) -> Statement:
