@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod.project import libraries
-from dsmigrate.codemod.project.outline import MAY_IMPORT, TRAINS, Import, Outline, outline
+from dsmigrate.codemod.project.outline import MAY_IMPORT, Import, Outline, outline, speaks_of_training
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText, decode
 
@@ -221,7 +221,7 @@ class Index:
 
     def _speaks(self, path: str) -> bool:
         file = self.file(path)
-        return file is not None and file.text is not None and bool(TRAINS.search(file.text.text))
+        return file is not None and file.text is not None and speaks_of_training(file.text.text)
 
     def _local_imports(self, path: str) -> list[str]:
         file = self.file(path)

@@ -7,13 +7,15 @@ import re
 from dataclasses import dataclass, field
 
 # What a definition has to speak of to take part in a training: the loop, the wrap, its objects, its options, its loader.
-TRAINS = re.compile(
+_TRAINS = re.compile(
     r"\.backward\(|DistributedDataParallel|\bDDP\b|DataParallel|init_process_group|init_distributed|GradScaler|autocast"
     r"|zero_grad|no_sync|clip_grad|unscale_|optim|scheduler|add_argument|mp\.spawn|start_processes|\bDataLoader\("
     r"|comm_hook|GradBucket|bucket\.(?:buffer|get_tensor)\(|consolidate_state_dict"
     r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|params_and_buffers_to_ignore|sys\.argv|\.module\b"
     r"|\bParameter\([^\n]*torch\.(?:ones|zeros|empty|rand|randn|full)\(\s*(?:\[\s*\]|\(\s*\))"
 )
+# A module that changes a buffer of its own in place: DDP sends it to all ranks.
+_WRITES = re.compile(r"\bself\.\w+(?:\.data)?(?:\.[a-z]\w*[a-z0-9]_\(|\[[^\n\]]*\][ \t]*[-+*/]?=[^=]|[ \t]*[-+*/]=)")
 MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
@@ -53,6 +55,11 @@ class Outline:
         return [*(item for items in self.imports.values() for item in items), *self.stars]
 
 
+def speaks_of_training(text: str) -> bool:
+    """Whether a definition, or a whole file, takes part in a training by what it says."""
+    return bool(_TRAINS.search(text)) or ("register_buffer(" in text and bool(_WRITES.search(text)))
+
+
 def outline(tree: ast.Module, text: str) -> Outline:
     """Outline a parsed module; ``text`` is its source."""
     lines = text.splitlines()
@@ -65,12 +72,12 @@ def outline(tree: ast.Module, text: str) -> Outline:
             former = found.definitions.get(node.name)
             if former is not None:
                 refers |= former.refers_to
-            trains = bool(TRAINS.search(segment)) or (former is not None and former.trains)
+            trains = speaks_of_training(segment) or (former is not None and former.trains)
             found.definitions[node.name] = Definition(node.name, refers, trains)
             own.update(_heads(node))
         else:
             own.update(_references(node))
-            found.trains = found.trains or bool(TRAINS.search("\n".join(lines[node.lineno - 1 : node.end_lineno])))
+            found.trains = found.trains or speaks_of_training("\n".join(lines[node.lineno - 1 : node.end_lineno]))
             found.assigned.update(
                 sub.id for sub in ast.walk(node) if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store)
             )
