@@ -41,6 +41,7 @@ from dsmigrate.codemod.steps import (
     unwrap,
     weight_writes,
     wrap,
+    written_buffers,
 )
 
 
@@ -109,6 +110,7 @@ def decide(plan: Plan) -> None:
     comm_hooks.run(plan)
     config_optimizer.run(plan)
     existing.run(plan)
+    written_buffers.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
     definitions.run(plan)

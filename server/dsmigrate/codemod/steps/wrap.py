@@ -11,6 +11,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.buffers import has_batch_norm
+from dsmigrate.codemod.steps.written_buffers import written_buffer
 from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
@@ -186,7 +187,8 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
         plan.note(
             "MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments"
         )
-    if broadcast and not wrap.is_apex and has_batch_norm(plan) and not _synchronised(plan):
+    speaks = written_buffer(plan) is None and has_batch_norm(plan)
+    if broadcast and not wrap.is_apex and speaks and not _synchronised(plan):
         plan.kept(
             "MG104",
             wrap.statement,
