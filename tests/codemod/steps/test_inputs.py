@@ -111,6 +111,40 @@ def test_a_part_from_elsewhere_may_have_buffers(made: str) -> None:
     migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "self.parts = nn.ModuleList()\n        self.parts.append(encoders.Encoder())",
+        'self.add_module("part", encoders.Encoder())',
+        "self.part, self.width = encoders.make()",
+        "self.part: nn.Module = encoders.Encoder()",
+        "layers = []\n        layers.append(encoders.Encoder())\n        self.part = nn.Sequential(*layers)",
+        'setattr(self, "part", encoders.Encoder())',
+    ],
+)
+def test_a_part_from_elsewhere_is_found_however_it_is_put_in(made: str) -> None:
+    helpers = FOREIGN.replace("self.encoder = {made}", made.replace("\n", "\n    "))
+    migrated = convert(imports="import encoders", helpers=helpers, wrap="model = DDP(Probe().cuda())")
+    migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize("base", ["encoders.Encoder", "Own"])
+def test_a_model_whose_forward_is_that_of_its_base_may_have_buffers(base: str) -> None:
+    helpers = f"""
+        class Own(nn.Module):
+            def forward(self, x):
+                return self.part(x)
+
+
+        class Probe({base}):
+            def __init__(self):
+                super().__init__()
+                self.part = encoders.make()
+        """
+    migrated = convert(imports="import encoders", helpers=helpers, wrap="model = DDP(Probe().cuda())")
+    migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
+
+
 def test_layers_around_a_model_from_elsewhere_hide_no_buffers() -> None:
     migrated = convert(
         imports="import encoders",

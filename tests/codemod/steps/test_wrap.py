@@ -225,6 +225,45 @@ def test_a_layer_that_is_seen_does_not_speak_for_a_model_that_is_not() -> None:
     migrated.said("MG104", "model = DDP(model)", Kind.KEPT)
 
 
+PART = """
+    class Probe(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = {made}
+
+        def forward(self, x):
+            return self.part(x)
+    """
+
+
+@pytest.mark.parametrize(
+    ("made", "speaks"),
+    [
+        ("timm.create_model(args.output)", True),
+        ("nn.Sequential(nn.ReLU(), torchvision.models.efficientnet_b0())", True),
+        ("torchvision.transforms.Resize(32)", False),
+        ("AutoModel.from_pretrained(args.output)", False),
+    ],
+)
+def test_a_part_from_a_package_of_models_may_have_batch_norm(made: str, speaks: bool) -> None:
+    migrated = convert(
+        imports="import timm\nimport torchvision\nfrom transformers import AutoModel",
+        helpers=PART.format(made=made),
+        wrap="model = DDP(Probe().cuda())",
+    )
+    if speaks:
+        migrated.said("MG104", "model = DDP(", Kind.KEPT)
+    else:
+        migrated.silent("MG104")
+
+
+def test_the_function_of_batch_norm_has_statistics_too() -> None:
+    helpers = PART.format(made="nn.Linear(32, 10)").replace(
+        "self.part(x)", "F.batch_norm(x, self.mean, self.var, training=self.training)"
+    )
+    convert(helpers=helpers, wrap="model = DDP(Probe().cuda())").said("MG104", "model = DDP(", Kind.KEPT)
+
+
 def test_a_model_without_batch_norm_has_nothing_to_say_about_it() -> None:
     convert().silent("MG104")
 

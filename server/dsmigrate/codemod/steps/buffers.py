@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
 import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Function, Node, semantic_children
+from dsmigrate.codemod.tree import Class, Function, Node, semantic_children
 
 _DEPTH = 5
 # Packages that make no layers with buffers, but for what is named below.
@@ -14,6 +18,26 @@ _WITHOUT = frozenset({"transformers", "peft", "accelerate", "diffusers"})  # of 
 _PLAIN = frozenset(
     {"torch", "apex", "math", "copy", "functools", "itertools", "collections", "numpy", "np", "os", "random"}
 )
+# Packages of models of which most have BatchNorm.
+_ZOOS = frozenset(
+    {"timm", "torchvision", "segmentation_models_pytorch", "efficientnet_pytorch", "pretrainedmodels", "mmcv", "mmdet", "mmseg",
+     "mmengine", "detectron2", "monai", "ultralytics", "torchaudio"}
+)  # fmt: skip
+_BATCH_NORM = re.compile(r"batch_?norm|resnet", re.IGNORECASE)
+
+Source: TypeAlias = "Callable[[str], bool]"
+"""Whether a full name, ``timm.create_model``, is of the modules that are looked for."""
+
+
+def _is_unseen(full: str) -> bool:
+    return full.partition(".")[0] not in _PLAIN or full.startswith("torch.hub")
+
+
+def _is_of_a_zoo(full: str) -> bool:
+    root, _, rest = full.partition(".")
+    return (root in _ZOOS and not rest.startswith(("transforms", "datasets", "data", "ops"))) or full.startswith(
+        "torch.hub"
+    )
 
 
 def has_batch_norm(plan: Plan) -> bool:
@@ -21,8 +45,8 @@ def has_batch_norm(plan: Plan) -> bool:
     found: bool | None = plan.facts.get("batch_norm")
     if found is None:
         names = [dotted(call.func) or "" for call in plan.tree.calls]
-        named = any("BatchNorm" in name or "resnet" in name.lower() for name in names)
-        found = named or not _model_is_here(plan) or _model_is_elsewhere(plan)
+        named = any(_BATCH_NORM.search(name) for name in names)
+        found = named or not _model_is_here(plan) or _model_is_elsewhere(plan) or _has_part(plan, _is_of_a_zoo)
         plan.facts["batch_norm"] = found
     return found
 
@@ -86,66 +110,95 @@ def may_have_buffers(plan: Plan) -> bool:
         return True
     if any((dotted(call.func) or "").endswith("register_buffer") for call in plan.tree.calls):
         return True
-    return _has_foreign_part(plan)
+    return _has_part(plan, _is_unseen)
 
 
-def _has_foreign_part(plan: Plan) -> bool:
-    """Whether a layer, a base class or the model itself comes from a module that is not part of the conversion."""
+def _has_part(plan: Plan, source: Source) -> bool:
+    """Whether a layer, a base class or the model itself comes from such a module."""
     for cls in plan.tree.classes.values():
-        if "forward" not in cls.methods:
+        if not _is_model(plan, cls, _DEPTH):
             continue
-        if any(_is_foreign_base(plan, base, cls.scope) for base in cls.bases):
+        if any(_is_foreign_base(plan, base, cls.scope, source) for base in cls.bases):
             return True
         for method in cls.methods.values():
-            for statement in method.statements:
-                node = statement.node
-                if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
-                    if _is_foreign(plan, node.value, method, _DEPTH):
-                        return True
-    if any(_is_foreign(plan, arg.value, w.function, _DEPTH) for w in plan.wraps for arg in w.call.args[:1]):
+            if any(_is_foreign(plan, part, method, _DEPTH, source) for part in _parts(method)):
+                return True
+    if any(_is_foreign(plan, arg.value, w.function, _DEPTH, source) for w in plan.wraps for arg in w.call.args[:1]):
         return True
     ours = {f"R{member}" for member in plan.group}
     return any(
-        plan.roles.env.get(binding.place, set()) & ours and _is_foreign(plan, binding.value, binding.function, _DEPTH)
+        plan.roles.env.get(binding.place, set()) & ours
+        and _is_foreign(plan, binding.value, binding.function, _DEPTH, source)
         for binding in plan.flow.bindings
     )
 
 
-def _is_foreign_base(plan: Plan, base: str, scope: Function) -> bool:
+def _is_model(plan: Plan, cls: Class, depth: int) -> bool:
+    """Whether a class has a ``forward``, be it that of a base class of the tree."""
+    bases = plan.flow.bases(cls) if depth else []
+    return "forward" in cls.methods or any(_is_model(plan, base, depth - 1) for base in bases)
+
+
+_ADDS = frozenset({"append", "extend", "insert", "add_module", "register_module", "setattr"})
+
+
+def _parts(method: Function) -> Iterator[Node]:
+    """What a method of a model keeps: values of attributes, one of several too, and what it puts into a container."""
+    for statement in method.statements:
+        node = statement.node
+        if isinstance(node, cst.Assign):
+            targets: list[Node] = [target.target for target in node.targets]
+            targets += [e.value for t in targets if isinstance(t, cst.Tuple | cst.List) for e in t.elements]
+            if any(isinstance(target, cst.Attribute) for target in targets):
+                yield node.value
+        elif isinstance(node, cst.AnnAssign) and node.value is not None and isinstance(node.target, cst.Attribute):
+            yield node.value
+        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) and method.name != "forward":
+            if (dotted(node.value.func) or "").rpartition(".")[2] in _ADDS:
+                yield from (arg.value for arg in node.value.args)
+
+
+def _is_foreign_base(plan: Plan, base: str, scope: Function, source: Source) -> bool:
     root = base.partition(".")[0]
     meanings = plan.imports.meanings(root, scope)
-    return bool(meanings) and not any(name.partition(".")[0] == "torch" for name in meanings)
+    torch = any(name.partition(".")[0] == "torch" for name in meanings)
+    return bool(meanings) and not torch and any(source(f"{name}.") for name in meanings)
 
 
-def _is_foreign(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+def _is_foreign(plan: Plan, node: Node, function: Function, depth: int, source: Source) -> bool:
     """Whether a value is made by a call into a module that cannot be seen, be it inside of a container of layers."""
     if depth == 0:
         return False
     if isinstance(node, cst.Name | cst.Attribute):
         place = plan.flow.place(node, function)
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        return any(_is_foreign(plan, b.value, b.function, depth - 1) for b in bindings if b.kind == "assign")
+        return any(_is_foreign(plan, b.value, b.function, depth - 1, source) for b in bindings if b.kind == "assign")
     if not isinstance(node, cst.Call):
-        return any(_is_foreign(plan, child, function, depth) for child in semantic_children(node))
-    return _calls_foreign(plan, node, function, depth)
+        return any(_is_foreign(plan, child, function, depth, source) for child in semantic_children(node))
+    return _calls_foreign(plan, node, function, depth, source)
 
 
-def _calls_foreign(plan: Plan, call: cst.Call, function: Function, depth: int) -> bool:
+def _calls_foreign(plan: Plan, call: cst.Call, function: Function, depth: int, source: Source) -> bool:
     name = dotted(call.func)
-    if name is not None and plan.flow.class_named(name, function) is not None:
-        return False
+    cls = plan.flow.class_named(name, function) if name is not None else None
+    if cls is not None:  # its parts are looked at, if its forward is seen
+        return not _is_model(plan, cls, _DEPTH) and any(
+            _is_foreign_base(plan, base, cls.scope, source) for base in cls.bases
+        )
     callee = plan.flow.callee(call)
     if callee is not None:
         returned = plan.flow.by_place.get(plan.flow.returned(callee), ())
-        return any(_is_foreign(plan, b.value, b.function, depth - 1) for b in returned)
+        return any(_is_foreign(plan, b.value, b.function, depth - 1, source) for b in returned)
     if name is None:  # `models.__dict__[name](…)`, `make(…)(…)`, `Net(…).cuda()`
         inner = call.func.value if isinstance(call.func, cst.Attribute | cst.Subscript) else None
-        return isinstance(call.func, cst.Subscript) or (inner is not None and _is_foreign(plan, inner, function, depth))
+        return isinstance(call.func, cst.Subscript) or (
+            inner is not None and _is_foreign(plan, inner, function, depth, source)
+        )
     meanings = plan.imports.meanings(name.partition(".")[0], function)
     if not meanings:
         base = call.func.value if isinstance(call.func, cst.Attribute) else None
-        return base is not None and _is_foreign(plan, base, function, depth - 1)
+        return base is not None and _is_foreign(plan, base, function, depth - 1, source)
     names = plan.imports.names(call.func)
-    if any(full.partition(".")[0] not in _PLAIN or full.startswith("torch.hub") for full in names):
+    if any(source(full) for full in names):
         return True
-    return any(_is_foreign(plan, arg.value, function, depth) for arg in call.args)
+    return any(_is_foreign(plan, arg.value, function, depth, source) for arg in call.args)
