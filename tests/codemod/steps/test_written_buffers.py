@@ -90,6 +90,18 @@ def test_a_buffer_that_is_the_same_on_all_ranks_is_left_alone(write: str) -> Non
     assert HOOK not in migrated.code
 
 
+def test_a_buffer_that_the_loop_has_written_counts_too() -> None:
+    loop = """
+        for x, y in train_loader:
+            loss = F.cross_entropy(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            model.module.update(x.cuda())
+        """
+    assert HOOK in written("x = x.float()", loop=loop).code
+
+
 def test_buffers_that_ddp_did_not_send_are_not_sent() -> None:
     wrap = "model = DDP(Centred().cuda(), broadcast_buffers=False)"
     written("self.update(x)", wrap).silent("MG128")

@@ -56,7 +56,7 @@ def run(plan: Plan) -> None:
     plan.helpers.append(_HELPER)
     plan.after_engine[:0] = [f"{site.target}.register_forward_pre_hook(send_buffers)"]
     plan.converted("MG128", plan.wraps[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
-                   f"line {written.line}: each rank writes a buffer from its own data")  # fmt: skip
+                   f"each rank writes a buffer from its own data at {plan.part_of(written).path}:{written.line}")  # fmt: skip
 
 
 def written_buffer(plan: Plan) -> Statement | None:
@@ -100,11 +100,15 @@ def _registered(plan: Plan) -> Iterator[tuple[Class, str]]:
 
 
 def _runs_in_training(plan: Plan, function: Function) -> bool:
-    """``forward``, and the methods that anything but a constructor calls."""
-    if function.name in _MAKERS:
-        return False
-    callers = [plan.function_of(call) for call in plan.flow.callers.get(function, ())]
-    return function.name == "forward" or any(caller.name not in _MAKERS for caller in callers)
+    """``forward``, and the methods that anything but a constructor calls, be it on an object that is not known."""
+    if function.name in _MAKERS or function.name == "forward":
+        return function.name == "forward"
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == function.name
+        and plan.function_of(call).name not in _MAKERS
+        for call in plan.tree.calls
+    )
 
 
 def _written_with(plan: Plan, statement: Statement, buffers: set[str]) -> Iterator[Node]:
