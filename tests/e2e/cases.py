@@ -129,6 +129,7 @@ CASES: tuple[Case, ...] = (
     Case("slurm_env-slurm", "slurm_env.py", launch="slurm"),
     Case("autocast_ctx-bf16", "autocast_ctx.py", precision="bf16"),
     Case("autocast_ctx-fp32", "autocast_ctx.py", argv=("--precision", "fp32")),
+    Case("running_mean", "running_mean.py"),
     Case("frozen_backbone-adagrad", "frozen_backbone.py", exports=("finetuned.pt",)),
     Case("frozen_backbone-rmsprop", "frozen_backbone.py", argv=("--optimizer", "rmsprop", "--unfreeze-last")),
     Case(
