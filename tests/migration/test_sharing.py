@@ -182,6 +182,16 @@ def test_a_class_keeps_its_old_form_and_the_imports_of_that(tmp_path: Path) -> N
     assert "from torch.cuda.amp import GradScaler" in found["engine.py"]
 
 
+def test_an_import_that_the_old_form_needs_is_not_said_to_be_unused(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"train.py": ENTRY, "engine.py": SCALER, "alone.py": "from engine import LossScaler\nLossScaler()\n"}
+    )
+    outcomes = migrate(tmp_path, "train.py")
+    told = [(change.code, change.message) for outcome in outcomes for change in outcome.result.changes]
+    assert ("MG107", "unused now: GradScaler") not in told
+    assert ("MG120", "the import of GradScaler stands behind the others now") in told
+
+
 def test_the_report_says_for_whom_the_old_form_stays(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": ENTRY, "engine.py": ENGINE, "alone.py": ALONE})
     outcomes = migrate(tmp_path, "train.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,7 +90,7 @@ def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse)
         return outcome
     source = decode(outcome.source)
     path = _way(outcome.job.path, use.root)
-    told = [*outcome.result.changes, *_told(forms, path, use)]
+    told = [*(_still_there(change, text) for change in outcome.result.changes), *_told(forms, path, use)]
     told += [
         Change(BESIDE, Kind.CONVERTED, line, line, "the form for the engine is used here",
                "the old form stays for other scripts")
@@ -102,6 +103,23 @@ def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse)
         new_source=encode(text, source),
     )
     return replace(outcome, result=result)
+
+
+def _still_there(change: Change, text: str) -> Change:
+    """An import that only the new form does without came back for the old one."""
+    name = change.message.removeprefix(_UNUSED)
+    if not change.message.startswith(_UNUSED) or name not in _imported(text):
+        return change
+    return replace(change, code=BESIDE, message=f"the import of {name} stands behind the others now",
+                   reason="only the old form, which stays for other scripts, uses it")  # fmt: skip
+
+
+_UNUSED = "unused now: "
+
+
+def _imported(text: str) -> set[str]:
+    imports = (node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom))
+    return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
 def _told(forms: Forms, path: str, use: SharedUse) -> list[Change]:
