@@ -50,6 +50,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG209": ("        self.model = DDP(model.to(local_rank), device_ids=[local_rank])",),
     "MG213": ("    model = DDP(Net())",),
     "MG216": ("        model = DDP(model, device_ids=[local_rank])",),
+    "MG218": ('    losses = mp.get_context("spawn").SimpleQueue()', '    with open("losses.txt", "w") as file:'),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),

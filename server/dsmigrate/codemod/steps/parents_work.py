@@ -1,4 +1,4 @@
-"""MG207: what ran once, in the parent of a spawn, runs in every process of the launcher."""
+"""MG207: what ran once, in the parent before a spawn, runs in every process of the launcher."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import SPAWNERS
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.resumed_forms import are_exclusive
 from dsmigrate.codemod.tree import Function, Node, Statement
 
 _HEAVY = (
@@ -25,34 +25,28 @@ _HEAVY = (
     "load",
     "reddit",
 )
-_LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
+LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
           "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
-_DONE = ("time", "perf_counter", "info", "debug", "warning", "log", "exit", "close", "destroy_process_group", "empty_cache",
-         "collect", "round", "float", "barrier")  # fmt: skip
 
 
 def runs_in_every_process(plan: Plan, spawn: Statement) -> None:
-    """What stood before the spawn ran once, in the parent, and so did what stands behind it."""
-    ways = _ways(plan, spawn)
-    before, behind = [], []
-    for call in plan.tree.calls:
-        statement = plan.tree.statement(call)
-        way = ways.get(statement.function)
-        if way is None or call in plan.handled or not _in_the_parent(plan, statement):
-            continue
-        if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
-            continue
-        last = (dotted(call.func) or "").rpartition(".")[2]
-        if statement.order < way.order and last and last not in _LIGHT:
-            before.append(call)
-        elif _is_behind(plan, statement, way) and last not in {*_LIGHT, *_DONE}:
-            behind.append(call)
+    """What stood before the spawn, in its function and in those that lead to it, ran once, in the parent."""
+    before = []
+    for way in ways_to(plan, spawn):
+        for call in plan.tree.calls:
+            statement = plan.tree.statement(call)
+            last = (dotted(call.func) or "").rpartition(".")[2]
+            if statement.function is not way.function or call in plan.handled or not _in_the_parent(plan, statement):
+                continue
+            if isinstance(statement.node, cst.FunctionDef | cst.ClassDef | cst.Import | cst.ImportFrom):
+                continue
+            if statement.order < way.order and last and last not in LIGHT and not are_exclusive(statement, way):
+                before.append(call)
     _say_before(plan, before)
-    _say_behind(plan, behind)
 
 
-def _ways(plan: Plan, spawn: Statement) -> dict[Function, Statement]:
-    """The statement with the spawn, and the last one of each function that leads to it."""
+def ways_to(plan: Plan, spawn: Statement) -> list[Statement]:
+    """The statement with the spawn, and of each function that leads to it the last one that does."""
     ways = {spawn.function: spawn}
     queue = [spawn.function]
     while queue:
@@ -63,7 +57,7 @@ def _ways(plan: Plan, spawn: Statement) -> dict[Function, Statement]:
                 queue.append(statement.function)
             if known is None or known.order < statement.order:
                 ways[statement.function] = statement
-    return ways
+    return list(ways.values())
 
 
 def _in_the_parent(plan: Plan, statement: Statement) -> bool:
@@ -71,40 +65,6 @@ def _in_the_parent(plan: Plan, statement: Statement) -> bool:
     if not statement.function.is_module:
         return True
     return any(isinstance(o.node, cst.If) and "__name__" in plan.code(o.node.test) for o in statement.enclosing())
-
-
-def _is_behind(plan: Plan, statement: Statement, way: Statement) -> bool:
-    """Whether a statement runs after the one that leads to the spawn, in the same function."""
-    if statement.order <= way.last_order or isinstance(way.node, cst.Return) or _apart(statement, way):
-        return False
-    blocks = {way.block, *(outer.block for outer in way.enclosing())}
-    return not any(
-        way.last_order < end.order < statement.order and end.block in blocks and _ends(plan, end)
-        for end in statement.function.statements
-    )
-
-
-def _ends(plan: Plan, statement: Statement) -> bool:
-    node = statement.node
-    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
-        return bool(plan.imports.names(node.value.func) & {"sys.exit", "os._exit", "exit", "quit"})
-    return isinstance(node, cst.Return | cst.Raise)
-
-
-def _apart(one: Statement, other: Statement) -> bool:
-    """Whether two statements of a function stand in branches of which only one runs."""
-    branches: dict[int, str] = {}
-    branch = one.branch
-    for outer in one.enclosing():
-        branches[outer.order] = branch
-        branch = outer.branch
-    branch = other.branch
-    for outer in other.enclosing():
-        pair = {branches.get(outer.order, branch), branch}
-        if len(pair) == 2 and (isinstance(outer.node, cst.If) or "handler" in pair):
-            return True
-        branch = outer.branch
-    return False
 
 
 def _say_before(plan: Plan, calls: list[cst.Call]) -> None:
@@ -118,7 +78,7 @@ def _say_before(plan: Plan, calls: list[cst.Call]) -> None:
         elif _seeds(plan, call):
             seeders.append(call)
         elif _is_heavy(plan, call) or _made_once(plan, call, statement) or _draws(plan, call, seeders):
-            plan.todo("MG207", statement, f"{_shown(plan, statement)} ran once in the parent and was shared; now every process "
+            plan.todo("MG207", statement, f"`{shown(plan, statement)}` ran once in the parent and was shared; now every process "
                       "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
                       "the launcher starts the whole script in every process")  # fmt: skip
     if seeders:
@@ -129,24 +89,11 @@ def _say_before(plan: Plan, calls: list[cst.Call]) -> None:
                   "the launcher runs the whole script in each process")  # fmt: skip
 
 
-def _say_behind(plan: Plan, calls: list[cst.Call]) -> None:
-    """One mark for each function: at the first of what its parent did when all workers had ended."""
-    said: set[Function] = set()
-    for call in sorted(calls, key=lambda one: plan.tree.statement(one).order):
-        statement = plan.tree.statement(call)
-        if statement.function in said or plan.imports.names(call.func) & set(SPAWNERS):
-            continue
-        said.add(statement.function)
-        plan.todo("MG207", statement, f"{_shown(plan, statement)} and what follows ran once, in the parent, when all workers had ended, "
-                  "on the parent's own objects; now every process runs it, as soon as its own training is done and on what that "
-                  "left: let one process do it behind a barrier, with what it needs made or loaded there",
-                  "the launcher starts the whole script in every process")  # fmt: skip
-
-
-def _shown(plan: Plan, statement: Statement) -> str:
+def shown(plan: Plan, statement: Statement) -> str:
+    """The text of a statement, cut where it is long."""
     node = statement.node
-    shown = " ".join(plan.code(node.test if isinstance(node, cst.If | cst.While) else node).split())
-    return f"`{shown if len(shown) < _SHOWN else shown[:_SHOWN] + '…'}`"
+    text = " ".join(plan.code(node.test if isinstance(node, cst.If | cst.While) else node).split())
+    return text if len(text) < _SHOWN else text[:_SHOWN] + "…"
 
 
 def _is_heavy(plan: Plan, call: cst.Call) -> bool:

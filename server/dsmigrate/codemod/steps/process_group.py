@@ -9,6 +9,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accelerators import on_cpu
+from dsmigrate.codemod.steps.after_spawn import parent_is_gone
 from dsmigrate.codemod.steps.alone import started_alone
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
@@ -72,13 +73,11 @@ IDEAS = (
     ),
     Idea(
         "MG207",
-        "Code around the spawn runs in every process",
-        "What the parent did once before mp.spawn (downloads, seeds, files) or behind it (evaluation, clean-up) now happens in "
-        "each launched process.",
+        "Code before the spawn runs in every process",
+        "What the parent did once before mp.spawn (downloads, seeds, files) now happens in each launched process.",
         "The launcher starts the whole script in every process. Downloads and writes can race. Spawned workers inherit no "
         "seed of the parent and each draw other numbers; a seed that is set before the spawn now reaches every process, so "
-        "that all ranks draw the same numbers (dropout, augmentation) unless the worker seeds itself with its rank. What "
-        "stands behind the spawn waited for all workers and saw the parent's objects, untrained where a worker trained a copy.",
+        "that all ranks draw the same numbers (dropout, augmentation) unless the worker seeds itself with its rank.",
         "torch.multiprocessing.spawn; measured with torch 2.13: torch.initial_seed() of two spawned workers",
         Kind.TODO,
     ),
@@ -100,9 +99,10 @@ _POSITIONS = ("backend", "init_method", "timeout", "world_size", "rank", "store"
 
 def run(plan: Plan) -> None:
     """Convert process-group set-up, spawning, environment variables and rank options."""
-    for call in plan.tree.calls:
-        if plan.imports.names(call.func) & set(SPAWNERS):
-            spawn_call(plan, call, INIT_NAMES)
+    spawns = [call for call in plan.tree.calls if plan.imports.names(call.func) & set(SPAWNERS)]
+    for call in spawns:
+        spawn_call(plan, call, INIT_NAMES)
+    parent_is_gone(plan, [plan.tree.statement(call) for call in spawns])
     for call in plan.tree.calls:
         if plan.imports.names(call.func) & INIT_NAMES:
             _init(plan, call)

@@ -17,12 +17,77 @@ def launcher_counts(plan: Plan, count: Node, call: cst.Call, init_names: frozens
     if _forget(plan, count, call):
         return
     _say(plan, count, call)
-    place = plan.flow.place(count, plan.function_of(call))
+    if plan.facts.get("spawned_nodes"):
+        _say_nodes(plan, count, call)
+        return
+    if counts_devices(count):
+        _follow_devices(plan, call)
+    count, function = _origin(plan, count, plan.function_of(call))
+    place = plan.flow.place(count, function)
     if place is None or not _is_of_the_group(plan, place, init_names):
         return
     calls = [call, *_inits(plan, init_names)]
     _take(plan, count, place, calls)
     _ask(plan, count, place, calls)
+
+
+def counts_devices(node: Node) -> bool:
+    """``torch.cuda.device_count()``."""
+    return isinstance(node, cst.Call) and not node.args and (dotted(node.func) or "").endswith(".device_count")
+
+
+def _follow_devices(plan: Plan, call: cst.Call) -> None:
+    """One process for each device there was: what is multiplied or divided by that number follows the launcher's."""
+    inside = set(descendants(call))
+    for other in plan.tree.calls:
+        above = plan.tree.parent.get(other)
+        scales = isinstance(above, cst.AugAssign) or (
+            isinstance(above, cst.BinaryOperation)
+            and isinstance(above.operator, cst.Multiply | cst.Divide | cst.FloorDivide)
+        )
+        if scales and counts_devices(other) and other not in inside | plan.handled:
+            plan.need("os")
+            plan.handled.add(other)
+            plan.edits.replace(other, f'int(os.environ.get("WORLD_SIZE", {plan.code(other)}))')
+            plan.converted("MG202", other, f"{plan.code(other)} → the number of processes that the launcher started",
+                           "there was one process for each device")  # fmt: skip
+
+
+def _say_nodes(plan: Plan, count: Node, call: cst.Call) -> None:
+    """On several nodes the parent's number of devices stays: what it works out needs as many processes on each."""
+    function = plan.function_of(call)
+    values = [b.value for b in plan.flow.by_place.get(plan.flow.place(count, function) or ("", 0, ""), ())]
+    if len(values) != 1 or not counts_devices(values[0]):
+        return
+    for statement in function.statements:
+        node = statement.node
+        if not isinstance(node, cst.Assign | cst.AugAssign) or node.value is values[0]:
+            continue
+        target = dotted(node.target if isinstance(node, cst.AugAssign) else node.targets[0].target) or ""
+        reads = any(plan.code(sub) == plan.code(count) for sub in descendants(node.value))
+        scales = isinstance(node, cst.AugAssign) or isinstance(node.value, cst.BinaryOperation | cst.Call)
+        if reads and scales and not target.endswith("world_size"):
+            plan.todo("MG202", statement, f"start exactly {plan.code(values[0])} processes on each node: this is worked out for that many",
+                      "the launcher decides how many processes there are")  # fmt: skip
+            return
+
+
+def _origin(plan: Plan, count: Node, function: Function) -> tuple[Node, Function]:
+    """The variable that a parameter gets its value from, through the functions that hand it on."""
+    for _ in range(_HOPS):
+        place = plan.flow.place(count, function)
+        bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+        if (
+            len(bindings) != 1
+            or bindings[0].kind == "assign"
+            or not isinstance(bindings[0].value, cst.Name | cst.Attribute)
+        ):
+            break
+        count, function = bindings[0].value, bindings[0].function
+    return count, function
+
+
+_HOPS = 4
 
 
 def size_of_the_group(plan: Plan, size: Node, call: cst.Call) -> bool:
@@ -59,8 +124,14 @@ def _take(plan: Plan, count: Node, place: Place, calls: list[cst.Call]) -> None:
 
 def _is_read_beside(plan: Plan, place: Place, made: list[Binding], calls: list[cst.Call]) -> bool:
     inside = {sub for binding in made for sub in descendants(binding.statement.node)}
-    inside = inside.union(*(descendants(call) for call in calls))
+    inside = inside.union(*(_handed(call) for call in calls))
     return any(node not in inside for node in _readers(plan, place))
+
+
+def _handed(call: cst.Call) -> set[Node]:
+    """The arguments of a call, also those in ``args=(…)``, but nothing inside of them."""
+    packed = [arg.value for arg in call.args]
+    return {*packed, *(e.value for value in packed if isinstance(value, cst.Tuple | cst.List) for e in value.elements)}
 
 
 def _ask(plan: Plan, count: Node, place: Place, calls: list[cst.Call]) -> None:
@@ -151,9 +222,9 @@ def _leads_to(plan: Plan, value: Node, function: Function, place: Place, depth: 
     if found is None or depth == 0:
         return False
     bindings = [b for b in plan.flow.by_place.get(found, ()) if b.index is None]
-    return found == place or (
-        bool(bindings) and all(_leads_to(plan, b.value, b.function, place, depth - 1) for b in bindings)
-    )
+    if not bindings:  # what a worker is handed out of sight (`args=given`)
+        return found == place or found[1] == id(function)
+    return found == place or all(_leads_to(plan, b.value, b.function, place, depth - 1) for b in bindings)
 
 
 def _readers(plan: Plan, place: Place) -> list[Node]:
@@ -195,7 +266,7 @@ def _forget(plan: Plan, count: Node, call: cst.Call) -> bool:
     made = bindings[0].value
     if not isinstance(made, cst.Call) or not (dotted(made.func) or "").endswith("device_count"):
         return False
-    inside = {*descendants(call), *descendants(bindings[0].statement.node)}
+    inside = {*_handed(call), *descendants(bindings[0].statement.node)}
     if any(node not in inside for node in _readers(plan, place)):
         return False
     plan.edits.remove(bindings[0].statement.node)

@@ -8,7 +8,7 @@ from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.parents_work import runs_in_every_process
-from dsmigrate.codemod.steps.spawn_count import launcher_counts
+from dsmigrate.codemod.steps.spawn_count import counts_devices, launcher_counts
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 
@@ -27,19 +27,9 @@ def spawn_call(plan: Plan, call: cst.Call, init_names: frozenset[str]) -> None:
         raise plan.refuse(
             "MG913", statement, "the result of mp.spawn is used", "the launcher replaces spawn and returns no context"
         )
-    count = plan.code(processes) if processes is not None else None
     multi_node = _is_multi_node(plan, worker, statement)
     size = 'int(os.environ["LOCAL_WORLD_SIZE"])' if multi_node else 'int(os.environ["WORLD_SIZE"])'
-    texts: list[str] = []
-    if packed is None:
-        pass
-    elif isinstance(packed, cst.Tuple | cst.List):
-        for element in packed.elements:
-            text = plan.code(element.value)
-            same = count is not None and text == count
-            texts.append(size if same else f"*{text}" if isinstance(element, cst.StarredElement) else text)
-    else:
-        texts.append(f"*{plan.code(packed)}")
+    texts = _given(plan, packed, processes, size)
     plan.need("os")
     arguments = ", ".join(['int(os.environ["LOCAL_RANK"])', *texts])
     plan.edits.replace(call, f"{plan.code(worker)}({arguments})")
@@ -57,6 +47,19 @@ def spawn_call(plan: Plan, call: cst.Call, init_names: frozenset[str]) -> None:
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
                    "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
     runs_in_every_process(plan, statement)
+
+
+def _given(plan: Plan, packed: Node | None, processes: Node | None, size: str) -> list[str]:
+    """The texts of the worker's arguments, in which the number of processes is the launcher's."""
+    if not isinstance(packed, cst.Tuple | cst.List):
+        return [] if packed is None else [f"*{plan.code(packed)}"]
+    texts = []
+    for element in packed.elements:
+        text = plan.code(element.value)
+        if processes is not None and (text == plan.code(processes) or counts_devices(processes)):
+            text = text.replace(plan.code(processes), size)
+        texts.append(f"*{text}" if isinstance(element, cst.StarredElement) else text)
+    return texts
 
 
 def _is_multi_node(plan: Plan, worker: Node, statement: Statement) -> bool:

@@ -27,10 +27,19 @@ IDEAS = (
     ),
 )
 
-_HELPER = '''def send_buffers(engine, inputs):
-    """Rank 0's buffers for all ranks, before each forward of the engine: DDP did so, the engine does not."""
-    for buffer in engine.module.buffers():
-        torch.distributed.broadcast(buffer.data, src=0)
+_HELPER = '''def send_buffers(engine):
+    """Send rank 0's buffers to all ranks before a forward that follows one with gradients, as DDP did."""
+    due = [True]
+
+    def before(*_):
+        for buffer in engine.module.buffers() if due[0] else ():
+            torch.distributed.broadcast(buffer.data, src=0)
+
+    def after(*_):
+        due[0] = torch.is_grad_enabled()
+
+    engine.register_forward_pre_hook(before)
+    engine.register_forward_hook(after)
 '''
 _COLLECTIVE = re.compile(
     r"all_?(gather|reduce)|gather_all|concat_all|(^|_)sync(ed)?(_|$)|dist_|broadcast_from", re.IGNORECASE
@@ -54,7 +63,7 @@ def run(plan: Plan) -> None:
         return
     plan.need("torch")
     plan.helpers.append(_HELPER)
-    plan.after_engine[:0] = [f"{site.target}.register_forward_pre_hook(send_buffers)"]
+    plan.after_engine[:0] = [f"send_buffers({site.target})"]
     plan.converted("MG128", plan.wraps[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
                    f"each rank writes a buffer from its own data at {plan.part_of(written).path}:{written.line}")  # fmt: skip
 
