@@ -133,6 +133,14 @@ def test_as_many_processes_as_devices_are_two_in_the_launch_line() -> None:
     assert "--nproc_per_node 2 " in migrate(_script("torch.cuda.device_count()")).result.launch[0]
 
 
+def test_a_count_that_the_worker_gets_in_a_tuple_agrees_with_the_launcher() -> None:
+    packed = "given = (GPUS, 10)\n        mp.spawn(worker, args=given"
+    text = _script("torch.cuda.device_count()", size="size").replace("mp.spawn(worker, args=(GPUS, 10)", packed)
+    assert '\nGPUS = int(os.environ.get("WORLD_SIZE", torch.cuda.device_count()))\n' in migrate(text).code
+    swapped = text.replace("given = (GPUS, 10)", "given = (10, GPUS)")
+    assert "\nGPUS = torch.cuda.device_count()\n" in migrate(swapped).code
+
+
 def test_a_count_that_reaches_the_group_through_the_environment_agrees_with_the_launcher() -> None:
     handed = 'dist.init_process_group("nccl", init_method="tcp://127.0.0.1:29500", rank=rank, world_size=GPUS)'
     taken = 'os.environ["WORLD_SIZE"] = str(size)\n        dist.init_process_group("nccl")'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.callables import spawned
 from dsmigrate.codemod.flow import Binding, Place, argument
 from dsmigrate.codemod.launch import option_behind
 from dsmigrate.codemod.names import dotted
@@ -24,7 +25,7 @@ def launcher_counts(plan: Plan, count: Node, call: cst.Call, init_names: frozens
         _follow_devices(plan, call)
     count, function = _origin(plan, count, plan.function_of(call))
     place = plan.flow.place(count, function)
-    if place is None or not _is_of_the_group(plan, place, init_names):
+    if place is None or not _is_of_the_group(plan, place, init_names, _packed(plan, call)):
         return
     calls = [call, *_inits(plan, init_names)]
     _take(plan, count, place, calls)
@@ -190,7 +191,21 @@ _WORLD_SIZE = 3
 """Where ``init_process_group`` takes the world size."""
 
 
-def _is_of_the_group(plan: Plan, place: Place, init_names: frozenset[str]) -> bool:
+_Given = dict[Place, tuple[Node, Function]]
+
+
+def _packed(plan: Plan, call: cst.Call) -> _Given:
+    """What the worker's parameters get from a tuple that was made before the spawn."""
+    worker, packed = argument(call, 0, "fn"), argument(call, 1, "args")
+    function = plan.function_of(call)
+    place = plan.flow.place(packed, function) if isinstance(packed, cst.Name) else None
+    made = [] if place is None else _made(plan, place)
+    if len(made) != 1 or made[0].function is not function:
+        return {}
+    return {place: (value, function) for place, value in spawned(plan.flow, worker, made[0].value, function)[1]}
+
+
+def _is_of_the_group(plan: Plan, place: Place, init_names: frozenset[str], packed: _Given) -> bool:
     """Whether the count is the world size of the group, and not that of one node among several."""
     if plan.facts.get("spawned_nodes") or mentioned(plan):
         return False
@@ -198,7 +213,7 @@ def _is_of_the_group(plan: Plan, place: Place, init_names: frozenset[str]) -> bo
     if any(size is None for size, _ in sizes):
         sizes = [(size, function) for size, function in sizes if size is not None] + _sizes_of_environment(plan)
     return bool(sizes) and all(
-        size is not None and _leads_to(plan, size, function, place, 4) for size, function in sizes
+        size is not None and _leads_to(plan, size, function, place, packed, 4) for size, function in sizes
     )
 
 
@@ -216,15 +231,18 @@ def _sizes_of_environment(plan: Plan) -> list[tuple[Node | None, Function]]:
     return found
 
 
-def _leads_to(plan: Plan, value: Node, function: Function, place: Place, depth: int) -> bool:
+def _leads_to(plan: Plan, value: Node, function: Function, place: Place, packed: _Given, depth: int) -> bool:
     """Whether an expression is the variable, under its own name or as the parameter that got it."""
     found = plan.flow.place(value, function)
     if found is None or depth == 0:
         return False
-    bindings = [b for b in plan.flow.by_place.get(found, ()) if b.index is None]
-    if not bindings:  # what a worker is handed out of sight (`args=given`)
-        return found == place or found[1] == id(function)
-    return found == place or all(_leads_to(plan, b.value, b.function, place, depth - 1) for b in bindings)
+    if found == place:
+        return True
+    values = [(b.value, b.function) for b in plan.flow.by_place.get(found, ()) if b.index is None]
+    values += [packed[found]] if found in packed else []
+    if not values:  # what a worker is handed out of sight
+        return found[1] == id(function)
+    return all(_leads_to(plan, *given, place, packed, depth - 1) for given in values)
 
 
 def _readers(plan: Plan, place: Place) -> list[Node]:
