@@ -7,7 +7,7 @@ import pytest
 from .cases import CASES, Case, case_named
 from .harness import Lab, stages
 from .launching import launch_cold, torch_python
-from .readings import EXACT, compare
+from .readings import EXACT, compare, joined
 from .verdict import tolerance
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training")]
@@ -26,6 +26,18 @@ def test_an_original_resumes_where_it_stopped(lab: Lab, case: Case) -> None:
 def test_losses_are_those_of_the_original(lab: Lab, case: Case, stage: int) -> None:
     verdict = lab.verdict(case, stage)
     assert verdict.agrees, verdict.explain()
+
+
+@pytest.mark.parametrize("stage", stages())
+def test_a_resume_clips_by_the_limit_of_its_own_command_line(lab: Lab, stage: int) -> None:
+    """A checkpoint of ZeRO 1 and 2 brings the limit of the run that wrote it."""
+    written, resumed = ("--grad_clip=0.57", "--max_iters=8"), ("--grad_clip=0.2", "--init_from=resume")
+    case = Case("nanogpt-other-limit", "nanogpt.py", halves=(written, resumed))
+    folder = lab.place(case, f"{case.name}-zero{stage}", lab.conversion(case, stage))
+    first, second = (lab.launch(case, folder, argv, "deepspeed") for argv in (written, resumed))
+    assert second.succeeded, second.excerpt()
+    result = compare(lab.original_in_halves(case), joined(first.readings, second.readings), tolerance(case, stage))
+    assert result.same, "\n".join(result.differences)
 
 
 def test_a_hook_that_rounds_gradients_is_told_from_none(lab: Lab) -> None:
