@@ -193,7 +193,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
             "MG104",
             wrap.statement,
             "DDP broadcast BatchNorm buffers before each forward; the engine does not",
-            "training losses are the same; statistics that other ranks evaluate with, save, or average with rank 0's can differ from these",
+            "training losses are the same; statistics that ranks other than 0 use in evaluation, average with those of rank 0, or save, can differ from rank 0's",
         )
 
 
