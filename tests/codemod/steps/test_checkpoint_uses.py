@@ -141,6 +141,16 @@ def test_a_list_of_paths_that_the_script_keeps_is_right() -> None:
     assert "remove_checkpoint(kept.pop(0))" in migrated.section("loop")
 
 
+def test_results_beside_the_checkpoints_are_no_checkpoints() -> None:
+    helpers = (
+        "def dump(result, folder, rank):\n    part = os.path.join(folder, f'part_{rank}.json')\n"
+        "    with open(part, 'w') as file:\n        json.dump(result, file)\n    os.remove(part)\n"
+    )
+    migrated = guarded("dump([], args.output, 0)", helpers=helpers)
+    assert "    os.remove(part)\n" in migrated.section("helpers")
+    assert "remove_checkpoint" not in migrated.code
+
+
 def test_a_cleaner_of_others_is_named() -> None:
     assert marked(guarded("cleanup(args.output, keep=3)")) == ["cleanup(args.output, keep=3)"]
 

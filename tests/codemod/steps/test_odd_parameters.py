@@ -84,3 +84,10 @@ def test_a_model_that_is_registered_by_a_module_and_made_by_name_is_looked_at() 
         "registered.py": "import torch.nn as nn\n" + scaled("torch.ones([])"),
     }
     assert SENT in convert_project(files).after("train.py")
+
+
+def test_a_layer_that_lays_out_what_passes_it_says_nothing_of_parameters() -> None:
+    laid_out = (
+        "class Laid(nn.Module):\n    def forward(self, x):\n        return x.to(memory_format=torch.channels_last)\n"
+    )
+    convert(helpers=laid_out, loop=LOOP.replace("CLIP", "pass")).silent("MG518")

@@ -12,6 +12,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import Found, copies_of
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
+_OTHER_KIND = re.compile(r"\.(?:jsonl?|txt|csv|tsv|log|ya?ml|png|jpe?g|svg|html|md)[\"']\)*$", re.IGNORECASE)
 _DEPTH = 6
 
 WIDER_TESTS = ("isfile → exists", "is_file → exists")
@@ -96,7 +97,15 @@ class Near:
 
     def concerns_far(self, call: cst.Call, asked: Node) -> bool:
         """The same, for a path that comes from a checkpoint's folder by other variables, loops and parameters."""
-        return self.concerns(call, asked) or self.reaches(call, asked)
+        return not self._is_other_kind(call, asked) and (self.concerns(call, asked) or self.reaches(call, asked))
+
+    def _is_other_kind(self, call: cst.Call, asked: Node) -> bool:
+        """Whether a path is written out with the ending of text or pictures: results beside the checkpoints."""
+        place = self.plan.flow.place(asked, self.plan.function_of(call))
+        bindings = self.plan.flow.by_place.get(place, ()) if place is not None else ()
+        written = [b.value for b in bindings if b.kind == "assign" and b.index is None]
+        values = written if bindings and len(written) == len(bindings) else [asked]
+        return all(_OTHER_KIND.search(self.plan.code(value)) for value in values)
 
     def reaches(self, call: cst.Call, asked: Node) -> bool:
         """The same, whatever function the call stands in: by the path alone."""

@@ -74,10 +74,10 @@ _WHY = "deepspeed.initialize sends parameters as bytes, which torch refuses for 
 
 
 def _in_channels_last(plan: Plan) -> bool:
-    """Whether ``torch.channels_last`` is named: by a ``.to`` of the model, or as a choice that it gets."""
+    """Whether ``torch.channels_last`` is named: by a ``.to`` of the model, not by a layer for what passes it."""
     return any(
         isinstance(sub, cst.Attribute) and dotted(sub) == "torch.channels_last"
         for statement in plan.tree.statements
-        if not isinstance(statement.node, cst.BaseCompoundStatement)
+        if not isinstance(statement.node, cst.BaseCompoundStatement) and statement.function.name != "forward"
         for sub in descendants(statement.node)
     )
