@@ -286,6 +286,59 @@ def test_a_loop_that_never_zeroes_is_named() -> None:
     assert "    # TODO(dsmigrate MG407)" in migrated.section("loop")
 
 
+BEFORE_THE_LOOP = """
+    optimizer.zero_grad()
+    for x, y in train_loader:
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    """
+EVERY_EPOCH = """
+    for epoch in range(9):
+        optimizer.zero_grad()
+        for x, y in train_loader:
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    """
+EVERY_OTHER_STEP = """
+    for i, (x, y) in enumerate(train_loader):
+        if i % 2 == 0:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    """
+A_WINDOW = """
+    for i, (x, y) in enumerate(train_loader):
+        if i % 2 == 0:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        if i % 2 == 1:
+            optimizer.step()
+    """
+A_LOOP_FOR_EACH_WINDOW = """
+    for i in range(9):
+        optimizer.zero_grad()
+        for x, y in train_loader:
+            F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    """
+IN_A_FUNCTION = """
+    for x, y in train_loader:
+        clear(optimizer)
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    """
+
+
+@pytest.mark.parametrize("text", [BEFORE_THE_LOOP, EVERY_EPOCH, EVERY_OTHER_STEP])
+def test_a_loop_that_steps_more_often_than_it_zeroes_is_named(text: str) -> None:
+    convert(loop=text).said("MG407", "optimizer.step()", Kind.TODO)
+
+
+@pytest.mark.parametrize("text", [A_WINDOW, A_LOOP_FOR_EACH_WINDOW, IN_A_FUNCTION])
+def test_a_step_with_a_zero_grad_of_its_own_is_not(text: str) -> None:
+    convert(loop=text, helpers="def clear(optimizer):\n    optimizer.zero_grad()\n\n\n").silent("MG407")
+
+
 def test_a_zero_grad_at_the_start_of_an_epoch_drops_what_is_left() -> None:
     migrated = check_section(
         "loop",

@@ -36,13 +36,13 @@ class Beside:
 
 def forwards_beside(plan: Plan, regions: Sequence[Statement]) -> list[Beside]:
     """Every forward of a training step that runs in none of ``regions``, the ``with`` statements of training."""
-    inside = [path for region in regions for path in _paths(plan, region)]
+    inside = [path for region in regions for path in paths_to(plan, region)]
     found: dict[Statement, Beside] = {}
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if statement in found or not calls_engine(plan, call) or not _is_training(plan, call, statement):
             continue
-        outside = [path for path in _paths(plan, statement) if not any(_is_sheltered(plan, s, regions) for s in path)]
+        outside = [path for path in paths_to(plan, statement) if not any(_is_sheltered(plan, s, regions) for s in path)]
         told = [_beside(plan, statement, inside, path) for path in outside]
         for one in sorted(told, key=lambda one: (one.is_apart, one.condition is not None)):
             found.setdefault(statement, one)
@@ -51,10 +51,10 @@ def forwards_beside(plan: Plan, regions: Sequence[Statement]) -> list[Beside]:
 
 def runs_apart(plan: Plan, statement: Statement, regions: Sequence[Statement]) -> bool:
     """Whether branches keep a statement from running in a pass that enters one of ``regions``."""
-    inside = [path for region in regions for path in _paths(plan, region)]
+    inside = [path for region in regions for path in paths_to(plan, region)]
     return all(
         not any(_is_sheltered(plan, s, regions) for s in path) and all(_branches_apart(other, path) for other in inside)
-        for path in _paths(plan, statement)
+        for path in paths_to(plan, statement)
     )
 
 
@@ -77,13 +77,13 @@ def _is_sheltered(plan: Plan, statement: Statement, regions: Sequence[Statement]
     )
 
 
-def _paths(plan: Plan, statement: Statement, depth: int = _DEPTH) -> Iterator[tuple[Statement, ...]]:
+def paths_to(plan: Plan, statement: Statement, depth: int = _DEPTH) -> Iterator[tuple[Statement, ...]]:
     """A statement with the calls that lead to it, innermost first; one path for each way."""
     callers = plan.flow.callers.get(statement.function, ())[:_MOST_CALLERS] if depth else ()
     if not callers:
         yield (statement,)
     for call in callers:
-        for path in _paths(plan, plan.tree.statement(call), depth - 1):
+        for path in paths_to(plan, plan.tree.statement(call), depth - 1):
             yield (statement, *path)
 
 

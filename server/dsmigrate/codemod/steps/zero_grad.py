@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
+from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.sites import Sites, mark_twins, short
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -23,7 +25,7 @@ IDEAS = (
     ),
     Idea(
         "MG407",
-        "The script never zeroes its gradients",
+        "The script does not zero its gradients at every step",
         "engine.step() zeroes them after every step; under DDP they kept adding up.",
         "That is nearly always a bug of the original, but the training changes.",
         "deepspeed/runtime/engine.py, _take_model_step",
@@ -98,6 +100,7 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
         plan.todo("MG407", sites.steps[0], "nothing in this file zeroes the gradients; engine.step() does after every step",
                   "under DDP the gradients of all steps would add up")  # fmt: skip
         return
+    _adds_up(plan, sites)
     step_paths = {branches_to(plan.tree.statement(call)) for call in sites.steps}
     step_functions = {plan.function_of(call) for call in sites.steps}
     for statement in sites.zeroes:
@@ -130,6 +133,36 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
             plan.helpers.append(_DROP_HELPER)
         plan.converted("MG408", statement, f"{short(plan.code(statement.node))} → drop_gradients({engine})",
                        "gradients live in the engine's optimizer")  # fmt: skip
+
+
+def _adds_up(plan: Plan, sites: Sites) -> None:
+    """Mark a step that is taken more often than the gradients are zeroed: they add up over several steps."""
+    zeroes = [path for statement in sites.zeroes for path in paths_to(plan, statement)]
+    for call in sites.steps:
+        for path in paths_to(plan, plan.tree.statement(call)):
+            around = next((found for statement in path if (found := _loop_around(statement)) is not None), None)
+            if around is None:
+                continue
+            inside = [within for zero in zeroes if (within := _guards_within(zero, around)) is not None]
+            if not inside or ([] not in inside and _guards_within(path, around) == []):
+                plan.todo("MG407", call, "the gradients are not zeroed before every step here; engine.step() does after each",
+                          "under DDP the gradients of several steps add up")  # fmt: skip
+                return
+
+
+def _loop_around(statement: Statement) -> Statement | None:
+    return next((outer for outer in statement.enclosing() if isinstance(outer.node, cst.For | cst.While)), None)
+
+
+def _guards_within(path: Sequence[Statement], loop: Statement) -> list[Statement] | None:
+    """The ``if`` statements between a loop and a statement that is reached from it; None where it is not."""
+    guards: list[Statement] = []
+    for statement in path:
+        for outer in statement.enclosing():
+            if outer is loop:
+                return guards
+            guards += [outer] if isinstance(outer.node, cst.If) else []
+    return None
 
 
 _DROP_HELPER = '''def drop_gradients(engine):
