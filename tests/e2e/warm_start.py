@@ -21,7 +21,7 @@ _SCRIPT = str(HERE / "warm.py")
 def warm(folder: Path) -> Iterator[None]:
     """Start scripts warm as long as this lasts; launchers stay as they are."""
     path = str(folder / "warm.socket")
-    environment = {**training_environment(), **launching.base_environment(cpu=True), "PYTHONPATH": ""}
+    environment = {**training_environment(), **launching.base_environment(torch_python(), cpu=True), "PYTHONPATH": ""}
     command = [torch_python(), _SCRIPT, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as server:
         assert server.stdout is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 from pathlib import Path
 
@@ -93,13 +94,13 @@ def test_what_another_launcher_has_left_behind_is_gone(monkeypatch: pytest.Monke
     for name in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "MASTER_PORT"):
         monkeypatch.setenv(name, "7")
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    found = base_environment(cpu=True)
+    found = base_environment("/env/bin/python", cpu=True)
     assert not {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "TORCHELASTIC_RUN_ID", "MASTER_PORT"} & set(found)
     assert found["PYTHONPATH"].split(":") == [str(HARNESS), "/mine"]
     assert found["CUDA_VISIBLE_DEVICES"] == ""
-    assert (
-        "CUDA_VISIBLE_DEVICES" not in base_environment(cpu=False) or base_environment(cpu=False)["CUDA_VISIBLE_DEVICES"]
-    )
+    assert found["PATH"].split(os.pathsep)[0] == "/env/bin"
+    on_gpus = base_environment("/env/bin/python", cpu=False)
+    assert "CUDA_VISIBLE_DEVICES" not in on_gpus or on_gpus["CUDA_VISIBLE_DEVICES"]
 
 
 def test_ports_are_free() -> None:

@@ -106,11 +106,17 @@ def plan(
     return Launch(tuple(starts), f"{launcher} --nproc_per_node {processes} {' '.join(run[1:])}")
 
 
-def base_environment(*, cpu: bool) -> dict[str, str]:
-    """Return the environment of every run: ours without what another launcher has put there."""
+def base_environment(python: str, *, cpu: bool) -> dict[str, str]:
+    """Return the environment of every run: ours without what another launcher has put there.
+
+    The programs beside ``python`` come first: DeepSpeed compiles with the ninja it finds, and each version of ninja
+    compiles anew what another one has left.
+    """
     found = {name: text for name, text in os.environ.items() if not name.startswith(_FOREIGN) and name not in _PLACE}
     paths = [str(HARNESS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    programs = [str(Path(python).parent.absolute()), *filter(None, [found.get("PATH")])]
     found |= {
+        "PATH": os.pathsep.join(programs),
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",

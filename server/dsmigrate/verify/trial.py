@@ -90,7 +90,7 @@ class Trials:
             kind=launching.kind_of(source, request.launcher),
             processes=request.processes,
             port=port,
-            environment={**launching.base_environment(cpu=self.device.cpu), VARIABLE: str(file)},
+            environment={**launching.base_environment(self.python, cpu=self.device.cpu), VARIABLE: str(file)},
             source=source,
         )
         try:
