@@ -7,6 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.grad_norm import norm_helpers
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
 from dsmigrate.codemod.tree import Function, Statement, descendants
@@ -51,10 +52,12 @@ def gradient_access(plan: Plan) -> None:
             continue
         for sub in descendants(node):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
-                if _after_step(plan, statement):
-                    plan.todo("MG410", statement, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
+                ways = list(paths_to(plan, statement))
+                late = [next((s for s in way if _after_step(plan, s)), None) for way in ways]
+                for where in dict.fromkeys(found for found in late if found is not None):
+                    plan.todo("MG410", where, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
                               "engine.step() zeroes the gradients")  # fmt: skip
-                else:
+                if None in late:
                     plan.needs_full_gradients(
                         "MG409",
                         statement,

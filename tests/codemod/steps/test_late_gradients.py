@@ -1,0 +1,44 @@
+"""Gradients that a script looks at after the step, which has cleared them, by itself or in a function."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import Migrated, convert
+
+HELPER = """
+def largest(net):
+    return max(p.grad.abs().max().item() for p in net.parameters())
+
+
+"""
+READ = "print(largest(model))"
+
+
+def migrated(*lines: str, helpers: str = HELPER) -> Migrated:
+    loop = ["for x, y in train_loader:", "optimizer.zero_grad()", "F.cross_entropy(model(x), y).backward()", *lines]
+    return convert(loop="\n    ".join(loop), helpers=helpers)
+
+
+def test_a_function_that_looks_after_the_step_is_marked_where_it_is_called() -> None:
+    result = migrated("optimizer.step()", READ)
+    assert "read after the step, which has cleared it" in result.said("MG410", READ, Kind.TODO).message
+    result.silent("MG409")
+
+
+def test_a_function_that_looks_before_the_step_works_at_stage_zero() -> None:
+    result = migrated(READ, "optimizer.step()")
+    result.silent("MG410")
+    result.said("MG409", "p.grad.abs()", Kind.KEPT)
+    assert result.config["zero_optimization"] == {"stage": 0}
+
+
+def test_a_function_that_looks_before_and_after_it_is_both() -> None:
+    result = migrated(f"{READ}  # before", "optimizer.step()", f"{READ}  # after")
+    result.said("MG410", "# after", Kind.TODO)
+    result.said("MG409", "p.grad.abs()", Kind.KEPT)
+
+
+def test_functions_in_between_are_looked_through() -> None:
+    between = "def shown(net):\n    return largest(net)\n\n\n"
+    result = migrated("optimizer.step()", "print(shown(model))", helpers=HELPER + between)
+    result.said("MG410", "print(shown(model))", Kind.TODO)
