@@ -36,9 +36,41 @@ def rank_guard(plan: Plan, statement: Statement) -> Statement | None:
     """The outermost ``if`` around a statement that lets only some ranks in."""
     found = None
     for outer in statement.enclosing():
-        if isinstance(outer.node, cst.If) and _RANKISH.search(plan.code(outer.node.test)):
+        if isinstance(outer.node, cst.If) and _asks_for_rank(plan, outer.node.test, outer.function):
             found = outer
     return found
+
+
+def _asks_for_rank(plan: Plan, test: Node, function: Function) -> bool:
+    """Whether a test names the rank, or a variable that is true at rank 0 alone."""
+    return bool(_RANKISH.search(plan.code(test))) or any(
+        isinstance(sub, cst.Name | cst.Attribute) and _is_flag_of_rank_zero(plan, sub, function, 4)
+        for sub in descendants(test)
+    )
+
+
+def _is_flag_of_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
+    """``args.save_logs = args.logs and is_master(args)``, ``saves = rank == 0``, under any name."""
+    place = plan.flow.place(node, function)
+    for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+        value = binding.value
+        if isinstance(value, cst.Name | cst.Attribute):
+            if depth and value is not node and _is_flag_of_rank_zero(plan, value, binding.function, depth - 1):
+                return True
+        elif binding.index is None and _is_true_at_rank_zero(plan, value):
+            return True
+    return False
+
+
+def _is_true_at_rank_zero(plan: Plan, value: Node) -> bool:
+    if isinstance(value, cst.BooleanOperation):
+        sides = (value.left, value.right) if isinstance(value.operator, cst.And) else ()
+        return any(_is_true_at_rank_zero(plan, side) for side in sides)
+    if isinstance(value, cst.IfExp):
+        return _is_true_at_rank_zero(plan, value.body)
+    if isinstance(value, cst.Call):
+        return bool(_FIRST_ONLY.search(dotted(value.func) or ""))
+    return isinstance(value, cst.Comparison | cst.UnaryOperation) and bool(_FIRST_ONLY.search(plan.code(value)))
 
 
 def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Statement] | None:
@@ -112,7 +144,7 @@ def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
         if other.block in blocks
         and other.last_order < statement.order
         and isinstance(other.node, cst.If)
-        and _RANKISH.search(plan.code(other.node.test))
+        and _asks_for_rank(plan, other.node.test, other.function)
     ]
     for inner in plan.tree.statements if above else ():
         if inner.up in above and isinstance(inner.node, cst.Return | cst.Continue | cst.Break):
@@ -131,7 +163,10 @@ def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         is_not = isinstance(test.comparisons[0].operator, cst.IsNot)
         test = test.left if is_not and dotted(test.comparisons[0].comparator) == "None" else test
-    return isinstance(test, cst.Name | cst.Attribute) and _is_made_at_rank_zero(plan, test, statement.function, 4)
+    if not isinstance(test, cst.Name | cst.Attribute):
+        return False
+    function = statement.function
+    return _is_made_at_rank_zero(plan, test, function, 4) or _is_flag_of_rank_zero(plan, test, function, 4)
 
 
 def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
@@ -199,10 +234,12 @@ def is_uniform(plan: Plan, test: Node) -> bool:
     if _RANKISH.search(text):
         return False
     for sub in descendants(test):
+        if isinstance(sub, cst.Attribute) and _is_flag_of_rank_zero(plan, sub, plan.function_of(sub), 4):
+            return False
         if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
             return False
         if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub):
-            if not _COUNTER.match(sub.value) or _is_made_at_rank_zero(plan, sub, plan.function_of(sub), 4):
+            if not _COUNTER.match(sub.value) or lets_rank_zero_in(plan, sub, plan.tree.statement(sub)):
                 return False
     return True
 

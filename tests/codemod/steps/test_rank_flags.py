@@ -1,0 +1,47 @@
+"""Variables that are true at rank 0 alone, under any name, are guards as the rank itself is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemod.checks import Migrated, convert
+
+LOOP = """
+for epoch in range(args.epochs):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    if {test}:
+        torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}}, "last.pt")
+"""
+HELPERS = "def is_master(args):\n    return dist.get_rank() == 0\n\n\n"
+
+
+def saving(flag: str, test: str) -> Migrated:
+    return convert(end=f"{flag}\n{LOOP.format(test=test)}", loop="", helpers=HELPERS)
+
+
+@pytest.mark.parametrize(
+    ("flag", "test"),
+    [
+        ("args.keep = args.output and is_master(args)", "args.keep"),
+        ("args.keep = args.output and rank == 0", "args.keep and epoch % 5 == 0"),
+        ("keep = rank == 0", "keep"),
+        ("keep = not rank", "keep"),
+        ("keep = rank == 0 if args.distributed else True", "keep"),
+        ("writes = is_master(args)\nargs.keep = writes", "args.keep"),
+    ],
+)
+def test_the_collective_save_stands_behind_it(flag: str, test: str) -> None:
+    code = saving(flag, test).section("end")
+    condition = "    if epoch % 5 == 0:\n        " if "%" in test else "    "
+    assert code.rstrip().endswith(f'"last.pt")\n{condition}save_requested_checkpoints(model)')
+
+
+@pytest.mark.parametrize(
+    "flag", ["args.keep = bool(args.output)", "args.keep = args.rank != -1", "args.keep = Logger(rank == 0)"]
+)
+def test_what_all_ranks_share_is_no_guard(flag: str) -> None:
+    code = saving(flag, "args.keep").section("end")
+    assert '"last.pt")\n        save_requested_checkpoints(model)' in code
