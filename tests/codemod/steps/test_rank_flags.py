@@ -31,16 +31,21 @@ def saving(flag: str, test: str) -> Migrated:
         ("keep = not rank", "keep"),
         ("keep = rank == 0 if args.distributed else True", "keep"),
         ("writes = is_master(args)\nargs.keep = writes", "args.keep"),
+        ("args.keep = False\nif rank == 0:\n    args.keep = True", "args.keep"),
+        ("if rank != 0:\n    args.output = None", "args.output"),
+        ('args.output = "runs" if rank == 0 else ""', "args.output and epoch % 5 == 0"),
+        ("args.every = 5 if rank == 0 else 0", "args.every and epoch % args.every == 0"),
+        ("args.saver = object() if rank == 0 else None", "args.saver is not None"),
     ],
 )
 def test_the_collective_save_stands_behind_it(flag: str, test: str) -> None:
     code = saving(flag, test).section("end")
-    condition = "    if epoch % 5 == 0:\n        " if "%" in test else "    "
+    condition = "    if epoch % 5 == 0:\n        " if "% 5" in test else "    "
     assert code.rstrip().endswith(f'"last.pt")\n{condition}save_requested_checkpoints(model)')
 
 
 @pytest.mark.parametrize(
-    "flag", ["args.keep = bool(args.output)", "args.keep = args.rank != -1", "args.keep = Logger(rank == 0)"]
+    "flag", ["args.keep = bool(args.output)", "args.keep = args.epochs > 5", "args.keep = args.output and args.amp"]
 )
 def test_what_all_ranks_share_is_no_guard(flag: str) -> None:
     code = saving(flag, "args.keep").section("end")

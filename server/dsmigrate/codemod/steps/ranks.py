@@ -234,7 +234,7 @@ def is_uniform(plan: Plan, test: Node) -> bool:
     if _RANKISH.search(text):
         return False
     for sub in descendants(test):
-        if isinstance(sub, cst.Attribute) and _is_flag_of_rank_zero(plan, sub, plan.function_of(sub), 4):
+        if isinstance(sub, cst.Attribute) and sub.attr.value in _attributes_of_rank(plan):
             return False
         if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
             return False
@@ -242,6 +242,28 @@ def is_uniform(plan: Plan, test: Node) -> bool:
             if not _COUNTER.match(sub.value) or lets_rank_zero_in(plan, sub, plan.tree.statement(sub)):
                 return False
     return True
+
+
+def _attributes_of_rank(plan: Plan) -> set[str]:
+    """The names of attributes that somewhere get a value with the rank in it, or one under a test of the rank.
+
+    More than differ are no harm: a save behind their tests is asked of all ranks, and does nothing where none requested one.
+    """
+    found: set[str] | None = plan.facts.get("attributes_of_rank")
+    if found is None:
+        found = plan.facts["attributes_of_rank"] = set()
+        for statement in plan.tree.statements:
+            node = statement.node
+            targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else []
+            names = {target.attr.value for target in targets if isinstance(target, cst.Attribute)}
+            if names and isinstance(node, cst.Assign) and _depends_on_rank(plan, node.value, statement):
+                found |= names
+    return found
+
+
+def _depends_on_rank(plan: Plan, value: Node, statement: Statement) -> bool:
+    tests = [outer.node.test for outer in statement.enclosing() if isinstance(outer.node, cst.If)]
+    return any(_asks_for_rank(plan, part, statement.function) for part in (value, *tests))
 
 
 def _is_attribute_name(plan: Plan, node: cst.Name) -> bool:
