@@ -42,3 +42,10 @@ def test_functions_in_between_are_looked_through() -> None:
     between = "def shown(net):\n    return largest(net)\n\n\n"
     result = migrated("optimizer.step()", "print(shown(model))", helpers=HELPER + between)
     result.said("MG410", "print(shown(model))", Kind.TODO)
+
+
+def test_a_look_in_the_test_of_a_branch_counts_too() -> None:
+    test = "if any(torch.isnan(p.grad).any() for p in model.parameters() if p.grad is not None):"
+    result = migrated(test, "    continue", "optimizer.step()")
+    result.said("MG409", "torch.isnan(p.grad)", Kind.KEPT)
+    assert result.config["zero_optimization"] == {"stage": 0}

@@ -181,3 +181,8 @@ def test_a_mode_that_is_restored_is_read_from_the_module() -> None:
         model.train(was_training)
         """,
     )
+
+
+def test_the_mode_of_the_engine_is_asked_of_its_module_in_a_test_too() -> None:
+    migrated = convert(end="if model.training:\n    print(rank)\nwhile model.training:\n    model.eval()\n")
+    assert "if model.module.training:\n    print(rank)\nwhile model.module.training:\n" in migrated.section("end")

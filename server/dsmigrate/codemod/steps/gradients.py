@@ -7,6 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.acquiring import heads_of
 from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.grad_norm import norm_helpers
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
@@ -42,7 +43,7 @@ def gradient_access(plan: Plan) -> None:
     """Reads and edits of ``p.grad`` work at ZeRO 0 only."""
     for statement in plan.tree.statements:
         node = statement.node
-        if isinstance(node, cst.BaseCompoundStatement) or plan.edits.is_removed(node):
+        if plan.edits.is_removed(node):
             continue
         if any(plan.edits.is_removed(outer.node) for outer in statement.enclosing()):
             continue
@@ -50,7 +51,8 @@ def gradient_access(plan: Plan) -> None:
             continue
         if statement.function in norm_helpers(plan):
             continue
-        for sub in descendants(node):
+        parts = heads_of(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
+        for sub in (sub for part in parts for sub in descendants(part)):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
                 ways = list(paths_to(plan, statement))
                 late = [next((s for s in way if _after_step(plan, s)), None) for way in ways]

@@ -143,9 +143,8 @@ def _modes(plan: Plan) -> None:
             ):
                 plan.edits.remove(node)
                 plan.converted("MG505", statement, f"{func.attr.value} removed", "it belongs to DDP's reducer")
-        if isinstance(node, cst.BaseCompoundStatement):
-            continue
-        for sub in descendants(node):
+        parts = _heads(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
+        for sub in (sub for part in parts for sub in descendants(part)):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "training" and plan.is_engine(sub.value):
                 base = plan.code(sub.value)
                 plan.edits.replace(sub, f"{base}.module.training")
