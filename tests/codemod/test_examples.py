@@ -51,6 +51,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG213": ("    model = DDP(Net())",),
     "MG216": ("        model = DDP(model, device_ids=[local_rank])",),
     "MG218": ('    losses = mp.get_context("spawn").SimpleQueue()', '    with open("losses.txt", "w") as file:'),
+    "MG225": ('    os.environ["CUDA_VISIBLE_DEVICES"] = "2,3"',),
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),

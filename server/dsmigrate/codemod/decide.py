@@ -39,6 +39,7 @@ from dsmigrate.codemod.steps import (
     stage3,
     unscaling,
     unwrap,
+    visible_devices,
     weight_writes,
     wrap,
     written_buffers,
@@ -86,6 +87,7 @@ def decide(plan: Plan) -> None:
     redundancy.run(plan)
     batch.choose_stage(plan)
     process_group.run(plan)
+    visible_devices.visible_devices(plan)
     wrap.run(plan)
     fsdp.run(plan)
     apex.detect_apex(plan)

@@ -82,3 +82,30 @@ def test_a_helper_that_gets_both_is_for_the_person() -> None:
         helpers=HELPER,
     )
     migrated.said("MG508", "net.load_state_dict(", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'for n, p in {model}.named_parameters(): p.requires_grad_(n.split(".")[1] == "body")',
+        "average = {{n[7:]: p.detach().clone() for n, p in {model}.named_parameters()}}",
+        'kept = [p for n, p in {model}.named_parameters() if n.startswith("body")]',
+        "named = dict({model}.named_parameters())",
+    ],
+)
+def test_what_stands_where_in_a_name_stays_so(line: str) -> None:
+    migrated = convert(wrap="model = DDP(Net().cuda())\n" + line.format(model="model"))
+    assert line.format(model='torch.nn.ModuleDict({"module": model})') in migrated.code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'kept = [p for n, p in model.named_parameters() if not any(part in n for part in ("bias", "norm"))]',
+        "for n, p in model.named_parameters(): print(n, p.shape)",
+        "for _, part in model.named_modules(): part.eval()",
+        "count = len(list(model.named_parameters()))",
+    ],
+)
+def test_names_that_are_only_searched_need_no_prefix(line: str) -> None:
+    convert(wrap=f"model = DDP(Net().cuda())\n{line}").silent("MG508")

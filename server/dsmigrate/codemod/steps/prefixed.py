@@ -38,7 +38,9 @@ def prefixed(plan: Plan) -> None:
     names_matter = _names_matter(plan)
     for call in plan.tree.calls:
         func = call.func
-        if not isinstance(func, cst.Attribute) or func.attr.value not in _KEYED | (_NAMED if names_matter else set()):
+        if not isinstance(func, cst.Attribute) or func.attr.value not in _KEYED | _NAMED:
+            continue
+        if func.attr.value in _NAMED and not names_matter and not _is_name_used(plan, call):
             continue
         model = func.value
         if not isinstance(model, cst.Name | cst.Attribute) or not plan.is_ours(model):
@@ -68,6 +70,47 @@ def _names_matter(plan: Plan) -> bool:
                 if not _asks_for_attribute(plan, sub):
                     return True
     return False
+
+
+def _is_name_used(plan: Plan, call: cst.Call) -> bool:
+    """Whether names are looked at for more than what they contain: where they begin, what stands at a place, as keys."""
+    above = plan.tree.parent.get(call)
+    if not isinstance(above, cst.For | cst.CompFor) or not isinstance(above.target, cst.Tuple):
+        return isinstance(above, cst.Arg | cst.For | cst.CompFor) and not _is_counted(plan, above)
+    first = above.target.elements[0].value
+    name = first.value if isinstance(first, cst.Name) else ""
+    within = above if isinstance(above, cst.For) else plan.tree.parent.get(above)
+    for sub in descendants(within) if within is not None else ():
+        if isinstance(sub, cst.Name) and sub.value == name and sub is not first and not _is_searched(plan, sub):
+            return True
+    return False
+
+
+def _is_counted(plan: Plan, above: Node) -> bool:
+    """``len(list(model.named_parameters()))`` and the like look at no name."""
+    call = plan.tree.parent.get(above) if isinstance(above, cst.Arg) else None
+    if isinstance(call, cst.Call) and dotted(call.func) in ("list", "tuple"):
+        outer = plan.tree.parent.get(call)
+        return outer is not None and _is_counted(plan, outer)
+    return isinstance(call, cst.Call) and dotted(call.func) in ("len", "print")
+
+
+def _is_searched(plan: Plan, name: Node) -> bool:
+    """``"bias" in name``, or the name in what is printed; also where ``name`` is no variable but an attribute's."""
+    above = plan.tree.parent.get(name)
+    if isinstance(above, cst.Attribute):
+        return above.attr is name
+    if isinstance(above, cst.ComparisonTarget):
+        return isinstance(above.operator, cst.In | cst.NotIn)
+    if isinstance(above, cst.FormattedStringExpression):
+        return True
+    call = plan.tree.parent.get(above) if isinstance(above, cst.Arg) else None
+    if isinstance(above, cst.Arg) and above.keyword is name:
+        return True
+    return isinstance(call, cst.Call) and (dotted(call.func) or "").rpartition(".")[2] in _SHOWN
+
+
+_SHOWN = frozenset({"print", "info", "debug", "warning", "log", "write"})
 
 
 def _is_text(node: Node) -> bool:
