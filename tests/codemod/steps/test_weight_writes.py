@@ -121,3 +121,27 @@ def test_parts_of_a_resumed_checkpoint_come_back_with_the_engine() -> None:
         resume=f'found = torch.load("last.pt")\n{load}\noptimizer.load_state_dict(found["optimizer"])\n',
     )
     migrated.said("MG625", load, Kind.KEPT)
+
+
+@pytest.mark.parametrize(
+    ("helper", "call"),
+    [
+        ("def f(layer):\n    layer.weight.data = F.normalize(layer.weight.data, dim=1)", "f(model.module.body)"),
+        ("def f(net):\n    for p in net.parameters():\n        p.data.clamp_(-1, 1)", "f(model.module.head)"),
+        ("def f(layer):\n    g(layer)\n\n\ndef g(part):\n    part.weight.data.mul_(0.9)", "f(model.module.body)"),
+        ("", "w = model.module.body.weight.data; w.clamp_(-1, 1)"),
+        ("", "layer = model.module.body; layer.weight.data.zero_()"),
+        ("", 'prune.remove(model.module.body, "weight")'),
+        ("", "model.module.body.reset_parameters()"),
+        ("", 'model.module.apply(lambda m: m.reset_parameters() if hasattr(m, "reset_parameters") else None)'),
+    ],
+)
+def test_a_layer_that_is_handed_on_is_the_models(helper: str, call: str) -> None:
+    migrated = convert(helpers=f"{helper}\n\n\n" if helper else "", end=call, imports="from torch.nn.utils import prune")
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    assert "MG509" in [change.code for change in migrated.changes]
+
+
+def test_a_layer_of_another_model_is_not() -> None:
+    helper = "def f(layer):\n    layer.weight.data = F.normalize(layer.weight.data, dim=1)\n\n\n"
+    convert(helpers=helper, end="other = Net()\nf(other.body)").silent("MG509")

@@ -30,8 +30,9 @@ _WEIGHT = re.compile(r"weight|bias|param|token|embed|scale|gamma|beta|proto|kern
 _NO_WEIGHT = re.compile(r"running_|num_batches|queue|buffer|mask|ptr|(?:^|\.)grad(?:\.|$)", re.IGNORECASE)
 _ALL_OF = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"})
 _THROUGH = frozenset({"list", "tuple", "reversed", "sorted", "iter", "filter", "tqdm"})
-_INITIALISES = re.compile(r"\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?\.\w+_\(|\.data\b")
+_INITIALISES = re.compile(r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?\.\w+_\(|\.data\b")
 _DEPTH = 6
+_HOPS = 3
 
 
 def weight_writes(plan: Plan) -> None:
@@ -70,7 +71,7 @@ def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
 
 
 def _writes(plan: Plan, call: cst.Call) -> bool:
-    """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``vector_to_parameters(v, …)`` and ``model.apply(initialise)``."""
+    """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``vector_to_parameters(v, …)``, ``prune.remove(layer, …)``, ``model.apply(…)``."""
     func = call.func
     function = plan.function_of(call)
     names = plan.imports.names(func)
@@ -78,12 +79,16 @@ def _writes(plan: Plan, call: cst.Call) -> bool:
         return is_weight(plan, call.args[0].value, function)
     if "torch.nn.utils.vector_to_parameters" in names and len(call.args) > 1:
         return goes_over(plan, call.args[1].value, function, None, _DEPTH)
+    if any(name.startswith("torch.nn.utils.prune.") for name in names) and call.args:
+        return belongs(plan, call.args[0].value, function)
     if not isinstance(func, cst.Attribute):
         return False
     name = func.attr.value
-    if name == "apply" and len(call.args) == 1 and plan.is_ours(func.value):
+    if name == "apply" and len(call.args) == 1 and belongs(plan, func.value, function):
         applied = plan.flow.function_named(call.args[0].value, function)
-        return applied is not None and bool(_INITIALISES.search(plan.code(applied.node)))
+        return bool(_INITIALISES.search(plan.code(applied.node if applied is not None else call.args[0].value)))
+    if name == "reset_parameters":
+        return belongs(plan, func.value, function)
     if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
         return is_weight(plan, func.value, function)
     return False
@@ -127,9 +132,34 @@ def is_weight(plan: Plan, node: Node, function: Function) -> bool:
             break
     if not isinstance(inner, cst.Name):
         return False
-    if inner is not node and is_part(plan, inner, function):
+    if inner is not node and (is_part(plan, inner, function) or _holds_part(plan, inner, function, _HOPS)):
         return named
-    return _is_of_loop(plan, inner, function)
+    return _is_of_loop(plan, inner, function) or (inner is node and _is_other_name(plan, inner, function))
+
+
+def _is_other_name(plan: Plan, name: cst.Name, function: Function) -> bool:
+    """``w = model.module.fc.weight.data``, then ``w.clamp_(…)``; also where a function is handed it."""
+    return any(
+        isinstance(value, cst.Attribute) and is_weight(plan, value, where)
+        for value, where in _given(plan, name, function)
+    )
+
+
+def _holds_part(plan: Plan, name: cst.Name, function: Function, depth: int) -> bool:
+    """Whether a variable or parameter gets a layer of the trained model: ``clip(model.module.fc)``."""
+    for value, where in _given(plan, name, function):
+        if isinstance(value, cst.Attribute | cst.Subscript) and belongs(plan, value, where):
+            return True
+        if isinstance(value, cst.Name) and depth and _holds_part(plan, value, where, depth - 1):
+            return True
+    return False
+
+
+def _given(plan: Plan, name: cst.Name, function: Function) -> Iterator[tuple[Node, Function]]:
+    place = plan.flow.place(name, function)
+    for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
+        if binding.index is None and binding.kind in {"assign", "argument"} and binding.value is not name:
+            yield binding.value, binding.function
 
 
 _BEGINS = re.compile(r"^_*(?:init|reset|build|setup|make|create)", re.IGNORECASE)
@@ -285,4 +315,4 @@ def belongs(plan: Plan, node: Node, function: Function) -> bool:
         elif isinstance(inner, cst.Call) and dotted(inner.func) == "getattr" and inner.args:
             inner = inner.args[0].value
         else:
-            return False
+            return isinstance(inner, cst.Name) and _holds_part(plan, inner, function, _HOPS)
