@@ -62,6 +62,22 @@ def test_a_guard_that_asks_for_the_limit_goes_with_it(test: str) -> None:
     assert 'ds_config["gradient_clipping"] = args.clip or 0.0\n' in migrated.section("optimizer")
 
 
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("args.clip is not None", True),
+        ("args.clip is not None and args.clip > 0", False),
+        ("args.clip is not None and args.clip", False),
+        ("args.clip > 0", False),
+        ("args.clip", False),
+    ],
+)
+def test_a_limit_of_0_is_told_where_the_script_clipped_with_it(test: str, told: bool) -> None:
+    line = "nn.utils.clip_grad_norm_(model.parameters(), args.clip)"
+    migrated = convert(loop=loop(f"if {test}:", f"    {line}"))
+    assert ("a limit of 0" in migrated.said("MG421", line).reason) is told
+
+
 def test_a_guard_that_asks_for_something_else_becomes_a_condition() -> None:
     migrated = check_section(
         "loop", loop("if args.amp:", "    nn.utils.clip_grad_norm_(model.parameters(), 0.5)"), PLAIN

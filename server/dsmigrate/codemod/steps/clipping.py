@@ -302,10 +302,10 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
 
 
 def _is_asked(plan: Plan, call: cst.Call) -> bool:
-    """Whether the limit decides itself whether the script clips."""
+    """Whether a test around the clip keeps a limit of 0 from it; ``is not None`` does not."""
     limit = argument(call, 1, "max_norm")
     tests = [outer.node.test for outer in plan.tree.statement(call).enclosing() if isinstance(outer.node, cst.If)]
-    return limit is not None and any(_tests_limit(plan, test, limit) for test in tests)
+    return limit is not None and any(_tests_limit(plan, test, limit, zero=True) for test in tests)
 
 
 def _unscales(plan: Plan) -> bool:
@@ -356,8 +356,8 @@ def _covers_both(plan: Plan, node: cst.If) -> bool:
     return {"body", "orelse"} <= branches
 
 
-def _tests_limit(plan: Plan, test: Node, limit: Node) -> bool:
-    """``if limit:``, ``if limit > 0``, ``if limit is not None``, ``if limit != 0.0``."""
+def _tests_limit(plan: Plan, test: Node, limit: Node, *, zero: bool = False) -> bool:
+    """``if limit:``, ``if limit > 0``, ``if limit is not None``, ``if limit != 0.0``; with ``zero``, those that 0 fails."""
     text = plan.code(limit)
     if plan.code(test) == text:
         return True
@@ -366,9 +366,10 @@ def _tests_limit(plan: Plan, test: Node, limit: Node) -> bool:
         if isinstance(operator, cst.GreaterThan | cst.NotEqual) and number(other) == 0:
             return True
         if isinstance(operator, cst.IsNot) and dotted(other) == "None":
-            return True
+            return not zero
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return _tests_limit(plan, test.left, limit) and _tests_limit(plan, test.right, limit)
+        parts = (_tests_limit(plan, part, limit, zero=zero) for part in (test.left, test.right))
+        return any(parts) if zero else all(parts)
     return False
 
 
