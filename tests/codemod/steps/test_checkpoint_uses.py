@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -309,3 +315,24 @@ def test_an_object_that_rank_zero_alone_has_is_a_guard(name: str, made: str) -> 
     )
     assert "\n    save_requested_checkpoints(model)" in migrated.section("helpers") + migrated.section("loop")
     assert "        save_requested_checkpoints(" not in migrated.code
+
+
+def test_a_checkpoint_that_is_written_over_is_the_newest(tmp_path: Path) -> None:
+    code = convert(resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")')).code
+    save = next(n for n in ast.parse(code).body if getattr(n, "name", "") == "save_requested_checkpoints")
+    ranks = SimpleNamespace(get_rank=lambda: 0, broadcast_object_list=lambda *_, **__: None)
+    requests: list[Any] = []
+    known: dict[str, Any] = {"os": os, "torch": SimpleNamespace(distributed=ranks), "_checkpoint_requests": requests}
+    exec(compile(ast.Module([save], []), "train.py", "exec"), known)  # noqa: S102 - the helper itself is the subject
+    last, best = tmp_path / "last.pt", tmp_path / "best.pt"
+    for directory, time in ((last, 1), (best, 2)):
+        directory.mkdir()
+        (directory / "states.pt").touch()
+        os.utime(directory, (time, time))
+
+    def write_over(directory: str, tag: str, **_: object) -> None:
+        (Path(directory) / tag / "states.pt").write_text("epoch 3")
+
+    requests.append(({"epoch": 3}, str(last)))
+    known["save_requested_checkpoints"](SimpleNamespace(save_checkpoint=write_over))
+    assert max((last, best), key=os.path.getmtime) == last

@@ -26,6 +26,8 @@ def save_requested_checkpoints(engine):
     for index, path in enumerate(paths[0]):
         state = states[index] if torch.distributed.get_rank() == 0 else None
         engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path), client_state={"script": state})
+        if torch.distributed.get_rank() == 0:
+            os.utime(path)  # a directory's time does not change when its files are written over
 '''
 
 
