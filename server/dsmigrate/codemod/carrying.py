@@ -16,7 +16,7 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
     site = plan.site
     if site is None or depth == 0:
         return None
-    if not _is_plain(node):
+    if not is_plain(node):
         return None
     given = _given_to_object(plan, node, function)
     if given is not None:
@@ -168,7 +168,7 @@ def _attributes_in_time(plan: Plan, node: Node, function: Function) -> bool:
     return True
 
 
-def _is_plain(node: Node) -> bool:
+def is_plain(node: Node) -> bool:
     """Whether an expression can be evaluated a second time, elsewhere, without harm."""
     for sub in descendants(node):
         if isinstance(sub, cst.Call):

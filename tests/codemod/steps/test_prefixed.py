@@ -109,3 +109,59 @@ def test_what_stands_where_in_a_name_stays_so(line: str) -> None:
 )
 def test_names_that_are_only_searched_need_no_prefix(line: str) -> None:
     convert(wrap=f"model = DDP(Net().cuda())\n{line}").silent("MG508")
+LOAD = "model.load_state_dict(torch.load(args.resume), strict=False)"
+PREFIXED = 'torch.nn.ModuleDict({"module": model})'
+
+
+@pytest.mark.parametrize(
+    ("wrap", "test"),
+    [
+        ("if args.distributed:\n    model = DDP(model)", "args.distributed"),
+        ("model = DDP(model) if args.distributed else model", "args.distributed"),
+        ("if args.resume or args.amp:\n    pass\nelse:\n    model = DDP(model)", "not (args.resume or args.amp)"),
+        ("if args.amp:\n    pass\nelif args.distributed:\n    model = DDP(model)", "not args.amp and args.distributed"),
+        (
+            "if args.distributed:\n  if args.amp:\n    model = DDP(model, bucket_cap_mb=9)\n  else:\n    model = DDP(model)",
+            "args.distributed",
+        ),
+        (
+            "if args.distributed:\n    model = DDP(model)\nelif args.amp:\n    model = nn.DataParallel(model)",
+            "(args.distributed) or (not args.distributed and args.amp)",
+        ),
+    ],
+)
+def test_a_wrap_under_a_condition_gave_the_prefix_under_it(wrap: str, test: str) -> None:
+    migrated = convert(wrap=f"model = Net().cuda()\n{wrap}\n{LOAD}")
+    assert LOAD.replace("model", f"({PREFIXED} if {test} else model)", 1) in migrated.section("wrap")
+    assert "no prefix" not in migrated.said("MG508", LOAD, Kind.CONVERTED).reason
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        f"if args.distributed:\n    model = DDP(model)\n    {LOAD}",
+        f"if args.distributed:\n    model = DDP(model)\nelse:\n    model = nn.DataParallel(model)\n{LOAD}",
+    ],
+)
+def test_a_condition_that_holds_wherever_the_names_are_read_is_left_out(wrap: str) -> None:
+    migrated = convert(wrap=f"model = Net().cuda()\n{wrap}")
+    assert LOAD.replace("model", PREFIXED, 1) in migrated.section("wrap")
+    assert "no prefix" not in migrated.said("MG508", LOAD, Kind.CONVERTED).reason
+
+
+@pytest.mark.parametrize(
+    ("wrap", "helpers", "line"),
+    [
+        (f"if args.distributed:\n    model = DDP(model)\nargs.distributed = False\n{LOAD}", "", LOAD),
+        (f"if asks(args.distributed):\n    model = DDP(model)\n{LOAD}", "def asks(x):\n    return x", LOAD),
+        (
+            "if args.distributed:\n    model = DDP(model)\nload_weights(model, args.resume)",
+            HELPER,
+            "net.load_state_dict(",
+        ),
+    ],
+)
+def test_a_condition_that_cannot_be_asked_again_is_told(wrap: str, helpers: str, line: str) -> None:
+    migrated = convert(wrap=f"model = Net().cuda()\n{wrap}", helpers=helpers)
+    assert 'torch.nn.ModuleDict({"module": ' in migrated.code
+    assert "the original had no prefix where it did not wrap" in migrated.said("MG508", line, Kind.CONVERTED).reason

@@ -13,13 +13,15 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.wrapped_when import condition, holds_still, target, ways_to_wraps, wraps_before
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
     Idea(
         "MG508",
         "Names of weights keep the prefix that DDP gave them",
-        'state_dict, load_state_dict and named_parameters go through ModuleDict({"module": model}) before the engine.',
+        'state_dict, load_state_dict and named_parameters go through ModuleDict({"module": model}) before the engine, where '
+        "the original had wrapped the model.",
         "The wrapper's names begin with `module.`, and so do those of its files. The plain model's do not: with "
         "strict=False nothing of such a file would be loaded, without a word.",
         "torch.nn.Module.load_state_dict; measured against torch 2.13",
@@ -52,11 +54,37 @@ def prefixed(plan: Plan) -> None:
             plan.todo("MG508", call, "some callers hand in the model that was wrapped, with names that begin with 'module.'",
                       "the engine is made further down: all of them hand in the plain model now")  # fmt: skip
         elif wrapped:
-            text = plan.code(model)
-            plan.need("torch")
-            plan.edits.replace(model, f'torch.nn.ModuleDict({{"module": {text}}})')
-            plan.converted("MG508", call, f"{text}.{func.attr.value} keeps the prefix 'module.'",
-                           "it was the wrapper's here; the engine is made further down")  # fmt: skip
+            _give_prefix(plan, call, model)
+
+
+def _give_prefix(plan: Plan, call: cst.Call, model: Node) -> None:
+    """Put the prefix back, where the original had it: a wrap under a condition gave it under that condition."""
+    text, use = plan.code(model), plan.tree.statement(call)
+    prefix = f'torch.nn.ModuleDict({{"module": {text}}})'
+    why = "it was the wrapper's here; the engine is made further down"
+    ways = ways_to_wraps(plan, text, use)
+    if ways and holds_still(plan, ways, use):
+        prefix = f"({prefix} if {condition(plan, ways)} else {text})"
+        why += ", under the wrap's condition"
+    else:
+        unsaid = [condition(plan, ways)] if ways else sorted(_conditions_of_callers(plan, model, use, _DEPTH))
+        if unsaid:
+            why += f"; the original had no prefix where it did not wrap: it asked for {', '.join(unsaid)}"
+    plan.need("torch")
+    plan.edits.replace(model, prefix)
+    plan.converted("MG508", call, f"{text}.{plan.code(call.func).rpartition('.')[2]} keeps the prefix 'module.'", why)
+
+
+def _conditions_of_callers(plan: Plan, model: Node, use: Statement, depth: int) -> set[str]:
+    """The conditions of the wraps in the functions that hand the model in."""
+    found: set[str] = set()
+    if depth and isinstance(model, cst.Name) and not any(wraps_before(plan, model.value, use)):
+        for binding in plan.flow.by_place.get(("v", id(use.function), model.value), ()):
+            if binding.kind == "argument":
+                ways = ways_to_wraps(plan, plan.code(binding.value), binding.statement)
+                found |= {condition(plan, ways)} if ways else set()
+                found |= _conditions_of_callers(plan, binding.value, binding.statement, depth - 1)
+    return found
 
 
 def _names_matter(plan: Plan) -> bool:
@@ -136,7 +164,7 @@ def _is_wrapped(plan: Plan, model: Node, use: Statement, depth: int) -> bool | N
     """Whether the original had wrapped a model at a place; None where only some callers had."""
     text, function = plan.code(model), use.function
     for wrap in plan.wraps:
-        if wrap.function is function and wrap.statement.order < use.order and _target(plan, wrap.statement) == text:
+        if wrap.function is function and wrap.statement.order < use.order and target(plan, wrap.statement) == text:
             return not _is_taken_back(plan, text, wrap.statement, use)
     if not isinstance(model, cst.Name) or model.value not in function.params or depth == 0:
         return False
@@ -152,15 +180,10 @@ def _by_callers(plan: Plan, name: str, function: Function, depth: int) -> bool |
     return answers.pop() if len(answers) == 1 else None if answers else False
 
 
-def _target(plan: Plan, statement: Statement) -> str | None:
-    node = statement.node
-    return plan.code(node.targets[0].target) if isinstance(node, cst.Assign) and len(node.targets) == 1 else None
-
-
 def _is_taken_back(plan: Plan, text: str, wrap: Statement, use: Statement) -> bool:
     """``model = model.module`` between the wrap and a use."""
     return any(
-        _target(plan, statement) == text
+        target(plan, statement) == text
         and isinstance(statement.node, cst.Assign)
         and isinstance(statement.node.value, cst.Attribute)
         for statement in plan.statements_between(wrap, use)
