@@ -15,6 +15,7 @@ from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
+from dsmigrate.codemod.steps.owned import belongs, outsiders
 from dsmigrate.codemod.tree import Class, Node, Statement, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -184,14 +185,14 @@ def _thawed(plan: Plan) -> None:
         node = statement.node
         if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
             target = node.targets[0].target
-            if target.attr.value != "requires_grad" or not _belongs(plan, target.value, statement):
+            if target.attr.value != "requires_grad" or not belongs(plan, target.value, statement):
                 continue
         elif (
             isinstance(node, cst.Expr)
             and isinstance(node.value, cst.Call)
             and isinstance(node.value.func, cst.Attribute)
         ):
-            if node.value.func.attr.value != "requires_grad_" or not _belongs(plan, node.value.func.value, statement):
+            if node.value.func.attr.value != "requires_grad_" or not belongs(plan, node.value.func.value, statement):
                 continue
         else:
             continue
@@ -211,52 +212,12 @@ def _after_engine_for_sure(plan: Plan, statement: Statement) -> bool:
     return bool(callers) and not all(plan.is_before_engine(call) for call in callers)
 
 
-def _belongs(plan: Plan, node: cst.CSTNode, statement: Statement, depth: int = 4) -> bool:
-    """Whether an expression is the trained model, a part of it, or a loop variable over its parameters."""
-    root = node
-    while isinstance(root, cst.Attribute | cst.Subscript | cst.Call):
-        if isinstance(root, cst.Attribute) and plan.is_ours(root):
-            return True
-        root = root.func if isinstance(root, cst.Call) else root.value
-    if plan.is_ours(root):
-        return True
-    place = plan.flow.place(root, statement.function)
-    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    if depth and bindings and all(_belongs(plan, b.value, b.statement, depth - 1) for b in bindings if b.kind != "for"):
-        if any(b.kind != "for" for b in bindings):
-            return True
-    for outer in statement.enclosing():
-        if isinstance(outer.node, cst.For) and isinstance(root, cst.Name):
-            names = {sub.value for sub in descendants(outer.node.target) if isinstance(sub, cst.Name)}
-            if root.value in names:
-                return any(
-                    isinstance(sub, cst.Name | cst.Attribute) and plan.is_ours(sub)
-                    for sub in descendants(outer.node.iter)
-                )
-    return False
-
-
 def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
     """An optimizer that also owns parameters of something else than the model (a loss with weights)."""
     for site in sites:
-        if site.call is None or not site.call.args:
-            continue
-        for sub in descendants(site.call.args[0].value):
-            if (
-                not isinstance(sub, cst.Call)
-                or not isinstance(sub.func, cst.Attribute)
-                or sub.func.attr.value != "parameters"
-            ):
-                continue
-            owner = sub.func.value
-            if isinstance(owner, cst.Name | cst.Attribute) and not _belongs(plan, owner, site.statement):
-                name = (dotted(owner) or "").lower()
-                if (
-                    any(word in name for word in ("criterion", "loss", "head", "discriminator", "center"))
-                    and "." not in name
-                ):
-                    plan.needs_stage_zero("MG608", site.statement, f"the optimizer owns parameters of {dotted(owner)} too",
-                                          "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
+        for outsider in outsiders(plan, site):
+            plan.needs_stage_zero("MG608", site.statement, f"the optimizer owns parameters of {outsider} too",
+                                  "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
 
 
 def _from_torch(made: Node | None) -> bool:

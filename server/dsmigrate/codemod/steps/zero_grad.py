@@ -11,6 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
 from dsmigrate.codemod.steps.forwards_beside import paths_to
+from dsmigrate.codemod.steps.owned import owns_outsiders
 from dsmigrate.codemod.steps.sites import Sites, mark_twins, short
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -19,7 +20,8 @@ IDEAS = (
         "MG403",
         "zero_grad goes",
         "engine.step() zeroes the gradients itself.",
-        "A zero_grad beside the step, or before the first backward of a step, clears what is already clear.",
+        "A zero_grad beside the step, or before the first backward of a step, clears what is already clear. Where the optimizer "
+        "owns parameters outside of the model, it stays (MG408): at ZeRO 0 the engine clears its module's only.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.CONVERTED,
     ),
@@ -103,14 +105,16 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
     _adds_up(plan, sites)
     step_paths = {branches_to(plan.tree.statement(call)) for call in sites.steps}
     step_functions = {plan.function_of(call) for call in sites.steps}
+    owns_more = owns_outsiders(plan)
     for statement in sites.zeroes:
         beside_step = any(branches_to(statement)[: len(p)] == p or p[: len(branches_to(statement))] == branches_to(statement)
                           for p in step_paths) and statement.function in step_functions  # fmt: skip
         lost = _loses_the_step(plan, statement, sites)
+        more = owns_more and _clears_optimizer(plan, statement)
         if lost:
             plan.todo("MG408", statement, "the gradients are thrown away between backward and step here, so that nothing is trained: "
                       "take this out, or the step", "the step finds no gradients")  # fmt: skip
-        elif managed or (beside_step and _clears_nothing(plan, statement, sites)):
+        elif not more and (managed or (beside_step and _clears_nothing(plan, statement, sites))):
             plan.edits.remove(statement.node)
             mark_twins(plan, statement)
             plan.converted("MG403", statement, f"{short(plan.code(statement.node))} removed",
@@ -132,7 +136,15 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
         if _DROP_HELPER not in plan.helpers:
             plan.helpers.append(_DROP_HELPER)
         plan.converted("MG408", statement, f"{short(plan.code(statement.node))} → drop_gradients({engine})",
-                       "gradients live in the engine's optimizer")  # fmt: skip
+                       "engine.step() clears those of its module only" if more else "gradients live in the engine's optimizer")  # fmt: skip
+
+
+def _clears_optimizer(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement clears all that the optimizer owns, not the model's parameters alone."""
+    node = statement.node
+    called = node.value.func if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) else None
+    over = called if called is not None else node.iter if isinstance(node, cst.For) else None
+    return isinstance(over, cst.Attribute) and plan.roles.is_optimizer(over.value)
 
 
 def _adds_up(plan: Plan, sites: Sites) -> None:
@@ -198,7 +210,7 @@ def _clears_nothing(plan: Plan, zero: Statement, sites: Sites) -> bool:
         # Twins: the step in both branches of an `if`, zero_grad behind it.
         if step.function is zero.function and branches_to(step)[: len(path)] == path and zero.order > step.order:
             deeper = branches_to(step)[len(path) :]
-            if all(isinstance(node, cst.If) and _is_twin(plan, node, sites) for node, _ in deeper):
+            if all(isinstance(node, cst.If) and is_twin(plan, node, sites) for node, _ in deeper):
                 return True
     return False
 
@@ -215,7 +227,8 @@ def _may_pass_the_step(plan: Plan, step: Statement, sites: Sites) -> bool:
     )
 
 
-def _is_twin(plan: Plan, node: Node, sites: Sites) -> bool:
+def is_twin(plan: Plan, node: Node, sites: Sites) -> bool:
+    """Whether a step stands in both branches of an ``if``."""
     statement = plan.tree.statement_of[node]
     branches = {
         branches_to(plan.tree.statement(call))[len(branches_to(statement))][1]

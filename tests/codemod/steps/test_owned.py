@@ -1,0 +1,89 @@
+"""Optimizers that own more or less than the model; scales that are updated without a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import convert
+from tests.codemod.steps.test_clipping import loop
+
+CRITERION = """
+criterion = nn.Linear(10, 10).cuda()
+optimizer = torch.optim.SGD([*model.parameters(), *criterion.parameters()], lr=args.lr)
+"""
+METRIC = """
+metric = nn.Linear(10, 10).cuda()
+params = list(model.parameters()) + list(metric.parameters())
+optimizer = torch.optim.SGD(params, lr=args.lr)
+"""
+GROUPS = """
+metric = nn.Linear(10, 10)
+metric.to("cuda")
+groups = [{"params": model.parameters()}]
+groups.append({"params": metric.parameters(), "lr": 0.01})
+optimizer = torch.optim.SGD(groups, lr=args.lr)
+"""
+ADDED = """
+metric = nn.Linear(10, 10).cuda()
+params = list(model.parameters())
+params += metric.parameters()
+optimizer = torch.optim.SGD(params, lr=args.lr)
+"""
+LOG_VARS = """
+log_vars = nn.Parameter(torch.zeros(2, device="cuda"))
+optimizer = torch.optim.SGD(list(model.parameters()) + [log_vars], lr=args.lr)
+"""
+TEMPERATURE = LOG_VARS.replace('nn.Parameter(torch.zeros(2, device="cuda"))', "torch.ones(1, requires_grad=True)")
+
+
+@pytest.mark.parametrize("optimizer", [CRITERION, METRIC, GROUPS, ADDED, LOG_VARS, TEMPERATURE])
+def test_parameters_outside_of_the_model_are_found_and_cleared(optimizer: str) -> None:
+    migrated = convert(optimizer=optimizer)
+    migrated.said("MG608", "optimizer = ", Kind.KEPT)
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    migrated.said("MG408", "optimizer.zero_grad()", Kind.CONVERTED)
+    assert "    drop_gradients(model)\n    model.backward(loss)\n    model.step()\n" in migrated.section("loop")
+
+
+def test_parameters_outside_of_the_model_are_cleared_after_a_gated_step() -> None:
+    migrated = convert(
+        optimizer=CRITERION,
+        loop="""
+            for i, (x, y) in enumerate(train_loader):
+                loss = criterion(model(x)).sum() / 2
+                loss.backward()
+                if (i + 1) % 2 == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            """,
+    )
+    assert "        model.step()\n        drop_gradients(model)\n" in migrated.section("loop")
+
+
+def test_clearing_the_model_alone_is_what_the_engine_does() -> None:
+    migrated = convert(optimizer=CRITERION, loop=loop().replace("optimizer.zero_grad", "model.zero_grad"))
+    migrated.said("MG403", "model.zero_grad()", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize(
+    ("wrap", "optimizer"),
+    [
+        (
+            "body = nn.Linear(8, 8)\nhead = nn.Linear(8, 2)\nmodel = DDP(nn.Sequential(body, head).cuda())",
+            "optimizer = torch.optim.SGD([*model.module[1].parameters(), *body.parameters()], lr=args.lr)",
+        ),
+        (
+            "net = Net()\ns = nn.Parameter(torch.ones(1))\nnet.register_parameter('s', s)\nmodel = DDP(net.cuda())",
+            "optimizer = torch.optim.SGD([*net.body.parameters(), *net.head.parameters(), s], lr=args.lr)",
+        ),
+        (
+            "net = Net()\nextra = nn.Linear(2, 2)\nnet.extra = extra\nmodel = DDP(net.cuda())",
+            "optimizer = torch.optim.SGD([*net.body.parameters(), *extra.parameters()], lr=args.lr)",
+        ),
+    ],
+)
+def test_parameters_that_were_put_into_the_model_are_its_own(wrap: str, optimizer: str) -> None:
+    migrated = convert(wrap=wrap, optimizer=optimizer)
+    migrated.silent("MG608", "MG408")
+    assert migrated.config["zero_optimization"] == {"stage": 2}
