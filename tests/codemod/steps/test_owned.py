@@ -87,3 +87,35 @@ def test_parameters_that_were_put_into_the_model_are_its_own(wrap: str, optimize
     migrated = convert(wrap=wrap, optimizer=optimizer)
     migrated.silent("MG608", "MG408")
     assert migrated.config["zero_optimization"] == {"stage": 2}
+
+
+PART = "params = list(model.module.head.parameters())\noptimizer = torch.optim.SGD(params, lr=args.lr)"
+CLIP = loop("nn.utils.clip_grad_norm_(model.parameters(), 0.5)")
+HEAD = "optimizer = torch.optim.SGD(model.module.head.parameters(), lr=args.lr)"
+
+
+@pytest.mark.parametrize("optimizer", [HEAD, PART])
+def test_a_norm_over_more_than_the_optimizer_owns_is_marked(optimizer: str) -> None:
+    migrated = convert(optimizer=optimizer, loop=CLIP)
+    assert "part of the parameters" in migrated.said("MG421", "clip_grad_norm_", Kind.TODO).message
+
+
+def test_a_norm_of_a_model_that_is_cleared_whole_is_torchs_at_stage_zero() -> None:
+    migrated = convert(optimizer=HEAD, loop=CLIP.replace("optimizer.zero_grad", "model.zero_grad"))
+    migrated.said("MG423", "clip_grad_norm_", Kind.KEPT)
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        f"for p in model.module.body.parameters():\n    p.requires_grad = False\n{HEAD}",
+        f"model.module.body.requires_grad_(False)\n{HEAD}",
+        f"{HEAD}\noptimizer.add_param_group({{'params': model.module.body.parameters()}})",
+        "optimizer = torch.optim.SGD([*model.module.body.parameters(), *model.module.head.parameters()])",
+        "optimizer = torch.optim.SGD(model.module.parameters())",
+    ],
+)
+def test_a_norm_over_what_the_optimizer_owns_is_the_engines(optimizer: str) -> None:
+    migrated = convert(optimizer=optimizer, loop=CLIP)
+    assert not [change for change in migrated.changes if change.code == "MG421" and change.kind is Kind.TODO]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.owned import sole_part
 from dsmigrate.codemod.steps.sites import find_steps
+
+_FREEZES = re.compile(r"\brequires_grad_\(\s*(?!True\b)[^)\s]|\.requires_grad\s*=(?!=)")
 
 
 def unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
@@ -65,3 +70,27 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
         any(one.function is caller.function and branches_to(one) == branches_to(caller) for one in beside)
         for caller in callers
     )
+
+
+def clips_beyond_optimizer(plan: Plan, clips: list[cst.Call]) -> None:
+    """Mark clips of the whole model where the optimizer owns a part of it and the rest is not frozen."""
+    parts = [part for site in plan.roles.optimizers if (part := sole_part(plan, site)) is not None]
+    if len(parts) != 1 or len(plan.roles.optimizers) != 1 or any(_FREEZES.search(text) for text in plan.facts["texts"]):
+        return
+    if any(isinstance(c.func, cst.Attribute) and c.func.attr.value == "add_param_group" for c in plan.tree.calls):
+        return
+    cleared = [s.node.value for s in plan.facts["sites"].zeroes if isinstance(s.node, cst.Expr)]
+    whole = cleared and all(isinstance(c, cst.Call) and not _is_of_optimizer(plan, c) for c in cleared)
+    for call in clips:
+        if whole:
+            plan.needs_stage_zero("MG423", call, f"the optimizer owns {parts[0]} only, and the norm is that of the whole model",
+                                  "at ZeRO 1-3 the engine's norm is over what the optimizer owns")  # fmt: skip
+        else:
+            plan.todo("MG421", call, f"the optimizer owns {parts[0]} only, which is a part of the parameters that were clipped; the norm is "
+                      "another one: freeze the others, or clip what the optimizer owns",
+                      "at ZeRO 1-3 the engine's norm is over what the optimizer owns; under DDP the gradients of the others "
+                      "counted, and added up where optimizer.zero_grad() left them")  # fmt: skip
+
+
+def _is_of_optimizer(plan: Plan, call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and plan.roles.is_optimizer(call.func.value)

@@ -13,7 +13,7 @@ from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.clip_hooks import called_beside_step, unclipped_steps
+from dsmigrate.codemod.steps.clip_hooks import called_beside_step, clips_beyond_optimizer, unclipped_steps
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
@@ -142,6 +142,7 @@ def run(plan: Plan) -> None:
 
 def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
     """Mark clips that are not the engine's: it clips right before each step, and nowhere else."""
+    clips_beyond_optimizer(plan, clips)
     for step in unclipped_steps(plan, clips):
         plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
                   "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip
