@@ -119,3 +119,39 @@ def test_a_norm_of_a_model_that_is_cleared_whole_is_torchs_at_stage_zero() -> No
 def test_a_norm_over_what_the_optimizer_owns_is_the_engines(optimizer: str) -> None:
     migrated = convert(optimizer=optimizer, loop=CLIP)
     assert not [change for change in migrated.changes if change.code == "MG421" and change.kind is Kind.TODO]
+
+
+def scaled(*lines: str) -> str:
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        'scaler = torch.amp.GradScaler("cuda")\nfor x, y in train_loader:\n'
+        '    with torch.autocast("cuda", dtype=torch.float16):\n        loss = F.cross_entropy(model(x), y)\n'
+        "    optimizer.zero_grad()\n    scaler.scale(loss).backward()\n    scaler.unscale_(optimizer)\n"
+        f"    norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n{body}"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if torch.isfinite(norm):", "    scaler.step(optimizer)", "scaler.update()"),
+        ("if not torch.isfinite(norm):", "    scaler.update()", "    continue", "scaler.step(optimizer)"),
+    ],
+)
+def test_an_update_without_a_step_is_marked(lines: tuple[str, ...]) -> None:
+    migrated = convert(loop=scaled(*lines))
+    migrated.said("MG303", "scaler.update()", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("scaler.step(optimizer)", "scaler.update()"),
+        ("if args.amp:", "    scaler.step(optimizer)", "if args.amp:", "    scaler.update()"),
+        ("if args.amp:", "    scaler.step(optimizer)", "    scaler.update()"),
+        ("if args.amp:", "    scaler.step(optimizer)", "else:", "    optimizer.step()", "scaler.update()"),
+    ],
+)
+def test_an_update_beside_its_step_is_not_marked(lines: tuple[str, ...]) -> None:
+    migrated = convert(loop=scaled(*lines))
+    assert not [change for change in migrated.changes if change.code == "MG303" and change.kind is Kind.TODO]

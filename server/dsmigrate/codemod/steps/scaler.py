@@ -9,7 +9,9 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.acquiring import heads_of
-from dsmigrate.codemod.steps.sites import mark_twins
+from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.sites import Sites, mark_twins
+from dsmigrate.codemod.steps.zero_grad import is_twin
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -52,6 +54,7 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
             plan.edits.remove(statement.node)
             mark_twins(plan, statement)
             plan.converted("MG303", statement, "scaler.update removed", "engine_step updates the scale")
+            _update_without_step(plan, statement)
     if not plan.roles.scalers:
         if plan.facts.get("scaler_used"):
             raise plan.refuse(
@@ -77,6 +80,27 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
                   "if there is one, enable torch_autocast in the config",
                   "the engine switches a region around its forward off; the scaler itself works without")  # fmt: skip
         plan.config["torch_autocast"] = {"enabled": False, "dtype": "float16", "lower_precision_safe_modules": []}
+
+
+def _update_without_step(plan: Plan, update: Statement) -> None:
+    """Mark an update that the script also comes to where it takes no step, as for a norm that is not finite."""
+    sites: Sites = plan.facts["sites"]
+    steps = [plan.tree.statement(call) for call in sites.steps]
+    steps = [step for step in steps if step.function is update.function]
+    reached = {(_test(plan, node), branch) for node, branch in branches_to(update)}
+    for step in steps:
+        alone = [node for node, branch in branches_to(step) if (_test(plan, node), branch) not in reached]
+        if step.order < update.order and all(isinstance(node, cst.If) and is_twin(plan, node, sites) for node in alone):
+            return
+    if steps:
+        plan.todo("MG303", update, "the script updated its scale without a step, too; engine_step does so at a step only: "
+                  "take the step in any case (one with gradients that are not finite is skipped)",
+                  "the scale would not fall after an overflow, and the next unscale_ raises")  # fmt: skip
+
+
+def _test(plan: Plan, node: Node) -> Node | str:
+    """What stands for a branching statement: its question, of which several may ask the same."""
+    return plan.code(node.test) if isinstance(node, cst.If) else node
 
 
 def _scale_read_before_update(plan: Plan, scaler: cst.BaseExpression, update: Statement) -> None:
