@@ -109,6 +109,8 @@ def test_what_stands_where_in_a_name_stays_so(line: str) -> None:
 )
 def test_names_that_are_only_searched_need_no_prefix(line: str) -> None:
     convert(wrap=f"model = DDP(Net().cuda())\n{line}").silent("MG508")
+
+
 LOAD = "model.load_state_dict(torch.load(args.resume), strict=False)"
 PREFIXED = 'torch.nn.ModuleDict({"module": model})'
 
@@ -121,7 +123,7 @@ PREFIXED = 'torch.nn.ModuleDict({"module": model})'
         ("if args.resume or args.amp:\n    pass\nelse:\n    model = DDP(model)", "not (args.resume or args.amp)"),
         ("if args.amp:\n    pass\nelif args.distributed:\n    model = DDP(model)", "not args.amp and args.distributed"),
         (
-            "if args.distributed:\n  if args.amp:\n    model = DDP(model, bucket_cap_mb=9)\n  else:\n    model = DDP(model)",
+            "if args.distributed:\n  if args.amp:\n    model = DDP(model, None)\n  else:\n    model = DDP(model)",
             "args.distributed",
         ),
         (

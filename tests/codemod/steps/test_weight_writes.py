@@ -123,6 +123,9 @@ def test_parts_of_a_resumed_checkpoint_come_back_with_the_engine() -> None:
     migrated.said("MG625", load, Kind.KEPT)
 
 
+PRUNE = "from torch.nn.utils import prune"
+
+
 @pytest.mark.parametrize(
     ("helper", "call"),
     [
@@ -137,7 +140,9 @@ def test_parts_of_a_resumed_checkpoint_come_back_with_the_engine() -> None:
     ],
 )
 def test_a_layer_that_is_handed_on_is_the_models(helper: str, call: str) -> None:
-    migrated = convert(helpers=f"{helper}\n\n\n" if helper else "", end=call, imports="from torch.nn.utils import prune")
+    migrated = convert(
+        helpers=f"{helper}\n\n\n" if helper else "", end=call, imports="from torch.nn.utils import prune"
+    )
     assert migrated.config["zero_optimization"] == {"stage": 0}
     assert "MG509" in [change.code for change in migrated.changes]
 
