@@ -11,6 +11,7 @@ import pytest
 from dsmigrate.cli.app import run
 from dsmigrate.schemas_location import schema_file
 from tests.codemod.across.together import ENGINE, ENTRY
+from tests.codemod.checks import script
 from tests.migration.test_sets import write
 
 Captured = pytest.CaptureFixture[str]
@@ -86,3 +87,18 @@ def test_what_goes_elsewhere_is_started_in_the_place_of_the_originals(capsys: Ca
     assert " train.py\n" in err
     assert "out/train.py\n" in err.partition("Put these")[0]
     assert "out/train.py" not in err.partition("Put these")[2]
+
+
+@pytest.mark.parametrize(
+    ("imported", "beside"),
+    [("import digits", "digits.py"), ("from lab.digits import data", "lab/digits.py"), ("import numpy", None)],
+)
+def test_a_script_that_imports_what_lies_beside_it_runs_there_alone(
+    capsys: Captured, imported: str, beside: str | None
+) -> None:
+    Path("alone.py").write_text(f"{imported}\n{script()}")
+    if beside is not None:
+        Path(beside).parent.mkdir(exist_ok=True)
+        Path(beside).write_text("data = []\n")
+    assert run(["alone.py", "--output", "out"]) == 0
+    assert ("Put these files in the place of the originals" in capsys.readouterr().err) is (beside is not None)

@@ -18,7 +18,7 @@ from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import WriteError, write_all
 from dsmigrate.migration.configs import to_rename
 from dsmigrate.migration.job import Job, Outcome, relative
-from dsmigrate.migration.placement import Placed, PlacementError, place, writes
+from dsmigrate.migration.placement import Placed, PlacementError, imports_beside, place, writes
 from dsmigrate.migration.pool import cores, run_all
 from dsmigrate.migration.sets import flattened, project_root, reconcile
 from dsmigrate.report import json as json_report
@@ -185,8 +185,8 @@ def _entry(placed: Placed) -> Entry:
 
 
 def _has_modules(placed: Placed) -> bool:
-    """Whether a script trains with modules of its project, of which --output gets the changed ones."""
-    return len(placed.outcome.looked_at) > 1
+    """Whether a script runs with other files of its project, of which --output gets the changed ones."""
+    return len(placed.outcome.looked_at) > 1 or imports_beside(placed.outcome)
 
 
 def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | None) -> str | None:

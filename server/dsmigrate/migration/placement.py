@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,26 @@ def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Wri
             "another name. Nothing was written"
         )
     return list(found.values())
+
+
+def imports_beside(outcome: Outcome) -> bool:
+    """Whether a script imports a file or folder that lies beside it, so that it runs nowhere else."""
+    if outcome.job.source is not None:
+        return False
+    try:
+        tree = ast.parse(outcome.source)
+    except (SyntaxError, ValueError):
+        return False
+    folder = outcome.job.path.parent
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            return True
+        named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in (name.partition(".")[0] for name in named):
+            if (folder / f"{name}.py").is_file() or any((folder / name).glob("*.py")):
+                return True
+    return False
 
 
 def _config_writes(item: Placed, in_the_way: list[Path]) -> Iterator[Write]:
