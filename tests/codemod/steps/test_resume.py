@@ -339,3 +339,27 @@ def test_an_entry_of_the_same_name_elsewhere_is_another_matter() -> None:
         loop=saving(f'torch.save({STATE}, "last.pt")\nprint(vars(args)["model"])'),
     )
     assert HOLLOW in migrated.section("loop")
+
+
+FROM_TWO_PLACES = """
+if args.resume.startswith("https"):
+    checkpoint = torch.hub.load_state_dict_from_url(args.resume)
+else:
+    checkpoint = torch.load(args.resume, map_location="cpu")
+{weights}
+optimizer.load_state_dict(checkpoint["optimizer"])
+"""
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        'model.module.load_state_dict(checkpoint["model"])',
+        'model.module.load_state_dict({k: v for k, v in checkpoint["model"].items() if "head" not in k}, strict=False)',
+    ],
+)
+def test_a_checkpoint_that_also_comes_from_a_url_is_marked_there_once(weights: str) -> None:
+    save = f'torch.save({STATE}, "last.pt")'
+    migrated = convert(resume=FROM_TWO_PLACES.format(weights=weights), loop=saving(save))
+    assert "none of DeepSpeed" in migrated.said("MG622", "load_state_dict_from_url", Kind.TODO).message
+    assert migrated.code.count("a checkpoint from here is none of DeepSpeed") == 1

@@ -148,6 +148,7 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
                       "loading a checkpoint is collective")  # fmt: skip
         plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
                        "the optimizer state is spread over the ranks")  # fmt: skip
+        _other_origins(plan, found, call)
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
 
@@ -241,7 +242,7 @@ def _asks_for_content(test: Node) -> bool:
 
 
 def _other_origins(plan: Plan, found: Found, call: cst.Call) -> None:
-    """The checkpoint may also come from elsewhere (a URL): then nothing loads its weights any more."""
+    """The checkpoint may also come from elsewhere (a URL): then nothing loads its weights, or the optimizer's state."""
     root = call.args[0].value if call.args else None
     while isinstance(root, cst.Subscript | cst.Attribute):
         root = root.value
@@ -256,12 +257,14 @@ def _other_origins(plan: Plan, found: Found, call: cst.Call) -> None:
         if inner is not binding.value and isinstance(inner, cst.Name):
             further = plan.flow.by_place.get(plan.flow.variable(inner.value, binding.function), ())
             bindings.extend(other for other in further if other not in bindings)
+    elsewhere: set[Node] = plan.facts.setdefault("checkpoints_from_elsewhere", set())
     for binding in bindings:
         value = binding.value
-        if isinstance(value, cst.Call) and value not in found.loads and value not in plan.handled:
+        if isinstance(value, cst.Call) and value not in {*found.loads, *plan.handled, *elsewhere}:
             if (dotted(value.func) or "").endswith(("load_state_dict_from_url", "load_url", "download")):
+                elsewhere.add(value)
                 plan.todo("MG622", binding.statement, "a checkpoint from here is none of DeepSpeed: load its weights before deepspeed.initialize",
-                          "its weights are not loaded below any more; those of the engine are")  # fmt: skip
+                          "what the engine restores below is not loaded from it any more")  # fmt: skip
 
 
 def _rank_local_loads(plan: Plan, guard: Statement, optimizer_load: cst.Call) -> None:
