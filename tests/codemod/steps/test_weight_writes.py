@@ -150,3 +150,8 @@ def test_a_layer_that_is_handed_on_is_the_models(helper: str, call: str) -> None
 def test_a_layer_of_another_model_is_not() -> None:
     helper = "def f(layer):\n    layer.weight.data = F.normalize(layer.weight.data, dim=1)\n\n\n"
     convert(helpers=helper, end="other = Net()\nf(other.body)").silent("MG509")
+
+
+@pytest.mark.parametrize("line", ["layer = layer.body", "layer = other.body\nother = layer.head", "layer = layer[0]"])
+def test_names_that_lead_to_each_other_end_somewhere(line: str) -> None:
+    convert(end=f"other = layer = Net()\n{line}\nlayer.weight.data.zero_()\nlayer.reset_parameters()").silent("MG509")

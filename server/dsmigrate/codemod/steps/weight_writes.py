@@ -147,10 +147,12 @@ def _is_other_name(plan: Plan, name: cst.Name, function: Function) -> bool:
 
 def _holds_part(plan: Plan, name: cst.Name, function: Function, depth: int) -> bool:
     """Whether a variable or parameter gets a layer of the trained model: ``clip(model.module.fc)``."""
+    if depth == 0:
+        return False
     for value, where in _given(plan, name, function):
-        if isinstance(value, cst.Attribute | cst.Subscript) and belongs(plan, value, where):
+        if isinstance(value, cst.Attribute | cst.Subscript) and belongs(plan, value, where, depth - 1):
             return True
-        if isinstance(value, cst.Name) and depth and _holds_part(plan, value, where, depth - 1):
+        if isinstance(value, cst.Name) and _holds_part(plan, value, where, depth - 1):
             return True
     return False
 
@@ -304,8 +306,8 @@ def goes_over(plan: Plan, node: Node, function: Function, index: int | None, dep
     return index == (1 if named else None) and belongs(plan, func.value, function)
 
 
-def belongs(plan: Plan, node: Node, function: Function) -> bool:
-    """Whether an expression is the trained model or a part of it (``model.module.encoder``)."""
+def belongs(plan: Plan, node: Node, function: Function, depth: int = _HOPS) -> bool:
+    """Whether an expression is the trained model or a part of it (``model.module.encoder``), ``depth`` names away."""
     inner = node
     while True:
         if isinstance(inner, cst.Name | cst.Attribute) and is_part(plan, inner, function):
@@ -315,4 +317,4 @@ def belongs(plan: Plan, node: Node, function: Function) -> bool:
         elif isinstance(inner, cst.Call) and dotted(inner.func) == "getattr" and inner.args:
             inner = inner.args[0].value
         else:
-            return isinstance(inner, cst.Name) and _holds_part(plan, inner, function, _HOPS)
+            return isinstance(inner, cst.Name) and _holds_part(plan, inner, function, depth)
