@@ -125,3 +125,11 @@ def test_waiting_for_others_ends_when_they_are_there(tmp_path: Path) -> None:
 
 def test_plain_leaves_nothing_that_json_lacks() -> None:
     assert plain({"a": (math.inf, -math.inf, [math.nan]), 1: None}) == {"a": ["inf", "-inf", ["nan"]], "1": None}
+
+
+def test_the_first_step_counts_neither_for_the_time_of_a_step_nor_for_that_of_measuring(tmp_path: Path) -> None:
+    trace = write(tmp_path, 0, steps=0)
+    for index, (seconds, overhead) in enumerate([(9.0, 8.0), (0.1, 0.02), (0.3, 0.04)]):
+        trace.write("step", **{**STEP, "step": index, "seconds": seconds, "overhead": overhead})
+    found = read("original", tmp_path, FINISHED)
+    assert (found.seconds, found.overhead) == pytest.approx((0.2, 0.03))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 
@@ -110,14 +111,17 @@ class Run:
 
     @property
     def overhead(self) -> float:
-        """Mean seconds per step that the harness took."""
-        return sum(step.overhead for step in self.steps) / len(self.steps) if self.steps else 0.0
+        """Mean seconds per step that the harness took, of the same steps as ``seconds``."""
+        return fmean(step.overhead for step in self._timed) if self.steps else 0.0
 
     @property
     def seconds(self) -> float:
         """Mean seconds per step, the first left out where there are others."""
-        counted = self.steps[1:] or self.steps
-        return sum(step.seconds for step in counted) / len(counted) if counted else 0.0
+        return fmean(step.seconds for step in self._timed) if self.steps else 0.0
+
+    @property
+    def _timed(self) -> tuple[Step, ...]:
+        return self.steps[1:] or self.steps
 
 
 @dataclass(frozen=True, slots=True)

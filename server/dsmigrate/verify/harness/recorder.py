@@ -200,13 +200,22 @@ class Recorder:
     @watched
     def close(self) -> None:
         """Write the record of the step."""
+        waited = self._await_device()
         window, self.window = self.window, Window()
         now = time.perf_counter()
         self.trace.write(
             "step", step=self.steps, seconds=now - window.started, overhead=self.spent, time=now, **closed(window)
         )
         self.steps += 1
-        self.spent = 0.0
+        self.spent = -waited  # what a GPU still had to compute is no cost of the harness
+
+    def _await_device(self) -> float:
+        """Return the seconds until a GPU has computed what it was given; reading the losses would wait for it too."""
+        if self.job.cpu or not self.torch.cuda.is_available():
+            return 0.0
+        start = time.perf_counter()
+        self.torch.cuda.synchronize()
+        return time.perf_counter() - start
 
     def _norm(self) -> float | None:
         found = gradients.norm(self.torch, gradients.parameters_of(self.optimizers))
