@@ -98,6 +98,24 @@ assert needed.grad is not None
 """, START + "torch.set_num_threads(1)\n")  # fmt: skip
 
 
+def test_a_script_cannot_ask_for_kernels_that_differ_from_run_to_run(tmp_path: Path) -> None:
+    run(tmp_path, """
+determinism.settle(torch, cpu=True)
+torch.backends.cudnn.benchmark = True
+torch.backends.cudnn.deterministic = False
+torch.backends.cudnn.allow_tf32 = True
+assert torch.backends.cudnn.benchmark is True  # as the script has set it
+assert torch.backends.cudnn.deterministic is False
+torch.backends.cuda.matmul.allow_tf32 = True
+torch.set_float32_matmul_precision("high")
+assert torch._C._get_cudnn_benchmark() is False
+assert torch._C._get_cudnn_deterministic() is True
+assert torch._C._get_cudnn_allow_tf32() is False
+assert torch._C._get_cublas_allow_tf32() is False
+assert torch.get_float32_matmul_precision() == "highest"
+""", START)  # fmt: skip
+
+
 def test_the_norm_of_gradients_is_taken_in_64_bits(tmp_path: Path) -> None:
     run(tmp_path, """
 from dsmigrate.verify.harness.gradients import norm

@@ -38,7 +38,7 @@ class Tolerance:
 
 FULL = Tolerance("full precision", first=2e-6, loss=1e-5, norm=1e-4, weights=1e-2)
 FULL_ON_GPU = Tolerance("full precision on a GPU", first=1e-5, loss=1e-4, norm=1e-3, weights=5e-2)
-"""TF32 and kernels whose order of additions is not fixed."""
+"""Kernels whose order of additions is not fixed."""
 
 MIXED = Tolerance("mixed precision", first=2e-6, loss=2e-3, norm=1e-2, weights=1e-1)
 MIXED_AT_ZERO_3 = Tolerance("mixed precision at ZeRO 3", first=2e-3, loss=5e-3, norm=2e-2, weights=1.5e-1)

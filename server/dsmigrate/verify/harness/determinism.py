@@ -25,14 +25,38 @@ def seed_everything(torch: Any, seed: int, number: int | None = None) -> None:
 
 
 def settle(torch: Any, *, cpu: bool) -> None:
-    """Choose deterministic kernels; where there is none torch warns once, and the tolerances have to do."""
+    """Choose deterministic kernels; where there is none torch warns once, and the tolerances have to do.
+
+    What the script asks for otherwise is not done: ``cudnn.benchmark`` takes the kernel that happens to be faster in
+    this run, and TF32 turns a difference in the last bit of a weight into one in the tenth.
+    """
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
     torch.utils.deterministic.fill_uninitialized_memory = False
+    for name, value in (("deterministic", True), ("benchmark", False), ("allow_tf32", False)):
+        setattr(torch.backends.cudnn, name, value)
+        setattr(type(torch.backends.cudnn), name, Held(value))
+    for name in ("_set_cublas_allow_tf32", "_set_float32_matmul_precision"):  # off unless a script asks for it
+        setattr(torch._C, name, _passed_over)  # noqa: SLF001
     if cpu:
         torch.set_num_threads(1)
         exact_norms(torch)
+
+
+class Held:
+    """A setting of torch that the script may write and read back, while torch keeps what it has."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __get__(self, _instance: object, _owner: type | None = None) -> object:
+        return self.value
+
+    def __set__(self, _instance: object, value: object) -> None:
+        self.value = value
+
+
+def _passed_over(_value: object) -> None:
+    pass
 
 
 def exact_norms(torch: Any) -> None:
