@@ -36,7 +36,7 @@ export async function problems(person) {
   await rows.filter({ hasText: 'overlap_com' }).first().waitFor();
   assert.equal(await rows.filter({ hasText: 'overlap_com' }).count(), 1, 'a problem has one entry');
   const lens = page.locator('.codelens-decoration').getByText('ZeRO-3');
-  await page.keyboard.press('Control+1'); // into the editor
+  await person.toEditor();
   for (const end = Date.now() + 60_000; Date.now() < end && !(await lens.isVisible()); await page.waitForTimeout(300)) {
     await page.keyboard.press('Control+ArrowUp'); // a lens that comes late stands above the first line that is shown
   }
