@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
 
 LOOP = """
@@ -36,12 +37,27 @@ def saving(flag: str, test: str) -> Migrated:
         ('args.output = "runs" if rank == 0 else ""', "args.output and epoch % 5 == 0"),
         ("args.every = 5 if rank == 0 else 0", "args.every and epoch % args.every == 0"),
         ("args.saver = object() if rank == 0 else None", "args.saver is not None"),
+        ("keep = not args.distributed or rank == 0", "keep"),
+        ("keep = rank % torch.cuda.device_count() == 0", "keep"),
+        ("skip = rank != 0", "not skip"),
+        ("skip = rank != 0\nlast = skip", "not last"),
     ],
 )
 def test_the_collective_save_stands_behind_it(flag: str, test: str) -> None:
     code = saving(flag, test).section("end")
     condition = "    if epoch % 5 == 0:\n        " if "% 5" in test else "    "
     assert code.rstrip().endswith(f'"last.pt")\n{condition}save_requested_checkpoints(model)')
+
+
+def test_who_left_by_a_variable_takes_no_part_in_the_save() -> None:
+    """The others wait for all ranks in the collective save; those that went on to the next round would never come."""
+    loop = LOOP.replace("    if {test}:\n        torch", "    if skip:\n        continue\n    torch")
+    migrated = convert(end=f"skip = rank != 0\n{loop.replace('{{', '{').replace('}}', '}')}", loop="")
+    assert "on all ranks" in migrated.said("MG621", "    torch.save(", Kind.TODO).message
+
+
+def test_a_number_that_is_made_of_itself_is_followed_once() -> None:
+    saving("n = 3\nn = int(n)", "n == 0")
 
 
 @pytest.mark.parametrize(

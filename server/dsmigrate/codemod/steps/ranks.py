@@ -8,13 +8,8 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.rank_tests import asks_for_rank, names_rank, splits_ranks
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
-
-_RANKISH = re.compile(
-    r"rank|is_main|is_master|main_process|master_process|is_primary|primary|is_chief|\bmaster\b|is_root|is_global_zero|"
-    r"\bgpu(?:_id)?\b\s*==\s*0|is_logger|local_master|get_rank|\bproc(?:ess)?_(?:id|index|idx)\b",
-    re.IGNORECASE,
-)
 
 _FIRST_ONLY = re.compile(
     r"rank(?:\(\w*\))?\s*==\s*0|\bnot\s[\w.]*rank\b|is_main|is_master|main_process|master_process|is_primary|is_chief|is_root|"
@@ -36,41 +31,9 @@ def rank_guard(plan: Plan, statement: Statement) -> Statement | None:
     """The outermost ``if`` around a statement that lets only some ranks in."""
     found = None
     for outer in statement.enclosing():
-        if isinstance(outer.node, cst.If) and _asks_for_rank(plan, outer.node.test, outer.function):
+        if isinstance(outer.node, cst.If) and asks_for_rank(plan, outer.node.test, outer.function):
             found = outer
     return found
-
-
-def _asks_for_rank(plan: Plan, test: Node, function: Function) -> bool:
-    """Whether a test names the rank, or a variable that is true at rank 0 alone."""
-    return bool(_RANKISH.search(plan.code(test))) or any(
-        isinstance(sub, cst.Name | cst.Attribute) and _is_flag_of_rank_zero(plan, sub, function, 4)
-        for sub in descendants(test)
-    )
-
-
-def _is_flag_of_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """``args.save_logs = args.logs and is_master(args)``, ``saves = rank == 0``, under any name."""
-    place = plan.flow.place(node, function)
-    for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
-        value = binding.value
-        if isinstance(value, cst.Name | cst.Attribute):
-            if depth and value is not node and _is_flag_of_rank_zero(plan, value, binding.function, depth - 1):
-                return True
-        elif binding.index is None and _is_true_at_rank_zero(plan, value):
-            return True
-    return False
-
-
-def _is_true_at_rank_zero(plan: Plan, value: Node) -> bool:
-    if isinstance(value, cst.BooleanOperation):
-        sides = (value.left, value.right) if isinstance(value.operator, cst.And) else ()
-        return any(_is_true_at_rank_zero(plan, side) for side in sides)
-    if isinstance(value, cst.IfExp):
-        return _is_true_at_rank_zero(plan, value.body)
-    if isinstance(value, cst.Call):
-        return bool(_FIRST_ONLY.search(dotted(value.func) or ""))
-    return isinstance(value, cst.Comparison | cst.UnaryOperation) and bool(_FIRST_ONLY.search(plan.code(value)))
 
 
 def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Statement] | None:
@@ -144,7 +107,7 @@ def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
         if other.block in blocks
         and other.last_order < statement.order
         and isinstance(other.node, cst.If)
-        and _asks_for_rank(plan, other.node.test, other.function)
+        and asks_for_rank(plan, other.node.test, other.function)
     ]
     for inner in plan.tree.statements if above else ():
         if inner.up in above and isinstance(inner.node, cst.Return | cst.Continue | cst.Break):
@@ -153,7 +116,7 @@ def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
 
 
 def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
-    """Whether a test is true at rank 0 alone: by its words, or as it asks for an object that only rank 0 made."""
+    """Whether a test lets only some ranks in: by its words, or as it asks for what differs, or what only rank 0 made."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
         return any(lets_rank_zero_in(plan, side, statement) for side in (test.left, test.right))
     if isinstance(test, cst.BooleanOperation):
@@ -166,20 +129,17 @@ def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
     if not isinstance(test, cst.Name | cst.Attribute):
         return False
     function = statement.function
-    return _is_made_at_rank_zero(plan, test, function, 4) or _is_flag_of_rank_zero(plan, test, function, 4)
+    return splits_ranks(plan, test, function) or _is_made_at_rank_zero(plan, test, function, 4)
 
 
 def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """``x = Saver() if rank == 0 else None``, or ``x = None`` and an assignment under ``if rank == 0``."""
+    """``x = None`` and an assignment under ``if rank == 0``."""
     place = plan.flow.place(node, function)
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     made = [binding for binding in bindings if dotted(binding.value) != "None"]
     for value, statement in ((b.value, b.statement) for b in made):
         if isinstance(value, cst.Name | cst.Attribute):
             if depth and _is_made_at_rank_zero(plan, value, statement.function, depth - 1):
-                return True
-        elif isinstance(value, cst.IfExp) and dotted(value.orelse) == "None":
-            if _FIRST_ONLY.search(plan.code(value.test)):
                 return True
         elif len(made) < len(bindings):
             tests = [plan.code(o.node.test) for o in statement.enclosing() if isinstance(o.node, cst.If)]
@@ -230,8 +190,7 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
 
 def is_uniform(plan: Plan, test: Node) -> bool:
     """Whether a test is made of counters, options and constants only, which all ranks share."""
-    text = plan.code(test)
-    if _RANKISH.search(text):
+    if names_rank(plan, test):
         return False
     for sub in descendants(test):
         if isinstance(sub, cst.Attribute) and sub.attr.value in _attributes_of_rank(plan):
@@ -263,7 +222,7 @@ def _attributes_of_rank(plan: Plan) -> set[str]:
 
 def _depends_on_rank(plan: Plan, value: Node, statement: Statement) -> bool:
     tests = [outer.node.test for outer in statement.enclosing() if isinstance(outer.node, cst.If)]
-    return any(_asks_for_rank(plan, part, statement.function) for part in (value, *tests))
+    return any(asks_for_rank(plan, part, statement.function) for part in (value, *tests))
 
 
 def _is_attribute_name(plan: Plan, node: cst.Name) -> bool:
