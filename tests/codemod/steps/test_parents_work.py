@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import Migrated, migrate
+from tests.codemod.checks import Migrated, convert, migrate
+from tests.codemod.steps.spawn_scripts import NOTHING_ELSE, SPAWNED
 
 _SCRIPT = """
     import os
@@ -122,3 +123,57 @@ def test_words_and_what_is_not_reached_need_no_care_behind_the_spawn(line: str) 
 def test_another_path_than_that_of_the_spawn_is_not_behind_it(spawn: str) -> None:
     line = "mp.spawn(worker, args=(size, data, 10), nprocs=size)"
     _parent(spawn=(line, spawn.format(spawn=line))).silent("MG207", "MG218")
+
+
+def _spawning(before: str, helpers: str = "") -> Migrated:
+    return convert(
+        imports="import random\nimport numpy as np",
+        helpers=SPAWNED + helpers,
+        **NOTHING_ELSE,
+        end=f"{before}\nsize = torch.cuda.device_count()\nmp.spawn(worker, args=(size, 10, args), nprocs=size)",
+    )
+
+
+@pytest.mark.parametrize(
+    "seed", ["torch.manual_seed(0)", "random.seed(args.epochs)", "np.random.seed(0)", "seed_all()"]
+)
+def test_a_seed_in_the_parent_reached_no_worker(seed: str) -> None:
+    helpers = "\ndef seed_all():\n    random.seed(3)\n    torch.manual_seed(3)\n"
+    said = _spawning(seed, helpers).said("MG207", seed, Kind.KEPT)
+    assert seed.partition("(")[0] in said.message
+    assert "seeded the parent only" in said.message
+    assert "all ranks draw the same numbers" in said.message
+
+
+def test_a_value_that_is_the_same_everywhere_is_no_work_of_the_parent() -> None:
+    _spawning("order = torch.arange(9)\nprint(order)").silent("MG207")
+
+
+def test_several_seeds_of_the_parent_are_told_together() -> None:
+    migrated = _spawning("if args.lr:\n    random.seed(1)\n    torch.manual_seed(1)")
+    assert migrated.said("MG207", "random.seed(1)").message.startswith(
+        "random.seed, torch.manual_seed seeded the parent"
+    )
+    assert [change.code for change in migrated.changes].count("MG207") == 1
+
+
+def test_a_setup_that_downloads_and_seeds_is_seen_for_its_seed() -> None:
+    helpers = "\ndef prepare():\n    torch.manual_seed(3)\n"
+    assert "seeded the parent" in _spawning("prepare()", helpers).said("MG207", "    prepare()").message
+
+
+def test_a_generator_with_a_seed_of_its_own_is_no_seed_of_the_process() -> None:
+    migrated = _spawning("order = torch.randperm(9, generator=torch.Generator().manual_seed(3))\nprint(order)")
+    assert all("seeded the parent" not in change.message for change in migrated.changes)
+
+
+@pytest.mark.parametrize(("line", "marked"), [("", 0), ("print(args.url)", 1)])
+def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, marked: int) -> None:
+    address = 'args.url = f"tcp://localhost:{random.randrange(49152, 65535)}"\n'
+    migrated = convert(
+        imports="import random",
+        helpers=SPAWNED.replace('"tcp://localhost:23456"', "args.url"),
+        **NOTHING_ELSE,
+        end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
+    )
+    assert [change.code for change in migrated.changes].count("MG207") == marked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import Migrated, check_kept, check_refused, check_section, convert, script
+from tests.codemod.checks import check_kept, check_refused, check_section, convert, script
 
 DEVICE = """
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -29,11 +29,6 @@ def test_star_arguments_keep_the_call() -> None:
     migrated = convert(group=group("dist.init_process_group(**vars(args))"))
     migrated.said("MG201", "**vars(args)", Kind.KEPT)
     assert "dist.init_process_group(**vars(args))" in migrated.code
-
-
-def test_the_context_of_mp_spawn_is_refused() -> None:
-    source = script(end="context = mp.spawn(main, nprocs=2, join=False)\ncontext.join()")
-    check_refused(source, "MG913", "context = mp.spawn", "result of mp.spawn")
 
 
 def test_barriers_and_destroy_stay() -> None:
@@ -217,106 +212,6 @@ def test_a_switch_that_turns_distributed_training_on_is_part_of_the_command() ->
     )
 
 
-SPAWNED = """
-def worker(gpu, world_size, epochs, args):
-    dist.init_process_group("nccl", init_method="tcp://localhost:23456", rank=gpu, world_size=world_size)
-    torch.cuda.set_device(gpu)
-    loader = DataLoader(Digits("train"), batch_size=32)
-    model = DDP(Net().cuda(gpu))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
-    for x, y in loader:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            "mp.spawn(worker, args=(size, 10, args), nprocs=size, join=True)",
-            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
-        ),
-        (
-            "mp.spawn(worker, nprocs=size, args=(size, 10, args))",
-            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
-        ),
-        (
-            "mp.spawn(fn=worker, args=(size, 10, args), nprocs=size)",
-            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
-        ),
-        (
-            "torch.multiprocessing.spawn(worker, (size, 10, args), size)",
-            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
-        ),
-        (
-            "torch.multiprocessing.spawn(worker, (args.size, 10, args), args.size)",
-            'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)',
-        ),
-    ],
-)
-def test_every_form_of_mp_spawn(before: str, after: str) -> None:
-    migrated = convert(
-        helpers=SPAWNED,
-        options='parser.add_argument("--size", type=int, default=2)',
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end=f"size = torch.cuda.device_count()\n{before}",
-    )
-    assert after in migrated.section("end")
-    assert "spawn" not in migrated.section("end")
-    migrated.said("MG202", before, Kind.CONVERTED)
-    assert (
-        '    deepspeed.init_distributed(dist_backend="nccl")\n'
-        "    gpu = deepspeed.comm.get_rank()\n    world_size = deepspeed.comm.get_world_size()\n"
-    ) in migrated.section("helpers")
-
-
-def test_a_spawned_worker_with_a_node_rank_gets_the_size_of_its_node() -> None:
-    migrated = convert(
-        helpers="""
-            def worker(gpu, ngpus, args):
-                args.rank = args.rank * ngpus + gpu
-                dist.init_process_group("nccl", init_method=args.url, rank=args.rank, world_size=args.world_size)
-                torch.cuda.set_device(gpu)
-                model = DDP(Net().cuda(gpu))
-                optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
-                for x, y in DataLoader(Digits("train"), batch_size=32):
-                    optimizer.zero_grad()
-                    loss = F.cross_entropy(model(x), y)
-                    loss.backward()
-                    optimizer.step()
-            """,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end="""
-            ngpus = torch.cuda.device_count()
-            args.world_size = ngpus * args.world_size
-            mp.spawn(worker, nprocs=ngpus, args=(ngpus, args))
-            """,
-    )
-    assert 'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), args)' in migrated.section("end")
-    assert "args.rank = deepspeed.comm.get_rank()" in migrated.section("helpers")
-
-
-def test_a_spawn_under_a_flag_stays_under_it() -> None:
-    migrated = convert(
-        helpers=SPAWNED,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end="""
-            size = torch.cuda.device_count()
-            if args.distributed:
-                mp.spawn(worker, args=(size, 10, args), nprocs=size)
-            else:
-                worker(0, 1, 10, args)
-            """,
-    )
-    assert (
-        'if args.distributed:\n    worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]), 10, args)\n'
-        "else:\n    worker(0, 1, 10, args)\n"
-    ) in migrated.section("end")
-
-
 def test_ranks_of_slurm_are_handed_to_deepspeed() -> None:
     migrated = convert(
         group="""
@@ -372,23 +267,6 @@ def test_an_address_under_slurm_is_still_used() -> None:
     assert 'f"tcp://{host}:29500"' in migrated.section("group") or "MASTER_ADDR" in migrated.section("group")
 
 
-def test_a_spawn_within_a_job_of_slurm_takes_the_numbers_of_the_launcher() -> None:
-    """SLURM numbers the one task that runs torchrun: its size is no size of the processes."""
-    address = 'init_method="file:///shared/" + os.environ["SLURM_JOBID"], rank=rank, world_size=world_size'
-    helpers = SPAWNED.replace('init_method="tcp://localhost:23456", rank=gpu, world_size=world_size', address)
-    node = '    rank = int(os.environ["SLURM_PROCID"]) * torch.cuda.device_count() + gpu\n'
-    migrated = convert(
-        helpers=helpers.replace("    dist.init", f"{node}    dist.init"),
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end='mp.spawn(worker, args=(int(os.environ["SLURM_NTASKS"]), 10, args), nprocs=torch.cuda.device_count())',
-    )
-    code = migrated.section("helpers")
-    assert 'rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"])' in code
-    assert "rank = deepspeed.comm.get_rank()" in code
-    said = migrated.said("MG201", "dist.init_process_group", Kind.CONVERTED).message
-    assert "rank=rank, world_size=world_size come from the launcher" in said
-
-
 def test_what_a_task_of_slurm_hands_over_is_not_said_to_come_from_the_launcher() -> None:
     text = """
         rank = int(os.environ["SLURM_PROCID"])
@@ -399,132 +277,6 @@ def test_what_a_task_of_slurm_hands_over_is_not_said_to_come_from_the_launcher()
     migrated = convert(group=text)
     assert "rank=rank, world_size=4" in migrated.section("group")
     assert "come" not in migrated.said("MG201", "dist.init_process_group", Kind.CONVERTED).message
-
-
-def _spawning(before: str, helpers: str = "") -> Migrated:
-    return convert(
-        imports="import random\nimport numpy as np",
-        helpers=SPAWNED + helpers,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end=f"{before}\nsize = torch.cuda.device_count()\nmp.spawn(worker, args=(size, 10, args), nprocs=size)",
-    )
-
-
-WORLD = 'int(os.environ["WORLD_SIZE"])'
-STARTED = 'int(os.environ.get("WORLD_SIZE", {}))'
-
-
-@pytest.mark.parametrize(
-    ("before", "count", "spawn", "after"),
-    [
-        ("size = COUNT\nargs.lr *= size", "size", "(size, 64 // size, args)", "size = STARTED|WORLD, 64 // size, args"),
-        ("size = COUNT", "size", "(size, 64 // size, args)", "size = STARTED|WORLD, 64 // size, args"),
-        ("size = COUNT\ngiven = (size, 9, args)", "size", "given", "size = STARTED|*given"),
-        ("args.lr *= COUNT", "COUNT", "(2, 64 // COUNT, args)", "args.lr *= STARTED|2, 64 // WORLD, args"),
-    ],
-)
-def test_what_followed_from_the_number_of_devices_follows_the_launcher(
-    before: str, count: str, spawn: str, after: str
-) -> None:
-    """On a machine with more GPUs than processes batches and rates would be worked out for too many processes."""
-    text = f"{before}\nmp.spawn(worker, args={spawn}, nprocs={count})".replace("COUNT", "torch.cuda.device_count()")
-    migrated = convert(
-        helpers=SPAWNED,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end=text,
-    )
-    made, given = after.replace("STARTED", STARTED.format("torch.cuda.device_count()")).split("|")
-    assert f"{made}\n" in migrated.section("end")
-    assert f"""worker(int(os.environ["LOCAL_RANK"]), {given.replace("WORLD", WORLD)})""" in migrated.section("end")
-
-
-@pytest.mark.parametrize(
-    ("line", "marked"),
-    [
-        ("args.batch = args.batch // gpus", True),
-        ("args.lr *= gpus", True),
-        ("args.batch = int(args.batch / gpus)", True),
-        ("args.world_size = gpus * args.world_size", False),
-        ("args.gpus = gpus", False),
-    ],
-)
-def test_what_a_node_works_out_from_its_devices_needs_as_many_processes(line: str, marked: bool) -> None:
-    worker = SPAWNED.replace("rank=gpu, world_size=world_size", "rank=args.rank, world_size=args.world_size").replace(
-        "    dist.init", "    args.rank = args.rank * world_size + gpu\n    dist.init", 1
-    )
-    migrated = convert(
-        helpers=worker,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end=f"gpus = torch.cuda.device_count()\n{line}\nmp.spawn(worker, args=(gpus, 10, args), nprocs=gpus)",
-    )
-    assert "LOCAL_WORLD_SIZE" in migrated.section("end")
-    if marked:
-        migrated.said("MG202", line, Kind.TODO)
-    else:
-        assert "start exactly" not in migrated.code
-
-
-def test_the_number_of_devices_is_followed_through_a_function_that_spawns() -> None:
-    helpers = (
-        SPAWNED
-        + """
-
-def start(function, size, args):
-    mp.spawn(function, args=(size, 10, args), nprocs=size)
-"""
-    )
-    migrated = convert(
-        helpers=helpers,
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end="size = torch.cuda.device_count()\nargs.lr = args.lr * size\nstart(worker, size, args)",
-    )
-    started = STARTED.format("torch.cuda.device_count()")
-    assert f"size = {started}\nargs.lr = args.lr * size\n" in migrated.section("end")
-
-
-@pytest.mark.parametrize(
-    "seed", ["torch.manual_seed(0)", "random.seed(args.epochs)", "np.random.seed(0)", "seed_all()"]
-)
-def test_a_seed_in_the_parent_reached_no_worker(seed: str) -> None:
-    helpers = "\ndef seed_all():\n    random.seed(3)\n    torch.manual_seed(3)\n"
-    said = _spawning(seed, helpers).said("MG207", seed, Kind.KEPT)
-    assert seed.partition("(")[0] in said.message
-    assert "seeded the parent only" in said.message
-    assert "all ranks draw the same numbers" in said.message
-
-
-def test_a_value_that_is_the_same_everywhere_is_no_work_of_the_parent() -> None:
-    _spawning("order = torch.arange(9)\nprint(order)").silent("MG207")
-
-
-def test_several_seeds_of_the_parent_are_told_together() -> None:
-    migrated = _spawning("if args.lr:\n    random.seed(1)\n    torch.manual_seed(1)")
-    assert migrated.said("MG207", "random.seed(1)").message.startswith(
-        "random.seed, torch.manual_seed seeded the parent"
-    )
-    assert [change.code for change in migrated.changes].count("MG207") == 1
-
-
-def test_a_setup_that_downloads_and_seeds_is_seen_for_its_seed() -> None:
-    helpers = "\ndef prepare():\n    torch.manual_seed(3)\n"
-    assert "seeded the parent" in _spawning("prepare()", helpers).said("MG207", "    prepare()").message
-
-
-def test_a_generator_with_a_seed_of_its_own_is_no_seed_of_the_process() -> None:
-    migrated = _spawning("order = torch.randperm(9, generator=torch.Generator().manual_seed(3))\nprint(order)")
-    assert all("seeded the parent" not in change.message for change in migrated.changes)
-
-
-@pytest.mark.parametrize(("line", "marked"), [("", 0), ("print(args.url)", 1)])
-def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, marked: int) -> None:
-    address = 'args.url = f"tcp://localhost:{random.randrange(49152, 65535)}"\n'
-    migrated = convert(
-        imports="import random",
-        helpers=SPAWNED.replace('"tcp://localhost:23456"', "args.url"),
-        **dict.fromkeys(("group", "data", "wrap", "optimizer", "resume", "loop"), ""),
-        end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
-    )
-    assert [change.code for change in migrated.changes].count("MG207") == marked
 
 
 # -- the device of the engine ------------------------------------------------------------------------------------------
@@ -545,52 +297,3 @@ def test_a_script_for_the_cpu_alone_is_told_how_to_stay_there() -> None:
 def test_a_script_that_knows_of_gpus_has_nothing_to_say_about_it() -> None:
     convert(**{**ON_CPU, "wrap": "model = Net().cuda()\nmodel = DDP(model)\n"}).silent("MG213")
     convert(**{**ON_CPU, "group": ON_CPU["group"].replace("gloo", "nccl")}).silent("MG213")
-
-
-# -- a start without a launcher ----------------------------------------------------------------------------------------
-
-MAY_BE_ALONE = """
-distributed = "RANK" in os.environ
-rank, local_rank = 0, 0
-if distributed:
-    dist.init_process_group("nccl")
-    rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
-    torch.cuda.set_device(local_rank)
-"""
-WRAP = "model = DDP(model, device_ids=[local_rank])"
-
-
-def test_that_python_alone_cannot_start_the_script_any_more_is_said() -> None:
-    migrated = convert(group=MAY_BE_ALONE, wrap=f"model = Net().cuda()\nif distributed:\n    {WRAP}\n")
-    assert "cannot start the script" in migrated.said("MG216", "DDP(model", Kind.KEPT).message
-
-
-def test_a_function_that_is_left_where_there_is_no_launcher_is_such_a_start_too() -> None:
-    helper = """
-        def set_up():
-            if "RANK" not in os.environ:
-                return False
-            dist.init_process_group("nccl")
-            return True
-        """
-    migrated = convert(
-        helpers=helper,
-        group="distributed = set_up()\nlocal_rank = int(os.environ.get('LOCAL_RANK', 0))\nrank = local_rank\n",
-        wrap=f"model = Net().cuda()\nif distributed:\n    {WRAP}\n",
-    )
-    migrated.said("MG216", "DDP(model", Kind.KEPT)
-
-
-@pytest.mark.parametrize(
-    ("start", "wrap"),
-    [
-        (group('dist.init_process_group("nccl")'), f"model = Net().cuda()\nif args.epochs:\n    {WRAP}\n"),
-        (MAY_BE_ALONE, f"model = Net().cuda()\n{WRAP}\n"),
-        (
-            MAY_BE_ALONE,
-            f"model = Net().cuda()\nif args.epochs:\n    {WRAP}\nelse:\n    model = DDP(model)\n",
-        ),
-    ],
-)
-def test_a_script_that_always_needed_a_launcher_is_told_nothing(start: str, wrap: str) -> None:
-    convert(group=start, wrap=wrap).silent("MG216")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import migrate
+from tests.codemod.checks import convert, migrate
+from tests.codemod.steps.spawn_scripts import NOTHING_ELSE, SPAWNED
 
 _SCRIPT = """
     import os
@@ -147,3 +148,77 @@ def test_a_count_that_reaches_the_group_through_the_environment_agrees_with_the_
     text = _script("torch.cuda.device_count()").replace(handed, taken)
     assert '\nGPUS = int(os.environ.get("WORLD_SIZE", torch.cuda.device_count()))\n' in migrate(text).code
     assert "\nGPUS = torch.cuda.device_count()\n" in migrate(text.replace("str(size)", "str(size * 2)")).code
+
+
+WORLD = 'int(os.environ["WORLD_SIZE"])'
+
+
+STARTED = 'int(os.environ.get("WORLD_SIZE", {}))'
+
+
+@pytest.mark.parametrize(
+    ("before", "count", "spawn", "after"),
+    [
+        ("size = COUNT\nargs.lr *= size", "size", "(size, 64 // size, args)", "size = STARTED|WORLD, 64 // size, args"),
+        ("size = COUNT", "size", "(size, 64 // size, args)", "size = STARTED|WORLD, 64 // size, args"),
+        ("size = COUNT\ngiven = (size, 9, args)", "size", "given", "size = STARTED|*given"),
+        ("args.lr *= COUNT", "COUNT", "(2, 64 // COUNT, args)", "args.lr *= STARTED|2, 64 // WORLD, args"),
+    ],
+)
+def test_what_followed_from_the_number_of_devices_follows_the_launcher(
+    before: str, count: str, spawn: str, after: str
+) -> None:
+    """On a machine with more GPUs than processes batches and rates would be worked out for too many processes."""
+    text = f"{before}\nmp.spawn(worker, args={spawn}, nprocs={count})".replace("COUNT", "torch.cuda.device_count()")
+    migrated = convert(
+        helpers=SPAWNED,
+        **NOTHING_ELSE,
+        end=text,
+    )
+    made, given = after.replace("STARTED", STARTED.format("torch.cuda.device_count()")).split("|")
+    assert f"{made}\n" in migrated.section("end")
+    assert f"""worker(int(os.environ["LOCAL_RANK"]), {given.replace("WORLD", WORLD)})""" in migrated.section("end")
+
+
+@pytest.mark.parametrize(
+    ("line", "marked"),
+    [
+        ("args.batch = args.batch // gpus", True),
+        ("args.lr *= gpus", True),
+        ("args.batch = int(args.batch / gpus)", True),
+        ("args.world_size = gpus * args.world_size", False),
+        ("args.gpus = gpus", False),
+    ],
+)
+def test_what_a_node_works_out_from_its_devices_needs_as_many_processes(line: str, marked: bool) -> None:
+    worker = SPAWNED.replace("rank=gpu, world_size=world_size", "rank=args.rank, world_size=args.world_size").replace(
+        "    dist.init", "    args.rank = args.rank * world_size + gpu\n    dist.init", 1
+    )
+    migrated = convert(
+        helpers=worker,
+        **NOTHING_ELSE,
+        end=f"gpus = torch.cuda.device_count()\n{line}\nmp.spawn(worker, args=(gpus, 10, args), nprocs=gpus)",
+    )
+    assert "LOCAL_WORLD_SIZE" in migrated.section("end")
+    if marked:
+        migrated.said("MG202", line, Kind.TODO)
+    else:
+        assert "start exactly" not in migrated.code
+
+
+def test_the_number_of_devices_is_followed_through_a_function_that_spawns() -> None:
+    helpers = (
+        SPAWNED
+        + """
+
+def start(function, size, args):
+    mp.spawn(function, args=(size, 10, args), nprocs=size)
+"""
+    )
+    migrated = convert(
+        helpers=helpers,
+        **NOTHING_ELSE,
+        end="size = torch.cuda.device_count()\nargs.lr = args.lr * size\nstart(worker, size, args)",
+    )
+    started = STARTED.format("torch.cuda.device_count()")
+    assert f"size = {started}\nargs.lr = args.lr * size\n" in migrated.section("end")

@@ -1,0 +1,59 @@
+"""Starts without a launcher, which stop after the conversion."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import convert
+
+MAY_BE_ALONE = """
+distributed = "RANK" in os.environ
+rank, local_rank = 0, 0
+if distributed:
+    dist.init_process_group("nccl")
+    rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+"""
+NEVER_ALONE = """
+dist.init_process_group("nccl")
+rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+"""
+WRAP = "model = DDP(model, device_ids=[local_rank])"
+
+
+def test_that_python_alone_cannot_start_the_script_any_more_is_said() -> None:
+    migrated = convert(group=MAY_BE_ALONE, wrap=f"model = Net().cuda()\nif distributed:\n    {WRAP}\n")
+    assert "cannot start the script" in migrated.said("MG216", "DDP(model", Kind.KEPT).message
+
+
+def test_a_function_that_is_left_where_there_is_no_launcher_is_such_a_start_too() -> None:
+    helper = """
+        def set_up():
+            if "RANK" not in os.environ:
+                return False
+            dist.init_process_group("nccl")
+            return True
+        """
+    migrated = convert(
+        helpers=helper,
+        group="distributed = set_up()\nlocal_rank = int(os.environ.get('LOCAL_RANK', 0))\nrank = local_rank\n",
+        wrap=f"model = Net().cuda()\nif distributed:\n    {WRAP}\n",
+    )
+    migrated.said("MG216", "DDP(model", Kind.KEPT)
+
+
+@pytest.mark.parametrize(
+    ("start", "wrap"),
+    [
+        (NEVER_ALONE, f"model = Net().cuda()\nif args.epochs:\n    {WRAP}\n"),
+        (MAY_BE_ALONE, f"model = Net().cuda()\n{WRAP}\n"),
+        (
+            MAY_BE_ALONE,
+            f"model = Net().cuda()\nif args.epochs:\n    {WRAP}\nelse:\n    model = DDP(model)\n",
+        ),
+    ],
+)
+def test_a_script_that_always_needed_a_launcher_is_told_nothing(start: str, wrap: str) -> None:
+    convert(group=start, wrap=wrap).silent("MG216")
