@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +12,16 @@ from typing import Any
 from .launching import torch_python, training_environment
 
 
-def ask(judge: str, questions: Sequence[Any], *arguments: str) -> list[Any]:
-    """Return the answer of a judge to each question, in their order."""
+def ask(judge: str, questions: Sequence[Any], *arguments: str, path: Sequence[Path] = ()) -> list[Any]:
+    """Return the answer of a judge to each question, in their order; ``path`` has more folders that it imports from."""
+    environment = training_environment()
+    environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *map(str, path)])
     child = subprocess.run(
         [torch_python(), str(Path(__file__).with_name(judge)), *arguments],
         input="".join(json.dumps(question) + "\n" for question in questions),
         capture_output=True,
         text=True,
-        env=training_environment(),
+        env=environment,
         timeout=600,
         check=False,
     )

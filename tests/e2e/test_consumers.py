@@ -8,9 +8,7 @@ is left out.
 
 from __future__ import annotations
 
-import copy
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -21,92 +19,18 @@ import pytest
 
 from dsmigrate.document import parse
 from dsmigrate.facts.sources import read
-from dsmigrate.knowledge import Auto, AutoEffect, Consumer, knowledge
+from dsmigrate.knowledge import Auto, AutoEffect, Consumer
 from dsmigrate.rules import Settings, Severity, check
 
-from .consumer_scripts import PROCESSES, SCRIPTS, SILENT, Answer, Config, Script, expected
-from .launching import torch_python, training_environment
+from .consumer_child import Judge
+from .consumer_paths import concrete, every_path, found, known, placed, same, stated
+from .consumer_scripts import PROCESSES, SCRIPTS, SILENT, Config, expected
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("facts")]
 
 FACTS = read(Path(__file__).resolve().parents[2] / "schemas" / "deepspeed").consumers
-ANY_NAME = "some_name"
 NO_OBJECT = "AttributeError: 'str' object has no attribute 'get'"
 """What both say of a text in the place of a section that they look into."""
-
-
-NEEDS: Mapping[str, Config] = {
-    "train_batch_size": {"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}
-}
-"""What must stand beside a key for it to be filled; without it Accelerate refuses it."""
-
-
-def same(one: object, other: object) -> bool:
-    """Return whether two values are written the same: 1 is neither true nor 1.0."""
-    return json.dumps(one) == json.dumps(other)
-
-
-def placed(path: str, value: object, script: Script) -> Config:
-    """Return a config for a script that holds ``value`` at ``path``, in the first element where there is a list."""
-    config: Config = {"zero_optimization": {"stage": script.stage}, **copy.deepcopy(dict(NEEDS.get(path, {})))}
-    place: Any = config
-    *sections, name = concrete(path).split(".")
-    for section in sections:
-        inner: Config = {}
-        if section.endswith("[]"):
-            place[section.removesuffix("[]")] = [inner]
-        else:
-            inner = place.setdefault(section, inner)
-        place = inner
-    place[name] = value
-    return config
-
-
-def found(path: str, config: Config) -> object:
-    """Return the value at a path of a config."""
-    place: Any = config
-    for name in concrete(path).split("."):
-        place = place[name.removesuffix("[]")]
-        place = place[0] if name.endswith("[]") else place
-    return place
-
-
-def concrete(path: str) -> str:
-    """Return a path with a name wherever one may choose it."""
-    return path.replace("*", ANY_NAME)
-
-
-def every_path() -> list[str]:
-    """Return the paths of all releases, in every spelling, and those of all parameters."""
-    known = knowledge()
-    found: dict[str, None] = dict.fromkeys(known.every_path())
-    for path in list(found):
-        key = known.key(path)
-        if key is None:
-            continue
-        if key.field:
-            found[f"{key.parent}.{key.field}"] = None
-        if key.alias_of:
-            found.update((f"{path}.{child.name}", None) for child in known.children(key.alias_of))
-    for facts in (*known.every_optimizer(), *known.every_scheduler()):
-        found.update((f"{facts.kind}.params.{name}", None) for name in facts.parameters)
-    return list(found)
-
-
-def stated(consumer: Consumer, effect: AutoEffect | None) -> dict[str, Auto]:
-    """Return the paths at which "auto" has an effect by the facts; None is every other than the consumer's own two."""
-    own = (AutoEffect.FILLED, AutoEffect.REFUSED)
-    fates = {path: knowledge().auto(path, consumer) for path in every_path()}
-    return {
-        path: auto
-        for path, auto in fates.items()
-        if auto is not None and (auto.effect is effect if effect else auto.effect not in own)
-    }
-
-
-def known(consumer: Consumer, path: str) -> Auto:
-    """Return what the facts say of a path that is filled."""
-    return stated(consumer, AutoEffect.FILLED)[path]
 
 
 def show(what: str, count: int) -> None:
@@ -116,45 +40,6 @@ def show(what: str, count: int) -> None:
 def none(wrong: Mapping[str, Any]) -> None:
     """Fail with a line for each fact that does not hold."""
     assert not wrong, "\n".join(["", *(f"{fact}: {found}" for fact, found in wrong.items())])
-
-
-class Judge:
-    """The packages in a child process."""
-
-    def __init__(self, talk: Path) -> None:
-        self._talk = talk
-        with talk.open("w") as errors:
-            self._child = subprocess.Popen(
-                [torch_python(), str(Path(__file__).with_name("consumer_judge.py")), str(PROCESSES)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env=training_environment(),
-                text=True,
-            )
-        self.versions = self._answer()
-
-    def ask(self, questions: Sequence[Answer]) -> list[Answer]:
-        """Return ``{"config": …}`` as DeepSpeed would get it, or ``{"error": …}``, for each question."""
-        return [self._ask(question) for question in questions]
-
-    def close(self) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        self._child.wait(timeout=60)
-
-    def _ask(self, question: Answer) -> Answer:
-        assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(question) + "\n")
-        self._child.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> Answer:
-        assert self._child.stdout is not None
-        line = self._child.stdout.readline()
-        assert line, f"{torch_python()} does not answer: {self._talk.read_text()[-3000:]}"
-        answer: Answer = json.loads(line)
-        return answer
 
 
 @pytest.fixture(scope="module")

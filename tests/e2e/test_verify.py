@@ -30,6 +30,7 @@ from .conversion import REPOSITORY, convert
 from .faults import FAULTS
 from .harness import EXAMPLES
 from .launching import torch_python, training_environment
+from .verify_scripts import BARE, CUDA_ONLY, HANGING, SHARED, SPAWNING
 from .warm_start import warm
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("verify"), pytest.mark.slow]
@@ -268,56 +269,6 @@ def test_what_the_scripts_write_stays_in_the_copies(here: Path) -> None:
     assert (here / "checkpoints" / "last.pt").read_bytes() == precious
 
 
-CUDA_ONLY = """
-import os
-import torch, torch.distributed as dist, torch.nn as nn, torch.nn.functional as F
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-assert torch.cuda.is_available(), "this needs a GPU"
-assert torch.accelerator.is_available() and torch.accelerator.device_count() == 2
-assert str(torch.accelerator.current_accelerator()) == "cuda"
-os.environ["MASTER_PORT"] = "29511"
-dist.init_process_group("nccl", init_method="env://")
-rank = dist.get_rank()
-local_rank = rank % torch.cuda.device_count()
-torch.cuda.set_device(local_rank)
-torch.accelerator.set_device_index(local_rank)
-assert torch.accelerator.current_device_index() == torch.cuda.current_device() == local_rank
-
-
-@torch.jit.script
-def scaled(x: torch.Tensor) -> torch.Tensor:
-    return x * torch.ones(1)
-
-
-torch.backends.cudnn.benchmark = True
-torch.manual_seed(0)
-torch.cuda.manual_seed_all(0)
-model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 4))
-model = nn.SyncBatchNorm.convert_sync_batchnorm(model).cuda()
-model = DDP(model, device_ids=[local_rank], output_device=local_rank)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-stream, started, ended = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-data = torch.Generator().manual_seed(rank)
-for step in range(6):
-    started.record()
-    x = torch.randn(8, 8, generator=data).pin_memory().cuda(non_blocking=True)
-    with torch.cuda.stream(stream):
-        y = torch.randint(0, 4, (8,), generator=data).to(rank, non_blocking=True)
-    torch.cuda.current_stream().wait_stream(stream)
-    weight = torch.ones(4, device=f"cuda:{local_rank}") * torch.zeros(1, device=torch.device("cuda", local_rank)).exp()
-    with torch.cuda.amp.autocast(dtype=torch.bfloat16):
-        loss = F.cross_entropy(scaled(model(x).float()), y, weight=weight)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    ended.record()
-    torch.cuda.synchronize()
-    print(step, loss.item(), torch.cuda.max_memory_allocated(), torch.cuda.get_device_name(0))
-    assert started.elapsed_time(ended) > 0
-"""
-
-
 def test_a_script_for_cuda_alone_is_verified_without_it(tmp_path: Path) -> None:
     """And at a port of its own, although another program listens where the script wants to meet."""
     (tmp_path / "train.py").write_text(CUDA_ONLY)
@@ -341,18 +292,6 @@ def test_an_original_that_fails_is_said_with_its_last_lines(tmp_path: Path) -> N
     assert "the original itself fails" in done.stderr
     assert "train.py:3: ValueError: no data here" in done.stderr
     assert "before" in done.stderr
-
-
-SPAWNING = """
-import torch
-import torch.multiprocessing as mp
-
-def main(rank):
-    raise ValueError(f"no data for {rank}")
-
-if __name__ == "__main__":
-    mp.spawn(main, nprocs=2)
-"""
 
 
 def test_an_error_in_a_spawned_process_is_said(here: Path) -> None:
@@ -380,51 +319,9 @@ def test_a_script_that_is_refused_is_said_with_the_reason(here: Path) -> None:
         verified("train.py", "4", "1", steps=2)
 
 
-SHARED = """
-import torch
-import torch.multiprocessing as mp
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def main(rank, model):
-    torch.distributed.init_process_group("nccl", init_method="tcp://127.0.0.1:23456", rank=rank, world_size=2)
-    model.to(rank)
-    model = DDP(model, device_ids=[rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(4):
-        optimizer.zero_grad()
-        model(torch.randn(6, 4)).square().mean().backward()
-        optimizer.step()
-
-if __name__ == "__main__":
-    torch.manual_seed(0)
-    mp.spawn(main, nprocs=2, args=(torch.nn.Linear(4, 1),))
-"""
-
-
 def test_a_model_that_is_handed_to_spawned_processes_is_one_for_each(here: Path) -> None:
     (here / "train.py").write_text(SHARED)
     check_agreement(verified("train.py", stages=(1,)), (1,), 4)
-
-
-BARE = """
-import os
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
-if distributed:
-    torch.distributed.init_process_group("gloo")
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
-if distributed:
-    model = DDP(model)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(8):
-    optimizer.zero_grad()
-    loss = model(torch.randn(6, 4)).square().mean()
-    loss.backward()
-    optimizer.step()
-"""
 
 
 def test_one_process_may_train_without_a_wrapper(here: Path) -> None:
@@ -438,13 +335,6 @@ def test_a_script_that_trains_without_an_engine_is_no_conversion(here: Path) -> 
     placed(here, "trainer_class.py")
     verdict = verified("trainer_class.py", "4", "1", converted=Path("trainer_class.py"), steps=2)["verdicts"][0]
     assert (verdict["status"], verdict["causes"][0]["id"]) == ("parts", "no-engine")
-
-
-HANGING = """
-import subprocess, sys, time
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)  # {mark}"], start_new_session=True)
-time.sleep(3600)
-"""
 
 
 def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(bench: Bench, tmp_path: Path) -> None:

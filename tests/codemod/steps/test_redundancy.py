@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import Migrated, check_refused, check_section, convert, script
-
-IMPORTS = """
-from functools import partial
-
-from torch.distributed.optim import ZeroRedundancyOptimizer
-"""
+from tests.codemod.checks import Migrated, check_refused, convert, script
+from tests.codemod.steps.redundancy_scripts import IMPORTS, PLAIN
 
 
 def check_optimizer(before: str, after: str, *, to: dict[str, Any] | None = None, **parts: str) -> Migrated:
@@ -288,8 +283,6 @@ def test_two_branches_that_become_equal_are_one() -> None:
 
 # -- the stage -----------------------------------------------------------------------------------------------------
 
-PLAIN = "optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=args.lr)"
-
 
 @pytest.mark.parametrize(("stage", "says"), [(0, "whole optimizer state"), (2, "shards more"), (3, "shards more")])
 def test_the_stage_that_was_asked_for_wins_and_is_spoken_of(stage: int, says: str) -> None:
@@ -339,64 +332,3 @@ def test_a_partial_does_not_move_into_the_config() -> None:
     )
     migrated.said("MG606", "optimizer = make(", Kind.TODO)
     assert "optimizer" not in migrated.config
-
-
-# -- what goes with it ---------------------------------------------------------------------------------------------
-
-
-def test_consolidation_goes_with_its_guard() -> None:
-    migrated = check_section(
-        "end",
-        """
-        if isinstance(optimizer, ZeroRedundancyOptimizer):
-            optimizer.consolidate_state_dict(to=0)
-        if hasattr(optimizer, "consolidate_state_dict"):
-            optimizer.consolidate_state_dict()
-        dist.destroy_process_group()
-        """,
-        "dist.destroy_process_group()\n",
-        imports=IMPORTS,
-        optimizer=PLAIN,
-    )
-    migrated.said("MG610", "optimizer.consolidate_state_dict(to=0)", Kind.CONVERTED)
-    assert "ZeroRedundancyOptimizer" not in migrated.code
-
-
-def test_consolidation_inside_of_an_expression_becomes_none() -> None:
-    check_section(
-        "end",
-        "done = optimizer.consolidate_state_dict() if args.amp else None",
-        "done = None if args.amp else None\n",
-        imports=IMPORTS,
-        optimizer=PLAIN,
-    )
-
-
-def test_a_test_of_the_type_that_decides_more_is_left_to_the_person() -> None:
-    migrated = convert(
-        imports=IMPORTS,
-        optimizer=PLAIN,
-        end="""
-            if isinstance(optimizer, ZeroRedundancyOptimizer):
-                optimizer.consolidate_state_dict(to=0)
-                print("consolidated")
-            """,
-    )
-    migrated.said("MG610", "if isinstance(", Kind.TODO)
-    assert "consolidate_state_dict" not in migrated.code
-
-
-def test_the_optimizer_inside_is_left_to_the_person() -> None:
-    migrated = convert(imports=IMPORTS, optimizer=PLAIN, end="print(len(optimizer.optim.state))")
-    migrated.said("MG610", "optimizer.optim.state", Kind.TODO)
-
-
-def test_without_the_class_consolidation_is_not_looked_at() -> None:
-    migrated = convert(
-        end="""
-            if hasattr(optimizer, "consolidate_state_dict"):
-                optimizer.consolidate_state_dict()
-            """
-    )
-    migrated.silent("MG610")
-    assert "optimizer.consolidate_state_dict()" in migrated.code

@@ -3,96 +3,17 @@
 from __future__ import annotations
 
 import copy
-import functools
-import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from dsmigrate.knowledge import Key, Knowledge, Status, TypeFacts
+from dsmigrate.knowledge import Status
 
 from . import slips
+from .bench import OTHER_VALUES, Bench, Fault, every_key
 from .case import Config, Planted
+from .combinations import offload, precision, zero
 from .plantings import plantings
-from .valid import BATCH, params, value
-
-OTHER_VALUES: dict[str, tuple[object, ...]] = {
-    "boolean": (True, False),
-    "integer": (3, 0, -1, 10**12),
-    "number": (0.5, -2.5, 1e9),
-    "string": ("zzz", "true", "false", "1", "1e-4", "5e8", "", "$VALUE"),
-    "array": ([], [1], ["zzz"]),
-    "object": ({}, {"zzz": 1}),
-    "null": (None,),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What a fault is made with: chance, the knowledge of the release, and the config that it changes."""
-
-    rng: random.Random
-    known: Knowledge
-    config: Config
-
-    def put(self, path: str, content: object) -> str | None:
-        """Put a value at a path and return where it is; None when something in between is no section.
-
-        ``*`` becomes a name, the one that is there if there is one, and ``[]`` the first element.
-        """
-        place: Any = self.config
-        names = path.replace("[]", ".0").split(".")
-        for index, name in enumerate(names):
-            if name == "*":
-                names[index] = next(iter(place), "some") if isinstance(place, dict) else name
-            last = index == len(names) - 1
-            inner: object = [{}] if names[index + 1 : index + 2] == ["0"] else {}
-            if isinstance(place, dict):
-                place[names[index]] = content if last else place.get(names[index], inner)
-                place = place[names[index]]
-            elif isinstance(place, list) and place and name == "0":
-                place = place[0]
-            else:
-                return None
-        return ".".join(names)
-
-    def get(self, path: str) -> Any:
-        """Return the value at a path, None when there is none."""
-        place: Any = self.config
-        for name in path.replace("[]", ".0").split("."):
-            if isinstance(place, list):
-                place = place[0] if place and name == "0" else None
-            else:
-                place = place.get(next(iter(place), "") if name == "*" else name) if isinstance(place, dict) else None
-        return place
-
-    def section(self, path: str) -> Config:
-        """Return the section at a path, made if need be."""
-        if not isinstance(self.get(path), dict):
-            self.put(path, {})
-        found: Config = self.get(path)
-        return found
-
-    def here(self) -> list[Key]:
-        """Return every key that has a fixed place in the release."""
-        return _here(self.known)
-
-    def leaf(self) -> Key:
-        """Return a key that holds a value, by chance."""
-        return self.rng.choice([key for key in self.here() if not key.is_section])
-
-
-@functools.cache
-def _every(known: Knowledge) -> list[Key]:
-    return [key for path in known.every_path() if (key := known.key(path)) is not None]
-
-
-@functools.cache
-def _here(known: Knowledge) -> list[Key]:
-    return [key for key in _every(known) if key.status in {Status.PRESENT, Status.DEPRECATED}]
-
-
-Fault = Callable[[Bench], Planted | None]
+from .typed import optimizer, parameter_auto, scheduler
+from .valid import BATCH, value
 
 
 def misspelled_key(bench: Bench) -> Planted | None:
@@ -137,7 +58,7 @@ def unknown_key(bench: Bench) -> Planted | None:
 
 def removed_key(bench: Bench) -> Planted | None:
     """A key of an earlier release."""
-    gone = [key for key in _every(bench.known) if key.status in {Status.REJECTED, Status.NO_LONGER}]
+    gone = [key for key in every_key(bench.known) if key.status in {Status.REJECTED, Status.NO_LONGER}]
     if not gone:
         return None
     key = bench.rng.choice(gone)
@@ -148,7 +69,7 @@ def removed_key(bench: Bench) -> Planted | None:
 
 def newer_key(bench: Bench) -> Planted | None:
     """A key of a later release."""
-    later = [key for key in _every(bench.known) if key.status is Status.NOT_YET]
+    later = [key for key in every_key(bench.known) if key.status is Status.NOT_YET]
     if not later:
         return None
     key = bench.rng.choice(later)
@@ -267,182 +188,6 @@ def batch(bench: Bench) -> Planted | None:
     if bench.rng.random() < 0.15:
         bench.config["sequence_parallel_size"] = bench.rng.choice((1, 2, 3, 0, -1, "2"))
     return Planted("batch keys", (*BATCH, "sequence_parallel_size"), "batch")
-
-
-def combined(kind: str, family: str, *choices: Config) -> Fault:
-    """Return the fault that mixes values of several keys, each left out, or one of what is given, by chance."""
-
-    def plant(bench: Bench) -> Planted | None:
-        chosen = bench.rng.choice(choices)
-        for path, contents in chosen.items():
-            if bench.rng.random() < 0.9 and not bench.put(path, copy.deepcopy(bench.rng.choice(contents))):
-                return None
-        return Planted(kind, tuple(chosen), family)
-
-    return plant
-
-
-SWITCH = (True, True, False)
-STAGES = (0, 1, 2, 3)
-DEVICES = ("none", "cpu", "nvme")
-TYPES = ("Adam", "AdamW", "Lion", "Muon", "SGD", "Lamb", "Adagrad", "OneBitAdam", "RMSprop")
-precision = combined(
-    "precision",
-    "precision",
-    {"fp16.enabled": SWITCH, "bf16.enabled": SWITCH},
-    {"fp16.enabled": SWITCH, "fp16.loss_scale": (0, -1, 1, 128, True, "0"), "fp16.loss_scale_window": (0, 1000, -1)},
-    {"fp16.enabled": SWITCH, "fp16.min_loss_scale": (0, 1, -1, True), "fp16.initial_scale_power": (0, 16, -1, 200)},
-    {"fp16.enabled": SWITCH, "fp16.fp16_master_weights_and_grads": SWITCH, "zero_optimization.stage": STAGES},
-    {
-        "bf16.enabled": SWITCH,
-        "bf16.bf16_master_weights_and_grads": SWITCH,
-        "bf16.bf16_optimizer_states": SWITCH,
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.offload_optimizer.device": DEVICES,
-    },
-    {
-        "bf16.enabled": SWITCH,
-        "data_types.grad_accum_dtype": ("fp32", "bf16", "fp16"),
-        "zero_optimization.stage": STAGES,
-    },
-    {"bf16.enabled": SWITCH, "fp16.enabled": (False,), "data_types.param_dtype": ("bf16", "fp16", "fp32", "zzz")},
-    {"torch_autocast.enabled": SWITCH, "torch_autocast.dtype": ("bfloat16", "fp8", "float16"), "bf16.enabled": SWITCH},
-    {"torch_autocast.enabled": SWITCH, "zero_optimization.zero_quantized_weights": SWITCH},
-    {"communication_data_type": ("fp16", "BF16", "fp8", "float32"), "gradient_allreduce_op": ("mean", "sum", "max")},
-)
-zero = combined(
-    "ZeRO",
-    "zero",
-    {"zero_optimization.stage": (*STAGES, 4, -1, "2", True), "zero_optimization.legacy_stage1": SWITCH},
-    {"zero_optimization.stage": STAGES, "zero_optimization.compute_grad_norm": (False,), "gradient_clipping": (0, 1.0)},
-    {"zero_optimization.stage": STAGES, "zero_optimization.allgather_bucket_size": (3, 4, 0, -2)},
-    {"zero_optimization.stage": STAGES, "prescale_gradients": SWITCH, "gradient_predivide_factor": (1.0, 2.0, 0)},
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.reduce_scatter": SWITCH,
-        "prescale_gradients": SWITCH,
-        "gradient_allreduce_op": ("mean", "sum"),
-    },
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.zero_quantized_gradients": SWITCH,
-        "zero_optimization.reduce_scatter": SWITCH,
-    },
-    {"zero_optimization.stage": STAGES, "zero_optimization.zero_hpz_partition_size": (1, 2, 8, 0)},
-    {
-        "zero_optimization.stage": STAGES,
-        "managed_gradient_accumulation": (False,),
-        "zero_optimization.overlap_comm": SWITCH,
-    },
-    {"zero_optimization.stage": STAGES, "zero_optimization.elastic_checkpoint": SWITCH},
-    {"zero_optimization": (True, False, None, {}), "zero_allow_untested_optimizer": SWITCH},
-    {"zero_optimization.stage": STAGES, "zero_optimization.leaf_module.classes": ([], ["zzz"], "zzz", [1])},
-)
-offload = combined(
-    "offload",
-    "offload",
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.offload_optimizer.device": (*DEVICES, "gpu"),
-        "zero_optimization.offload_optimizer.nvme_path": ("/local_nvme", None),
-        "optimizer.type": TYPES,
-    },
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.offload_optimizer.device": DEVICES,
-        "zero_optimization.offload_optimizer.ratio": (0, 0.5, 1, 1.5),
-    },
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.offload_param.device": (*DEVICES, "CPU"),
-        "zero_optimization.offload_param.nvme_path": ("/local_nvme", None, 3),
-    },
-    {
-        "zero_optimization.stage": STAGES,
-        "zero_optimization.offload_optimizer.device": DEVICES,
-        "zero_optimization.zenflow.select_strategy": ("auto", "step", "epoch", "zzz"),
-        "zero_optimization.zenflow.select_interval": ("auto", 4, "zzz"),
-        "zero_optimization.zenflow.update_interval": ("auto", 4, 0, 8),
-        "zero_optimization.zenflow.topk_ratio": (0.1, 0.0, 1.0),
-    },
-    {"zero_optimization.stage": STAGES, "zero_optimization.cpu_offload": SWITCH},
-    {"zero_optimization.cpu_offload": SWITCH, "zero_optimization.offload_optimizer": ({}, {"device": "cpu"})},
-    {"zero_force_ds_cpu_optimizer": SWITCH, "zero_optimization.offload_optimizer.device": DEVICES},
-    {"aio.block_size": (0, 1048576, "1M"), "aio.queue_depth": (0, 8)},
-)
-
-
-def optimizer(bench: Bench) -> Planted | None:
-    """A type or a parameter that is wrong, or missing."""
-    every = bench.known.every_optimizer()
-    return _typed(bench, "optimizer", bench.rng.choice(every))
-
-
-def scheduler(bench: Bench) -> Planted | None:
-    """A type or a parameter that is wrong, or missing."""
-    every = bench.known.every_scheduler()
-    return _typed(bench, "scheduler", bench.rng.choice(every))
-
-
-def _typed(bench: Bench, part: str, facts: TypeFacts) -> Planted:
-    rng = bench.rng
-    content: Config = {"type": facts.name, "params": params(rng, facts)}
-    bench.put(part, content)
-    names = sorted(facts.parameters)
-    blamed = [f"{part}.type", f"{part}.params", part]
-    way = rng.randrange(9)
-    if way == 0:
-        content["type"] = rng.choice((slips.typo(rng, facts.name), facts.name.swapcase(), "zzz", 3, None, "auto", ""))
-    elif way == 1:
-        content["params"]["zzz_unknown"] = 1
-        blamed.append(f"{part}.params.zzz_unknown")
-    elif way == 2 and names:
-        name = slips.typo(rng, rng.choice(names))
-        content["params"][name] = 0.1
-        blamed.append(f"{part}.params.{name}")
-    elif way in {3, 4} and names:
-        name = rng.choice(names)
-        parameter = facts.parameters[name]
-        others = [one for kind, some in OTHER_VALUES.items() if kind not in parameter.type for one in some]
-        content["params"][name] = copy.deepcopy(rng.choice(others) if way == 3 else rng.choice((-1, 0, 2, 1e6, -0.5)))
-        blamed.append(f"{part}.params.{name}")
-    elif way == 5:
-        content["params"] = rng.choice((None, [], "auto", 3, {}))
-    elif way == 6:
-        content.pop(rng.choice(("type", "params")))
-    elif way == 7:
-        content["params"]["max_grad_norm" if part == "optimizer" else "warmup_num_steps"] = rng.choice((0, 1, 1.0, -1))
-        blamed += [f"{part}.params.max_grad_norm", f"{part}.params.warmup_num_steps"]
-    else:
-        bench.put("zero_optimization.stage", rng.choice(STAGES))
-        if rng.random() < 0.5:
-            bench.config.pop("zero_allow_untested_optimizer", None)
-        blamed += ["zero_optimization.stage", "zero_allow_untested_optimizer"]
-    return Planted(f"{part} {_WAYS[way]}", tuple(blamed), part)
-
-
-_WAYS = (
-    "type",
-    "unknown parameter",
-    "misspelled parameter",
-    "parameter type",
-    "parameter range",
-    "params is no object",
-    "without type or params",
-    "special parameter",
-    "under ZeRO",
-)
-
-
-def parameter_auto(bench: Bench) -> Planted | None:
-    """An "auto" in params."""
-    part = bench.rng.choice(("optimizer", "scheduler"))
-    content: Any = bench.get(f"{part}.params")
-    if not isinstance(content, dict) or not content:
-        return None
-    name = bench.rng.choice(sorted(content))
-    content[name] = "auto"
-    return Planted('"auto" parameter', (f"{part}.params.{name}",), "consumer")
 
 
 def _around(path: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dsmigrate.knowledge import knowledge
 
 from . import faults
+from .bench import Bench
 from .case import Case
 from .spoiling import spoiled
 from .valid import valid
@@ -34,7 +35,7 @@ def cases(count: int, seed: int = 0, version: str | None = None) -> Iterator[Cas
                 continue
         planted = []
         if kind >= TEXT_SHARE + VALID_SHARE:
-            bench = faults.Bench(rng, known, config)
+            bench = Bench(rng, known, config)
             wanted = rng.choice((1, 1, 1, 2, MOST_FAULTS))
             for _ in range(30):
                 fault = rng.choice(faults.FAULTS)(bench)

@@ -9,6 +9,7 @@ from dsmigrate.knowledge import knowledge
 from dsmigrate.rules import Settings, every_rule
 
 from . import compare, faults, report, silent, slips
+from .bench import Bench
 from .case import Case, Planted
 from .generate import cases
 from .judging import Answer, judged, worlds
@@ -51,14 +52,14 @@ def test_every_fault_can_be_planted() -> None:
     for fault in faults.FAULTS:
         if fault is faults.newer_key:
             continue  # the newest release has none
-        tried = [fault(faults.Bench(rng, knowledge(), {"optimizer": {"params": {"lr": 1}}})) for _ in range(20)]
+        tried = [fault(Bench(rng, knowledge(), {"optimizer": {"params": {"lr": 1}}})) for _ in range(20)]
         assert any(tried), fault
 
 
 def test_every_key_can_be_planted() -> None:
     known = knowledge()
     for path in known.every_path():
-        bench = faults.Bench(random.Random(0), known, {})  # noqa: S311
+        bench = Bench(random.Random(0), known, {})  # noqa: S311
         placed = bench.put(path, 1)
         assert placed is not None
         assert bench.get(placed) == bench.get(path) == 1
