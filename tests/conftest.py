@@ -13,6 +13,14 @@ settings.register_profile("dsmigrate", deadline=None)  # no test has a time limi
 settings.load_profile("dsmigrate")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Stop where pytest-xdist 3.8 keeps no groups, and each process would prepare what one of them should."""
+    if config.getoption("dist", None) == "loadgroup" and not hasattr(pytest.Item, "_nodeid"):
+        raise pytest.UsageError(
+            f"pytest {pytest.__version__} and pytest-xdist keep no groups of tests: see pyproject.toml"
+        )
+
+
 @pytest.fixture
 def stub_codemod(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put a codemod of a few lines in place of the real one, in worker processes too (they are forked)."""

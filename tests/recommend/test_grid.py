@@ -16,6 +16,8 @@ from dsmigrate.rules import Facts, Settings, Severity, check
 
 from .grid import requests
 
+pytestmark = pytest.mark.xdist_group("grid")
+
 
 @pytest.fixture(scope="module")
 def answers() -> list[Recommendation]:
