@@ -7,9 +7,9 @@ import re
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Function, Node, descendants
+from dsmigrate.codemod.steps.modules import is_method_of_a_module
+from dsmigrate.codemod.tree import Node, descendants
 
-_MODULE = re.compile(r"(?:^|\.)(?:Module|LightningModule|PreTrainedModel)$")
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _IN_PLACE = re.compile(r"^(?:copy|add|sub|mul|div|lerp|addcmul|addcdiv|fill|zero|clamp|normal|uniform)_$")
 
@@ -33,16 +33,6 @@ def run(plan: Plan) -> None:
                 "(deepspeed.zero.GatheredParameters, modifier_rank=0)",
                 "the module holds empty tensors at ZeRO stage 3, and none can be gathered by hand within a forward",
             )  # fmt: skip
-
-
-def is_method_of_a_module(plan: Plan, function: Function) -> bool:
-    """Whether a function runs within a model that trains: not in ``__init__``, which is over before the engine."""
-    owner = function.owner
-    if owner is None or function.name.startswith(("__init__", "_init", "init_", "reset_parameters")):
-        return False
-    return any(
-        _MODULE.search(name) for base in owner.bases for name in {base, *plan.imports.meanings(base, owner.scope)}
-    )
 
 
 def _goes_over_parameters(node: Node) -> bool:

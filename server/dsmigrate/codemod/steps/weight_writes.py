@@ -11,8 +11,9 @@ from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.own_weights import is_method_of_a_module
-from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+from dsmigrate.codemod.steps.module_weights import is_own_of_loop, is_own_other_name, is_own_part, is_own_weight
+from dsmigrate.codemod.steps.unpacking import unpacked
+from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
     Idea(
@@ -71,24 +72,26 @@ def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
 
 
 def _writes(plan: Plan, call: cst.Call) -> bool:
-    """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``vector_to_parameters(v, …)``, ``prune.remove(layer, …)``, ``model.apply(…)``."""
+    """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``out=x``, ``vector_to_parameters(v, …)``, ``prune.remove(layer, …)``, ``model.apply(…)``."""
     func = call.func
     function = plan.function_of(call)
     names = plan.imports.names(func)
-    if any(name.startswith("torch.nn.init.") and name.endswith("_") for name in names) and call.args:
-        return is_weight(plan, call.args[0].value, function)
+    given = call.args[:1] if any(name.startswith("torch.nn.init.") and name.endswith("_") for name in names) else []
+    given = [*given, *(arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "out")]
+    if given:
+        return any(is_weight(plan, arg.value, function) for arg in given)
     if "torch.nn.utils.vector_to_parameters" in names and len(call.args) > 1:
         return goes_over(plan, call.args[1].value, function, None, _DEPTH)
     if any(name.startswith("torch.nn.utils.prune.") for name in names) and call.args:
-        return belongs(plan, call.args[0].value, function)
+        return _is_piece(plan, call.args[0].value, function)
     if not isinstance(func, cst.Attribute):
         return False
     name = func.attr.value
-    if name == "apply" and len(call.args) == 1 and belongs(plan, func.value, function):
+    if name == "apply" and len(call.args) == 1 and _is_piece(plan, func.value, function):
         applied = plan.flow.function_named(call.args[0].value, function)
         return bool(_INITIALISES.search(plan.code(applied.node if applied is not None else call.args[0].value)))
     if name == "reset_parameters":
-        return belongs(plan, func.value, function)
+        return _is_piece(plan, func.value, function)
     if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
         return is_weight(plan, func.value, function)
     return False
@@ -101,12 +104,16 @@ def _is_written(plan: Plan, target: Node, statement: Statement) -> bool:
         inner = inner.value
     if isinstance(inner, cst.Attribute) and inner.attr.value == "data":
         return is_weight(plan, inner, statement.function)
+    if isinstance(statement.node, cst.AugAssign) and inner is target:
+        if isinstance(target, cst.Name):
+            return is_own_other_name(plan, target, statement.function)
+        return is_own_weight(plan, target, statement.function)
     return inner is not target and is_weight(plan, inner, statement.function)
 
 
 def is_weight(plan: Plan, node: Node, function: Function) -> bool:
     """Whether an expression is a parameter of the trained model, or a tensor that shares its memory."""
-    if _is_own_weight(plan, node, function):
+    if is_own_weight(plan, node, function):
         return True
     text = plan.code(node)
     if _NO_WEIGHT.search(text):
@@ -132,6 +139,8 @@ def is_weight(plan: Plan, node: Node, function: Function) -> bool:
             break
     if not isinstance(inner, cst.Name):
         return False
+    if is_own_of_loop(plan, node, inner, function) or is_own_other_name(plan, inner, function):
+        return True
     if inner is not node and (is_part(plan, inner, function) or _holds_part(plan, inner, function, _HOPS)):
         return named
     return _is_of_loop(plan, inner, function) or (inner is node and _is_other_name(plan, inner, function))
@@ -140,7 +149,9 @@ def is_weight(plan: Plan, node: Node, function: Function) -> bool:
 def _is_other_name(plan: Plan, name: cst.Name, function: Function) -> bool:
     """``w = model.module.fc.weight.data``, then ``w.clamp_(…)``; also where a function is handed it."""
     return any(
-        isinstance(value, cst.Attribute) and is_weight(plan, value, where)
+        isinstance(value, cst.Attribute)
+        and is_weight(plan, value, where)
+        and not (where is function and is_own_weight(plan, value, where))  # `is_own_other_name` knows these better
         for value, where in _given(plan, name, function)
     )
 
@@ -162,46 +173,6 @@ def _given(plan: Plan, name: cst.Name, function: Function) -> Iterator[tuple[Nod
     for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
         if binding.index is None and binding.kind in {"assign", "argument"} and binding.value is not name:
             yield binding.value, binding.function
-
-
-_BEGINS = re.compile(r"^_*(?:init|reset|build|setup|make|create)", re.IGNORECASE)
-
-
-def _is_own_weight(plan: Plan, node: Node, function: Function) -> bool:
-    """``self.temperature`` or ``self.head.weight`` in a method of a module that runs while it trains.
-
-    A parameter counts if the class makes it by ``nn.Parameter``; one of a layer, by the name of the layer's parameter.
-    What the class itself freezes has no copy in the optimizer.
-    """
-    cls = function.owner
-    if cls is None or not is_method_of_a_module(plan, function) or not _runs_later(plan, function, _DEPTH):
-        return False
-    text = plan.code(node).strip().removesuffix(".data")
-    found = re.fullmatch(rf"{re.escape(function.self_name or 'self')}\.(\w+)((?:\.\w+)*?\.(?:weight|bias))?", text)
-    if found is None or re.search(rf"{re.escape(text)}\.requires_grad(?:_\(\s*False| = False)", plan.code(cls.node)):
-        return False
-    return bool(found[2]) or any(_makes_parameter(plan, sub, found[1]) for sub in descendants(cls.node))
-
-
-def _makes_parameter(plan: Plan, node: Node, name: str) -> bool:
-    """Whether a node is ``self.name = nn.Parameter(…)``, of one that is trained."""
-    if not isinstance(node, cst.Assign) or not isinstance(node.value, cst.Call):
-        return False
-    targets = {(dotted(target.target) or "").partition(".")[2] for target in node.targets}
-    if name not in targets or not any(n.endswith(".Parameter") for n in plan.imports.names(node.value.func)):
-        return False
-    return not any(
-        arg.keyword is not None and arg.keyword.value == "requires_grad" and dotted(arg.value) == "False"
-        for arg in node.value.args
-    )
-
-
-def _runs_later(plan: Plan, function: Function, depth: int) -> bool:
-    """Whether a method is more than a part of the module's beginning, which is over before the engine is made."""
-    if function.name == "__init__" or _BEGINS.match(function.name):
-        return False
-    callers = {plan.function_of(call) for call in plan.flow.callers.get(function, ())} - {function}
-    return depth == 0 or not callers or any(_runs_later(plan, caller, depth - 1) for caller in callers)
 
 
 def is_part(plan: Plan, node: Node, function: Function) -> bool:
@@ -253,22 +224,6 @@ def _is_of_loop(plan: Plan, name: cst.Name, function: Function) -> bool:
     )
 
 
-def unpacked(target: Node, iterable: Node) -> Iterator[tuple[Node, Node, int | None]]:
-    """What each variable of a loop runs over, and which element it is: ``i, (p, mask)`` of ``enumerate(zip(…))``."""
-    if not isinstance(target, cst.Tuple):
-        yield target, iterable, None
-        return
-    name, args = (dotted(iterable.func), iterable.args) if isinstance(iterable, cst.Call) else (None, ())
-    elements = [element.value for element in target.elements]
-    if name == "enumerate" and args and len(elements) == len(("index", "value")):
-        yield from unpacked(elements[1], args[0].value)
-    elif name == "zip":
-        for element, arg in zip(elements, args, strict=False):
-            yield from unpacked(element, arg.value)
-    else:
-        yield from ((element, iterable, index) for index, element in enumerate(elements))
-
-
 def _runs_over(plan: Plan, binding: Binding) -> bool:
     return goes_over(plan, binding.value, binding.function, binding.index, _DEPTH)
 
@@ -303,7 +258,12 @@ def goes_over(plan: Plan, node: Node, function: Function, index: int | None, dep
     if func.attr.value not in _ALL_OF:
         return False
     named = func.attr.value.startswith("named_")
-    return index == (1 if named else None) and belongs(plan, func.value, function)
+    return index == (1 if named else None) and _is_piece(plan, func.value, function)
+
+
+def _is_piece(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is the trained model or a part of it, also from within."""
+    return belongs(plan, node, function) or is_own_part(plan, node, function)
 
 
 def belongs(plan: Plan, node: Node, function: Function, depth: int = _HOPS) -> bool:

@@ -1,0 +1,117 @@
+"""MG509 within a model: weights that a module's own methods write while it trains."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.frozen_parts import is_frozen
+from dsmigrate.codemod.steps.modules import has_parameter, is_method_of_a_module, is_module, related, runs_later
+from dsmigrate.codemod.steps.unpacking import unpacked
+from dsmigrate.codemod.tree import Class, Function, Node, Statement
+
+_SHARES = frozenset({"view", "view_as", "flatten", "detach", "t"})
+_IS_AVERAGE = re.compile(r"ema(?![a-z])|[Ee]xponential|[Aa]verag|[Ss]wa(?![a-z])|EMA|SWA|[Ss]hadow")
+
+
+def is_own_weight(plan: Plan, node: Node, function: Function) -> bool:
+    """``self.temperature``, ``self.head.weight`` or ``self.scales[i]`` in a method of a module that runs while it trains.
+
+    A parameter counts if the class, or one of its bases, makes it; one of a layer, by the name of the layer's
+    parameter. What the class itself freezes has no copy in the optimizer.
+    """
+    cls = function.owner
+    path = _path(node, function)
+    if cls is None or not path or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
+        return False
+    if is_frozen(plan, cls, function.self_name or "self", path):
+        return False
+    if len(path) == 1:
+        return has_parameter(plan, cls, path[0])
+    return path[-1] in ("weight", "bias") or any(
+        has_parameter(plan, part, path[-1]) for part in _held(plan, node, function)
+    )
+
+
+def is_own_part(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is the module itself, or a part of it, in a method that runs while it trains."""
+    cls = function.owner
+    path = _path(node, function)
+    if cls is None or path is None or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
+        return False
+    return not is_frozen(plan, cls, function.self_name or "self", path) and _is_in_the_model(plan, cls)
+
+
+def is_own_of_loop(plan: Plan, node: Node, name: cst.Name, function: Function) -> bool:
+    """``layer.weight`` in ``for layer in self.layers``, and ``w`` in ``for w in self.scales``."""
+    is_of_layer = isinstance(node, cst.Attribute) and bool(re.search(r"\.(?:weight|bias)(?:\.data)?$", plan.code(node)))
+    for outer in plan.tree.statement(name).enclosing():
+        if not isinstance(outer.node, cst.For):
+            continue
+        for target, iterable, _ in unpacked(outer.node.target, outer.node.iter):
+            if isinstance(target, cst.Name) and target.value == name.value:
+                path = _path(iterable, function)
+                if path and is_own_part(plan, iterable, function):
+                    return is_of_layer or is_own_weight(plan, iterable, function)
+    return False
+
+
+def is_own_other_name(plan: Plan, name: cst.Name, function: Function) -> bool:
+    """``w = self.weight``, then ``w.data.clamp_(…)``: what the variable was given last is a weight."""
+    statement = plan.tree.statement(name)
+    place = plan.flow.place(name, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    before = [b for b in bindings if b.function is function and b.statement.order < statement.order]
+    last = max(before, key=lambda b: b.statement.order, default=None)
+    if last is None or last.kind != "assign" or last.index is not None:
+        return False
+    return isinstance(last.value, cst.Attribute | cst.Subscript) and is_own_weight(plan, last.value, function)
+
+
+def _path(node: Node, function: Function) -> list[str] | None:
+    """The names from ``self`` to a part: of ``self.a[0].b.data`` they are a, b; None for anything else."""
+    found: list[str] = []
+    while not isinstance(node, cst.Name):
+        if isinstance(node, cst.Attribute):
+            if node.attr.value == "grad":
+                return None
+            if node.attr.value != "data":
+                found.insert(0, node.attr.value)
+            node = node.value
+        elif isinstance(node, cst.Subscript):
+            node = node.value
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SHARES:
+            node = node.func.value
+        else:
+            return None
+    return found if node.value == function.self_name else None
+
+
+def _held(plan: Plan, node: Node, function: Function) -> list[Class]:
+    """The classes of the object whose attribute is meant: of ``self.block`` in ``self.block.scale.data``."""
+    while isinstance(node, cst.Subscript) or (isinstance(node, cst.Attribute) and node.attr.value == "data"):
+        node = node.value
+    place = plan.flow.place(node.value, function) if isinstance(node, cst.Attribute) else None
+    return plan.flow.kinds.get(place, []) if place is not None else []
+
+
+def _is_in_the_model(plan: Plan, cls: Class) -> bool:
+    """Whether objects of a module's class may be the trained model or parts of it: not averages of it, nor others."""
+    if _IS_AVERAGE.search(cls.name):
+        return False
+    kinds = related(plan, cls)
+    makers = [call for call in plan.tree.calls if plan.flow.made_class(call, plan.function_of(call)) in kinds]
+    return not makers or any(_makes_a_part(plan, plan.tree.statement(call)) for call in makers)
+
+
+def _makes_a_part(plan: Plan, statement: Statement) -> bool:
+    """Whether what a statement makes goes into a module, or becomes the trained model."""
+    owner = statement.function.owner
+    if (owner is not None and is_module(plan, owner)) or any(wrap.statement is statement for wrap in plan.wraps):
+        return True
+    bindings = [binding for binding in plan.flow.bindings if binding.statement is statement]
+    if not bindings or not all(isinstance(b.value, cst.Call | cst.Name | cst.Attribute) for b in bindings):
+        return True
+    return any(b.kind == "return" or tag[0] in "ER" for b in bindings for tag in plan.roles.env.get(b.place, {"-"}))
