@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.frozen_parts import is_frozen
 from dsmigrate.codemod.steps.modules import has_parameter, is_method_of_a_module, is_module, related, runs_later
@@ -42,6 +43,39 @@ def is_own_part(plan: Plan, node: Node, function: Function) -> bool:
     if cls is None or path is None or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
         return False
     return not is_frozen(plan, cls, function.self_name or "self", path) and _is_in_the_model(plan, cls)
+
+
+def is_within(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression of a model's method is the model, a part, or a variable of a loop over parts or parameters."""
+    owner = function.owner
+    if owner is None or isinstance(node, cst.Call) or not _is_within(plan, node, function):
+        return False
+    return not _is_made_anew(plan, node, function) and _is_in_the_model(plan, owner)
+
+
+def _is_made_anew(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an attribute is a tensor of the moment, which a method that runs while it trains puts there."""
+    place = plan.flow.place(node, function) if isinstance(node, cst.Attribute) else None
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return any(binding.kind == "assign" and runs_later(plan, binding.function) for binding in bindings)
+
+
+def _is_within(plan: Plan, node: Node, function: Function) -> bool:
+    if isinstance(node, cst.List | cst.Tuple):
+        return any(_is_within(plan, element.value, function) for element in node.elements)
+    if isinstance(node, cst.Call):
+        return _is_within(plan, node.args[-1].value if node.args else node.func, function)
+    if _path(node, function) is not None:
+        return True
+    while isinstance(node, cst.Attribute | cst.Subscript):
+        node = node.value
+    for outer in plan.tree.statement(node).enclosing() if isinstance(node, cst.Name) else ():
+        for target, iterable, _ in (
+            unpacked(outer.node.target, outer.node.iter) if isinstance(outer.node, cst.For) else ()
+        ):
+            if isinstance(target, cst.Name) and dotted(target) == dotted(node):
+                return _is_within(plan, iterable, function)
+    return False
 
 
 def is_own_of_loop(plan: Plan, node: Node, name: cst.Name, function: Function) -> bool:

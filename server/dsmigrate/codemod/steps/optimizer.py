@@ -12,11 +12,12 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
+from dsmigrate.codemod.steps import thawing
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
-from dsmigrate.codemod.steps.owned import belongs, outsiders
-from dsmigrate.codemod.tree import Class, Node, Statement, descendants
+from dsmigrate.codemod.steps.owned import outsiders
+from dsmigrate.codemod.tree import Class, Node, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
 TESTED = frozenset({
@@ -128,7 +129,7 @@ def run(plan: Plan) -> None:
                            "ZeRO's list of tested optimizers is short")  # fmt: skip
     group_order(plan)
     _added_groups(plan)
-    _thawed(plan)
+    thawing.run(plan)
     _foreign_parameters(plan, sites)
     group_params(plan)
 
@@ -177,39 +178,6 @@ def _judged(plan: Plan, site: OptimizerSite, made: Node | None) -> bool:
 
 def _is_elementwise_of_torch(names: set[str], last: set[str]) -> bool:
     return any(name.startswith("torch.optim.") for name in names) and bool(last & ELEMENTWISE)
-
-
-def _thawed(plan: Plan) -> None:
-    """requires_grad switched on parameters of the model after the engine exists."""
-    for statement in plan.tree.statements:
-        node = statement.node
-        if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute):
-            target = node.targets[0].target
-            if target.attr.value != "requires_grad" or not belongs(plan, target.value, statement):
-                continue
-        elif (
-            isinstance(node, cst.Expr)
-            and isinstance(node.value, cst.Call)
-            and isinstance(node.value.func, cst.Attribute)
-        ):
-            if node.value.func.attr.value != "requires_grad_" or not belongs(plan, node.value.func.value, statement):
-                continue
-        else:
-            continue
-        if not plan.is_before_engine(node) and _after_engine_for_sure(plan, statement):
-            plan.needs_stage_zero("MG607", statement, "requires_grad is switched after the engine is made",
-                                  "ZeRO 1-3 partition the trainable parameters once")  # fmt: skip
-
-
-def _after_engine_for_sure(plan: Plan, statement: Statement) -> bool:
-    """Whether a statement runs after the engine exists: in its function behind it, or in a function of the loop."""
-    site = plan.site
-    if site is None:
-        return False
-    if statement.function is site.function:
-        return statement.order > site.order
-    callers = plan.flow.callers.get(statement.function, ())
-    return bool(callers) and not all(plan.is_before_engine(call) for call in callers)
 
 
 def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
