@@ -132,7 +132,7 @@ def _is_kept(text: str, results: dict[str, FileResult]) -> bool:
 def _left(root: Path, entry: str, outputs: dict[str, bytes], results: dict[str, FileResult]) -> list[str]:
     """The idioms left in the definitions that the entry script reaches, without those that stay for other scripts."""
     index = Index(reader(root, outputs), entry)
-    kept = reached(index) if entry in outputs else {}
+    kept = reached(index).files if entry in outputs else {}
     found = []
     for path, output in outputs.items():
         tree = ast.parse(output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -15,10 +15,11 @@ from dsmigrate.codemod.names import Imports
 from dsmigrate.codemod.plan import Plan, RefusedError
 from dsmigrate.codemod.project.index import Index, Read
 from dsmigrate.codemod.project.libraries import is_library
-from dsmigrate.codemod.project.reach import reached
+from dsmigrate.codemod.project.reach import Reached, reached
 from dsmigrate.codemod.roles import recognise
 from dsmigrate.codemod.shared_code import add_everywhere
 from dsmigrate.codemod.starting import start_of
+from dsmigrate.codemod.steps import odd_parameters
 from dsmigrate.codemod.steps.file_tests import WIDER_TESTS
 from dsmigrate.codemod.steps.library import bring_in, import_of
 from dsmigrate.codemod.steps.reaching import under_no_grad
@@ -51,21 +52,26 @@ def migrate_set(read: Read, entry: str, *, shown: Callable[[str], str], options:
     """
     index = Index(read, entry)
     try:
-        parts = reached(index)
+        found = reached(index)
     except SourceError:
         return None
-    if not parts:
+    if not found.files and not found.quiet and not _has_scalars_elsewhere(index):
         return None
-    return syntax.with_deep_stack(lambda: _migrate(index, parts, shown, options))
+    return syntax.with_deep_stack(lambda: _migrate(index, found, shown, options))
 
 
-def _migrate(
-    index: Index, parts: dict[str, frozenset[str]], shown: Callable[[str], str], options: Options
-) -> SetResult | None:
-    tree = _linked(index, parts)
+def _has_scalars_elsewhere(index: Index) -> bool:
+    """Whether another file than the entry script, be it one of the model alone, makes parameters without dimensions."""
+    file = index.file(index.entry)
+    own = file.text.text if file is not None and file.text is not None else ""
+    return not odd_parameters.has_scalars(own) and any(map(odd_parameters.has_scalars, index.imported_texts()))
+
+
+def _migrate(index: Index, found: Reached, shown: Callable[[str], str], options: Options) -> SetResult | None:
+    tree = _linked(index, {**found.files, **found.quiet})
     if tree is None:
         return None
-    looked_at = tuple(part.path for part in tree.parts if not is_library(part.path))
+    looked_at = tuple(part.path for part in tree.parts if not is_library(part.path) and part.path not in found.quiet)
     path = shown(index.entry)
     imports = Imports(tree)
     plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
@@ -76,7 +82,7 @@ def _migrate(
         decide.decide(plan)
         bring_in(plan)
         add_everywhere(plan)
-        return _results(plan, index, shown)
+        return _results(plan, index, shown, found.quiet)
     except RefusedError as refusal:
         change = refusal.change
         if refusal.path != index.entry and refusal.path:
@@ -138,7 +144,7 @@ def _parsed(index: Index, path: str) -> cst.Module | None:
         return None
 
 
-def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult:
+def _results(plan: Plan, index: Index, shown: Callable[[str], str], quiet: Container[str]) -> SetResult:
     modules: dict[str, FileResult] = {}
     alters: dict[str, frozenset[str]] = {}
     entry: FileResult | None = None
@@ -158,7 +164,8 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
             modules[part.path] = found if code != source.text else _as_it_is(found)
             alters[part.path] = frozenset(_altered(plan, part, changes) & _rewritten(source.text, code))
     assert entry is not None
-    return SetResult(entry, modules, tuple(part.path for part in parts), alters)
+    looked_at = [part.path for part in parts if part.path not in quiet or part.path in modules]
+    return SetResult(entry, modules, tuple(looked_at), alters)
 
 
 def _as_it_is(found: FileResult) -> FileResult:

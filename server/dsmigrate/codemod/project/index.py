@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from dsmigrate.codemod.project import libraries
 from dsmigrate.codemod.project.outline import MAY_IMPORT, Import, Outline, outline, speaks_of_training
+from dsmigrate.codemod.project.writing import may_write
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError, SourceText, decode
 
@@ -191,10 +192,10 @@ class Index:
     # -- the closure ----------------------------------------------------------------------------------------------
 
     def training_files(self) -> set[str]:
-        """Local files on some way of imports from the entry script to a file that speaks of training.
+        """Local files on some way of imports from the entry script to a file that speaks of training, or writes models.
 
         Files are only searched for words and for the lines of their imports here; what the entry reaches without
-        meeting training is never parsed.
+        meeting training, or what may be a write, is never parsed.
         """
         imports: dict[str, set[str]] = {}
         queue = [self.entry]
@@ -205,7 +206,7 @@ class Index:
             imports[path] = set(self._local_imports(path))
             queue.extend(imports[path])
         self._imported = set(imports)
-        speaking = {path for path in imports if self._speaks(path)}
+        speaking = {path for path in imports if self._speaks(path) or self._writes(path)}
         while True:
             more = {path for path, targets in imports.items() if path not in speaking and targets & speaking}
             if not more:
@@ -222,6 +223,12 @@ class Index:
     def _speaks(self, path: str) -> bool:
         file = self.file(path)
         return file is not None and file.text is not None and speaks_of_training(file.text.text)
+
+    def _writes(self, path: str) -> bool:
+        file = self.file(path)
+        if file is None or file.text is None or not may_write(file.text.text):
+            return False
+        return any(definition.writes for definition in self.outline(path).definitions.values())
 
     def _local_imports(self, path: str) -> list[str]:
         file = self.file(path)

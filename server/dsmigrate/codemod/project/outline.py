@@ -6,16 +6,15 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from dsmigrate.codemod.project import writing
+
 # What a definition has to speak of to take part in a training: the loop, the wrap, its objects, its options, its loader.
 _TRAINS = re.compile(
     r"\.backward\(|DistributedDataParallel|\bDDP\b|DataParallel|init_process_group|init_distributed|GradScaler|autocast"
     r"|zero_grad|no_sync|clip_grad|unscale_|optim|scheduler|add_argument|mp\.spawn|start_processes|\bDataLoader\("
     r"|comm_hook|GradBucket|bucket\.(?:buffer|get_tensor)\(|consolidate_state_dict"
     r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|params_and_buffers_to_ignore|sys\.argv|\.module\b"
-    r"|\bParameter\([^\n]*torch\.(?:ones|zeros|empty|rand|randn|full)\(\s*(?:\[\s*\]|\(\s*\))"
 )
-# A module that changes a buffer of its own in place: DDP sends it to all ranks.
-_WRITES = re.compile(r"\bself\.\w+(?:\.data)?(?:\.[a-z]\w*[a-z0-9]_\(|\[[^\n\]]*\][ \t]*[-+*/]?=[^=]|[ \t]*[-+*/]=)")
 MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
@@ -31,11 +30,16 @@ class Import:
 
 @dataclass(slots=True)
 class Definition:
-    """A top-level function or class: the dotted names it refers to, and whether it speaks of training."""
+    """A top-level function or class: the dotted names it refers to, and whether it speaks of training.
+
+    ``writes``: it changes weights, buffers or what is trained; ``bases`` are the dotted names of its base classes.
+    """
 
     name: str
     refers_to: frozenset[str]
     trains: bool
+    writes: bool = False
+    bases: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -57,23 +61,27 @@ class Outline:
 
 def speaks_of_training(text: str) -> bool:
     """Whether a definition, or a whole file, takes part in a training by what it says."""
-    return bool(_TRAINS.search(text)) or ("register_buffer(" in text and bool(_WRITES.search(text)))
+    return bool(_TRAINS.search(text))
 
 
 def outline(tree: ast.Module, text: str) -> Outline:
     """Outline a parsed module; ``text`` is its source."""
     lines = text.splitlines()
+    buffers = writing.buffers(text) if writing.may_write(text) else None
     found = Outline()
     own: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             refers = frozenset(_references(node))
             segment = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            trains = speaks_of_training(segment)
+            writes = buffers is not None and writing.writes(node, buffers)
+            bases = frozenset(name for base in getattr(node, "bases", ()) if (name := dotted(base)) is not None)
             former = found.definitions.get(node.name)
             if former is not None:
-                refers |= former.refers_to
-            trains = speaks_of_training(segment) or (former is not None and former.trains)
-            found.definitions[node.name] = Definition(node.name, refers, trains)
+                refers, bases = refers | former.refers_to, bases | former.bases
+                trains, writes = trains or former.trains, writes or former.writes
+            found.definitions[node.name] = Definition(node.name, refers, trains, writes, bases)
             own.update(_heads(node))
         else:
             own.update(_references(node))

@@ -27,11 +27,33 @@ IDEAS = (
     ),
 )
 
+_PARAMETER = re.compile(r"\bParameter\(")
+_BRACKET = re.compile(r"[()]")
 _SCALAR = re.compile(
-    r"\bParameter\([^\n]*\btorch\.(?:(?:ones|zeros|empty|rand|randn|full)\(\s*(?:size=)?(?:\[\s*\]|\(\s*\))|(?:scalar_)?tensor\((?!\s*[\[(\n]))"
-    r"|\bopen_clip\b|\bclip\.load\(|\bCLIPModel\b"
+    r"\btorch\.(?:(?:ones|zeros|empty|rand|randn|full)\(\s*(?:size\s*=\s*)?(?:\[\s*\]|\(\s*\))"
+    r"|(?:scalar_|as_)?tensor\((?!\s*[\[(]))"
 )
-"""What makes a parameter without dimensions, or a model that is known to hold one."""
+"""What makes a tensor without dimensions."""
+_KNOWN = re.compile(r"\bopen_clip\b|\bclip\.load\(|\bCLIPModel\b")
+"""Models that hold such a parameter."""
+
+
+def has_scalars(text: str) -> bool:
+    """Whether a file makes a parameter without dimensions, on however many lines, or a model that is known to hold one."""
+    if _KNOWN.search(text):
+        return True
+    return any(_SCALAR.search(text, found.end(), _closing(text, found.end())) for found in _PARAMETER.finditer(text))
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket ends that was opened just before."""
+    depth = 1
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "(" else -1
+        if depth == 0:
+            return bracket.start()
+    return len(text)
+
 
 _HELPER = '''def send_odd_parameters(model):
     """Send rank 0's parameters that DeepSpeed 0.19.8 cannot: without dimensions, or not dense in the last one."""
@@ -52,7 +74,7 @@ def run(plan: Plan) -> None:
     """Send what the engine cannot, where the model may hold such parameters; runs when the config is known."""
     site = plan.site
     assert site is not None
-    scalars, strided = any(_SCALAR.search(text) for text in plan.facts["texts"]), _in_channels_last(plan)
+    scalars, strided = any(map(has_scalars, plan.facts["texts"])), _in_channels_last(plan)
     if scalars and plan.zero_stage == 0 and engine_clips(plan):
         plan.need("torch")
         keep_known(plan)

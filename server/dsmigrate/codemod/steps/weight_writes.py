@@ -32,6 +32,7 @@ _NO_WEIGHT = re.compile(r"running_|num_batches|queue|buffer|mask|ptr|(?:^|\.)gra
 _ALL_OF = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"})
 _THROUGH = frozenset({"list", "tuple", "reversed", "sorted", "iter", "filter", "tqdm"})
 _INITIALISES = re.compile(r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?\.\w+_\(|\.data\b")
+_BY_NAME = re.compile(r"init|reset|normal_?\b|clip|clamp|constrain", re.IGNORECASE)
 _DEPTH = 6
 _HOPS = 3
 
@@ -89,6 +90,8 @@ def _writes(plan: Plan, call: cst.Call) -> bool:
     name = func.attr.value
     if name == "apply" and len(call.args) == 1 and _is_piece(plan, func.value, function):
         applied = plan.flow.function_named(call.args[0].value, function)
+        if applied is None and not isinstance(call.args[0].value, cst.Lambda):
+            return bool(_BY_NAME.search(plan.code(call.args[0].value)))
         return bool(_INITIALISES.search(plan.code(applied.node if applied is not None else call.args[0].value)))
     if name == "reset_parameters":
         return _is_piece(plan, func.value, function)
