@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -68,10 +68,10 @@ def _has_scalars_elsewhere(index: Index) -> bool:
 
 
 def _migrate(index: Index, found: Reached, shown: Callable[[str], str], options: Options) -> SetResult | None:
-    tree = _linked(index, {**found.files, **found.quiet})
+    tree = _linked(index, found)
     if tree is None:
         return None
-    looked_at = tuple(part.path for part in tree.parts if not is_library(part.path) and part.path not in found.quiet)
+    looked_at = tuple(part.path for part in tree.parts if not is_library(part.path) and not part.is_quiet)
     path = shown(index.entry)
     imports = Imports(tree)
     plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
@@ -82,7 +82,7 @@ def _migrate(index: Index, found: Reached, shown: Callable[[str], str], options:
         decide.decide(plan)
         bring_in(plan)
         add_everywhere(plan)
-        return _results(plan, index, shown, found.quiet)
+        return _results(plan, index, shown)
     except RefusedError as refusal:
         change = refusal.change
         if refusal.path != index.entry and refusal.path:
@@ -95,7 +95,7 @@ def _migrate(index: Index, found: Reached, shown: Callable[[str], str], options:
         return SetResult(result.failed_audit(path, error), looked_at=looked_at)
 
 
-def _linked(index: Index, parts: dict[str, frozenset[str]]) -> Tree | None:
+def _linked(index: Index, found: Reached) -> Tree | None:
     """One tree of the entry script and the reached parts of the other files."""
     entry = _parsed(index, index.entry)
     if entry is None:
@@ -105,7 +105,7 @@ def _linked(index: Index, parts: dict[str, frozenset[str]]) -> Tree | None:
     assert python.python is not None
     tree = Tree(entry, python.python, index.entry)
     by_path: dict[str, Part] = {index.entry: tree.parts[0]}
-    for path, kept in parts.items():
+    for path, kept in (*found.files.items(), *found.quiet.items()):
         module = _parsed(index, path)
         file = index.files[path]
         if module is None or file is None or file.python is None:
@@ -114,6 +114,7 @@ def _linked(index: Index, parts: dict[str, frozenset[str]]) -> Tree | None:
             by_path[path] = tree.add(module, file.python, path, kept)
         except LineMismatchError:
             return None
+        by_path[path].is_quiet = path in found.quiet
     known: dict[tuple[str, str], tuple[Part, str] | None] = {}
 
     def resolver(part: Part, text: str) -> tuple[Part, str] | None:
@@ -144,7 +145,7 @@ def _parsed(index: Index, path: str) -> cst.Module | None:
         return None
 
 
-def _results(plan: Plan, index: Index, shown: Callable[[str], str], quiet: Container[str]) -> SetResult:
+def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult:
     modules: dict[str, FileResult] = {}
     alters: dict[str, frozenset[str]] = {}
     entry: FileResult | None = None
@@ -164,7 +165,8 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str], quiet: Conta
             modules[part.path] = found if code != source.text else _as_it_is(found)
             alters[part.path] = frozenset(_altered(plan, part, changes) & _rewritten(source.text, code))
     assert entry is not None
-    looked_at = [part.path for part in parts if part.path not in quiet or part.path in modules]
+    written = {path for path, found in modules.items() if found.new_source is not None}
+    looked_at = [part.path for part in parts if not part.is_quiet or part.path in written]
     return SetResult(entry, modules, tuple(looked_at), alters)
 
 

@@ -29,6 +29,7 @@ class Part:
 
     ``path`` is relative to the project root. ``kept`` names the top-level functions and classes that belong to the
     training, None for all of them; the others are passed over, so that nothing is concluded from them or done to them.
+    ``is_quiet``: the file speaks of no training, and is only looked at for what it writes.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Part:
     python: ast.Module
     top: Function
     kept: frozenset[str] | None = None
+    is_quiet: bool = False
     classes: dict[str, Class] = field(default_factory=dict)
 
     def passes_over(self, node: object) -> bool:

@@ -161,3 +161,17 @@ def test_a_tensor_beside_a_parameter_says_nothing() -> None:
         "p.requires_grad = True", "pass"
     )
     assert migrate({"train.py": ENTRY.replace("TAIL", "pass"), "models.py": models.replace("LINE", "pass")}) is None
+
+
+def test_a_quiet_file_says_nothing_of_layers_that_stand_elsewhere() -> None:
+    models = MODELS.replace("nn.Linear(8, 8)", "Norms()").replace(
+        "import torch.nn as nn", "import torch.nn as nn\n    from norms import Norms"
+    )
+    loss = (
+        "\n    class Loss(torch.nn.Module):\n        def forward(self, x):\n            return x.sum()\n\n    def main"
+    )
+    entry = ENTRY.replace("\n    def main", loss).replace("TAIL", "pass")
+    entry = entry.replace("model = Dist", "net = Net().cuda()\n        model = Dist").replace("(Net().cuda())", "(net)")
+    norms = "import torch\nNorms = torch.nn.BatchNorm1d\n"
+    files = {"train.py": entry, "models.py": models.replace("LINE", "self.w.data.clamp_(-1, 1)"), "norms.py": norms}
+    assert "MG104" in convert(files).told()

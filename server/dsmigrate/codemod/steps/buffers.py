@@ -51,9 +51,14 @@ def has_batch_norm(plan: Plan) -> bool:
     return found
 
 
+def _classes(plan: Plan) -> list[Class]:
+    """The classes of files that are seen whole, as far as they are reached: not of those that are looked at in pieces."""
+    return [cls for cls in plan.tree.classes.values() if not plan.tree.part_of_top[cls.scope.top].is_quiet]
+
+
 def _model_is_here(plan: Plan) -> bool:
     """Whether the layers of the model can be seen in this file: a Module subclass, or layers of torch.nn put together."""
-    if any(base.rpartition(".")[2] == "Module" for cls in plan.tree.classes.values() for base in cls.bases):
+    if any(base.rpartition(".")[2] == "Module" for cls in _classes(plan) for base in cls.bases):
         return True
     for binding in plan.flow.bindings:
         if isinstance(binding.value, cst.Call) and plan.roles.env.get(binding.place, set()) & {
@@ -87,12 +92,15 @@ def _is_made_elsewhere(plan: Plan, value: Node, function: Function, depth: int) 
         and isinstance(value.func.value, cst.Call | cst.Subscript)
     ):
         value = value.func.value
-    if not isinstance(value, cst.Call) or plan.flow.callee(value) is not None:
+    if not isinstance(value, cst.Call) or _is_seen(plan, plan.flow.callee(value)):
         return False
     name = dotted(value.func)
     if name is None:
         return isinstance(value.func, cst.Subscript)
-    if not plan.imports.meanings(name.partition(".")[0], function) or plan.flow.class_named(name, function) is not None:
+    cls = plan.flow.class_named(name, function)
+    if not plan.imports.meanings(name.partition(".")[0], function) or _is_seen(
+        plan, None if cls is None else cls.scope
+    ):
         return False
     names = plan.imports.names(value.func)
     if any(full.partition(".")[0] not in _PLAIN | _WITHOUT or full.startswith("torch.hub") for full in names):
@@ -102,6 +110,10 @@ def _is_made_elsewhere(plan: Plan, value: Node, function: Function, depth: int) 
         b for place in places if place is not None for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"
     ]
     return depth > 0 and any(_is_made_elsewhere(plan, b.value, b.function, depth - 1) for b in parts)
+
+
+def _is_seen(plan: Plan, function: Function | None) -> bool:
+    return function is not None and not plan.tree.part_of_top[function.top].is_quiet
 
 
 def may_have_buffers(plan: Plan) -> bool:
@@ -115,7 +127,7 @@ def may_have_buffers(plan: Plan) -> bool:
 
 def _has_part(plan: Plan, source: Source) -> bool:
     """Whether a layer, a base class or the model itself comes from such a module."""
-    for cls in plan.tree.classes.values():
+    for cls in _classes(plan):
         if not _is_model(plan, cls, _DEPTH):
             continue
         if any(_is_foreign_base(plan, base, cls.scope, source) for base in cls.bases):

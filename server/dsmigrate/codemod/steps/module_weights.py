@@ -14,7 +14,9 @@ from dsmigrate.codemod.steps.unpacking import unpacked
 from dsmigrate.codemod.tree import Class, Function, Node, Statement
 
 _SHARES = frozenset({"view", "view_as", "flatten", "detach", "t"})
-_IS_AVERAGE = re.compile(r"ema(?![a-z])|[Ee]xponential|[Aa]verag|[Ss]wa(?![a-z])|EMA|SWA|[Ss]hadow")
+_IS_AVERAGE = re.compile(
+    r"(?<![a-z])ema(?![a-z])|Ema(?![a-z])|EMA|[Ee]xponential|[Aa]verag|(?<![a-z])[Ss]wa(?![a-z])|SWA|[Ss]hadow"
+)
 
 
 def is_own_weight(plan: Plan, node: Node, function: Function) -> bool:
