@@ -8,7 +8,7 @@ from dsmigrate.codemod.bindings import BUILTINS, bound_values, is_rebound
 from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.tree import Function, Node, descendants, semantic_children
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants, semantic_children
 
 
 def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | None:
@@ -59,6 +59,23 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
             return None
         replacements[name] = text
     return _substitute(plan, node, replacements)
+
+
+def carry_branches(plan: Plan, statement: Statement) -> str | None:
+    """The conditions around a statement that can be carried, the outer ones first; None without any.
+
+    What an inner test reads may be bound in the branch of an outer one alone, so that their order matters.
+    """
+    texts: list[str] = []
+    branch = statement.branch
+    for outer in statement.enclosing():
+        text = carry(plan, outer.node.test, statement.function) if isinstance(outer.node, cst.If) else None
+        if text is not None and branch != "body":
+            texts.append(f"not ({text})")
+        elif text is not None:
+            texts.append(f"({text})" if " or " in text or " if " in text else text)
+        branch = outer.branch
+    return " and ".join(reversed(texts)) or None
 
 
 def _given_to_object(plan: Plan, node: Node, function: Function) -> tuple[Node, Function] | None:

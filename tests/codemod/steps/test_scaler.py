@@ -209,6 +209,32 @@ def test_apex_amp_is_replaced_and_marked() -> None:
     assert "torch_autocast_gradscaler = None" in migrated.code  # the scale has to be driven: see facts, precision
 
 
+def test_the_conditions_of_apex_keep_their_order_and_their_branches() -> None:
+    migrated = convert(
+        imports="from apex import amp",
+        optimizer="""
+            optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+            if args.level != "O0":
+                kind = args.kind
+            if args.level != "O0":
+                if kind == "native" or args.plain:
+                    print("no apex")
+                else:
+                    model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)
+            """,
+        wrap="model = Net().cuda()",
+        loop="""
+            model = DDP(model)
+            for x, y in train_loader:
+                loss = F.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            """,
+    )
+    assert "bool(args.level != 'O0' and not (kind == " in migrated.code.replace('"', "'")
+
+
 @pytest.mark.parametrize(("method", "section"), [("half", "fp16"), ("bfloat16", "bf16")])
 @pytest.mark.parametrize(
     "wrap",

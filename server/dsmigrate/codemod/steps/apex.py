@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.carrying import carry
+from dsmigrate.codemod.carrying import carry_branches
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
@@ -114,12 +114,8 @@ def _drop_import_attempts(plan: Plan) -> None:
 
 def _apex_initialize(plan: Plan, call: cst.Call, scaled: list[Statement]) -> None:
     statement = plan.tree.statement(call)
-    texts = [
-        text
-        for outer in statement.enclosing()
-        if isinstance(outer.node, cst.If) and (text := carry(plan, outer.node.test, statement.function)) is not None
-    ]
-    condition = f"bool({' and '.join(texts)})" if texts else None
+    text = carry_branches(plan, statement)
+    condition = f"bool({text})" if text is not None else None
     if isinstance(statement.node, cst.Assign | cst.Expr):
         plan.edits.remove(statement.node)
     plan.converted("MG304", statement, "amp.initialize removed", "DeepSpeed has no apex amp since 0.19.7")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dsmigrate.codemod.carrying import carry
+from dsmigrate.codemod.carrying import carry_branches
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
@@ -64,15 +64,10 @@ def half_model(plan: Plan) -> None:
         if isinstance(outer_call, cst.Attribute) and outer_call.attr.value == "float":
             continue
         section = "fp16" if func.attr.value == "half" else "bf16"
-        conditions = [
-            carry(plan, outer.node.test, statement.function)
-            for outer in statement.enclosing()
-            if isinstance(outer.node, cst.If)
-        ]
         plan.config[section] = {"enabled": True}
-        texts = [text for text in conditions if text is not None]
-        if texts:
-            plan.set_at_run_time((section, "enabled"), f"bool({' and '.join(texts)})", statement)
+        condition = carry_branches(plan, statement)
+        if condition is not None:
+            plan.set_at_run_time((section, "enabled"), f"bool({condition})", statement)
         plan.todo("MG305", statement, f"the model is {func.attr.value} here: the config enables {section}, with fp32 master weights",
                   "plain DDP updated the half-precision weights themselves")  # fmt: skip
 
