@@ -284,7 +284,7 @@ def test_gradients_are_whole_at_the_end_of_a_window() -> None:
                     optimizer.zero_grad()
             """
     )
-    assert "    model.set_gradient_accumulation_boundary((i + 1) % args.accum == 0)\n" in migrated.section("loop")
+    assert "set_gradient_accumulation_boundary" not in migrated.code
     assert "managed_gradient_accumulation" not in migrated.config
     assert migrated.config["zero_optimization"] == {"stage": 0}
 
@@ -335,7 +335,7 @@ def test_a_window_that_only_the_person_can_mark_is_averaged_in_every_backward() 
     migrated.silent("MG406")
 
 
-@pytest.mark.parametrize("options", [{"target_version": "0.18.2"}, {"zero_stage": 2}])
+@pytest.mark.parametrize("options", [{"target_version": "0.18.2", "zero_stage": 1}, {"zero_stage": 2}])
 def test_a_window_that_only_the_person_can_mark_is_left_to_them_elsewhere(options: dict[str, object]) -> None:
     convert(loop=_SEEN, to=options).said("MG406", "    optimizer.step()", Kind.TODO)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import libcst as cst
 
 from dsmigrate.codemod import targets
@@ -9,8 +11,12 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.forwards_beside import paths_to
+from dsmigrate.codemod.steps.resumed_forms import are_exclusive
 from dsmigrate.codemod.steps.sites import Sites, mark_twins
 from dsmigrate.codemod.tree import Node, Statement, descendants
+
+Way: TypeAlias = tuple[tuple[Node, str], ...]
 
 IDEAS = (
     Idea(
@@ -38,7 +44,9 @@ IDEAS = (
         "The end of a window is marked by hand",
         "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
         "managed_gradient_accumulation is new in 0.19.4; and without management gradients are averaged inside step(), too "
-        "late for code that looks at p.grad before it. From 0.17.6 to 0.18.2 stage 2 loses all micro-batches of a window "
+        "late for code that looks at p.grad before it, as no_sync let it do once per window. Where leftovers are stepped "
+        "behind the loop, no single condition ends a window: such loops are left to the person, or averaged in every "
+        "backward at ZeRO stage 0. From 0.17.6 to 0.18.2 stage 2 loses all micro-batches of a window "
         "but the last, so that for these releases the config gets stage 0.",
         "engine-semantics 3",
         Kind.CONVERTED,
@@ -144,15 +152,24 @@ def choose_accumulation(plan: Plan) -> None:
     marks = [_boundary(plan, call, sites) for call in sites.backward]
     plan.facts["boundaries"] = marks
     known = all(mark is not None for mark in marks)
-    exact = known and (plan.facts.get("no_sync") or looked_at_ends(plan, sites))
-    if exists and plan.zero_stage == 0 and not exact:
-        plan.kept("MG404", where, "the script's own windows stay: at ZeRO stage 0 gradients are averaged in every backward, as DDP did",
-                  "p.grad is looked at before the step; the engine divides no loss, and steps where the script steps")  # fmt: skip
-        return
-    if known:
+    synced = not plan.facts.get("no_sync")
+    if plan.zero_stage == 0 and (not known or (synced and plan.facts.get("full_gradients"))):
+        _averaged_every_time(plan, sites, where, synced=synced)
+    elif known:
         _mark_windows(plan, sites, marks, where)
     else:
         _left_to_mark(plan, where, exists=exists)
+
+
+def _averaged_every_time(plan: Plan, sites: Sites, where: Statement, *, synced: bool) -> None:
+    """A window of 1 at stage 0: several backwards and one step are what DDP makes of them without ``no_sync``."""
+    averaged = "the script's own windows stay: at ZeRO stage 0 gradients are averaged in every backward"
+    if synced or looked_at_ends(plan, sites):
+        plan.kept("MG404", where, f"{averaged}{', as DDP did' if synced else ''}",
+                  "the engine divides no loss, and steps where the script steps")  # fmt: skip
+    else:
+        plan.todo("MG404", where, f"{averaged}; under no_sync p.grad was this rank's own before the end of a window",
+                  "p.grad is looked at or changed within a window")  # fmt: skip
 
 
 def _mark_windows(plan: Plan, sites: Sites, marks: list[str | None], where: Statement) -> None:
@@ -162,6 +179,8 @@ def _mark_windows(plan: Plan, sites: Sites, marks: list[str | None], where: Stat
         plan.edits.insert_before(statement.line_node, f"{engine}.set_gradient_accumulation_boundary({mark})")
         plan.converted("MG406", statement, f"the window ends where {mark}",
                        "the engine averages gradients in the last backward of a window")  # fmt: skip
+    if plan.facts.get("no_sync"):
+        return
     plan.kept("MG406", where, "before the last micro-batch of a window p.grad is this rank's own; DDP averaged it every time",
               "what is logged there differs; what is stepped does not")  # fmt: skip
 
@@ -183,8 +202,21 @@ def _left_to_mark(plan: Plan, where: Statement, *, exists: bool) -> None:
 
 def looked_at_ends(plan: Plan, sites: Sites) -> bool:
     """Whether all that looks at whole gradients does so where a window ends, in the branch of its step."""
-    ends = [branches_to(plan.tree.statement(step)) for step in sites.steps]
-    return all(any(branches_to(look)[: len(end)] == end for end in ends) for look in plan.facts.get("looks", ()))
+    steps = [plan.tree.statement(step) for step in sites.steps]
+    backs = [plan.tree.statement(call) for call in sites.backward]
+    looks: list[Statement] = plan.facts.get("looks", [])
+    return all(
+        any(_is_at_end(s, step, backs) for step in steps for s in way) for look in looks for way in paths_to(plan, look)
+    )
+
+
+def _is_at_end(statement: Statement, step: Statement, backs: list[Statement]) -> bool:
+    """Whether a statement stands in the branch of a step, and in no loop within it that runs backwards."""
+    end, path = branches_to(step), branches_to(statement)
+    if statement.function is not step.function or path[: len(end)] != end:
+        return False
+    loops = {pair for pair in path[len(end) :] if isinstance(pair[0], cst.For | cst.While)}
+    return not any(loops & set(branches_to(back)) for back in backs)
 
 
 def _at_stage_zero_where_micro_batches_are_lost(plan: Plan, where: Statement) -> None:
@@ -200,26 +232,42 @@ def _at_stage_zero_where_micro_batches_are_lost(plan: Plan, where: Statement) ->
 def _boundary(plan: Plan, call: cst.Call, sites: Sites) -> str | None:
     """The condition under which a backward is the last of its window, as source text; None if it cannot be told."""
     statement = plan.tree.statement(call)
-    path = branches_to(statement)
-    for step_call in sites.steps:
-        step = plan.tree.statement(step_call)
-        if step.function is not statement.function or step.order < statement.order:
-            continue
-        other = branches_to(step)
-        common = 0
-        while common < min(len(path), len(other)) and path[common] == other[common]:
-            common += 1
-        mine, its = path[common:], other[common:]
-        if all(isinstance(n, cst.If) and b == "body" for n, b in its) and all(isinstance(n, cst.If) for n, _ in mine):
-            tests = [plan.code(n.test) for n, _ in its if isinstance(n, cst.If)]
-            if any(_changes_between(plan, statement, step, n.test) for n, _ in its if isinstance(n, cst.If)):
-                return None
-            return " and ".join(f"({t})" if " or " in t and len(tests) > 1 else t for t in tests) or "True"
-        if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
-            loop = mine[0][0]
-            if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
-                return f"{plan.code(loop.target)} == {plan.code(loop.iter.args[0].value)} - 1"
+    steps = [s for s in map(plan.tree.statement, sites.steps)
+             if s.function is statement.function and s.order >= statement.order and not are_exclusive(s, statement)]  # fmt: skip
+    ways = _merged({branches_to(step) for step in steps})
+    if len(ways) != 1:  # leftovers are stepped elsewhere
+        return None
+    path, other = branches_to(statement), ways.pop()
+    common = 0
+    while common < min(len(path), len(other)) and path[common] == other[common]:
+        common += 1
+    mine, its = path[common:], other[common:]
+    if all(isinstance(n, cst.If) and b == "body" for n, b in its) and all(isinstance(n, cst.If) for n, _ in mine):
+        gates = [n.test for n, _ in its if isinstance(n, cst.If)]
+        tests = [plan.code(test) for test in gates]
+        if any(_changes_between(plan, statement, step, test) for step in steps for test in gates):
+            return None
+        return " and ".join(f"({t})" if " or " in t and len(tests) > 1 else t for t in tests) or "True"
+    if not its and len(mine) == 1 and isinstance(mine[0][0], cst.For):
+        loop = mine[0][0]
+        if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "range" and len(loop.iter.args) == 1:
+            return f"{plan.code(loop.target)} == {plan.code(loop.iter.args[0].value)} - 1"
     return None
+
+
+def _merged(ways: set[Way]) -> set[Way]:
+    """Ways to steps without those within others; where both branches of an ``if`` step, it decides nothing."""
+    for way in ways:
+        head, last = way[:-1], way[-1:]
+        if (
+            last
+            and isinstance(last[0][0], cst.If)
+            and {(*head, (last[0][0], "body")), (*head, (last[0][0], "orelse"))} <= ways
+        ):
+            return _merged(
+                {other for other in ways if other[:-1] != head or not other or other[-1][0] is not last[0][0]} | {head}
+            )
+    return {way for way in ways if not any(way != other and way[: len(other)] == other for other in ways)}
 
 
 def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dsmigrate.codemod import targets
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
@@ -136,8 +135,6 @@ def run(plan: Plan) -> None:
             plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
     if engine_clips(plan):
         _other_places(plan, ours)
-    elif not targets.holds("managed_gradient_accumulation", plan.options.target_version):
-        _partial_sums(plan, ours, "before the last one p.grad is this rank's own here, and was averaged by DDP")
 
 
 def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
