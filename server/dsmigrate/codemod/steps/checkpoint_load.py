@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
+from dsmigrate.codemod.steps.resumed_writes import written_on_the_way
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -72,6 +73,7 @@ def loads(plan: Plan, found: Found) -> None:
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
     changed_on_the_way(plan, found)
+    written_on_the_way(plan, found)
     need_helpers(plan, loading=True)
 
 

@@ -53,7 +53,7 @@ def runs_apart(plan: Plan, statement: Statement, regions: Sequence[Statement]) -
     """Whether branches keep a statement from running in a pass that enters one of ``regions``."""
     inside = [path for region in regions for path in paths_to(plan, region)]
     return all(
-        not any(_is_sheltered(plan, s, regions) for s in path) and all(_branches_apart(other, path) for other in inside)
+        not any(_is_sheltered(plan, s, regions) for s in path) and all(branches_apart(other, path) for other in inside)
         for path in paths_to(plan, statement)
     )
 
@@ -93,7 +93,7 @@ def _beside(
     """Tell one way to a forward from all ways to a region."""
     texts: list[str] = []
     for other in inside:
-        branches = _branches_apart(other, path)
+        branches = branches_apart(other, path)
         if not branches:
             return Beside(statement, is_apart=False)
         conditions = [_carried(plan, *branch) for branch in reversed(branches)]
@@ -120,7 +120,7 @@ def _carried(plan: Plan, outer: Statement, branch: str) -> str | None:
     return text if text is None or branch == "body" else f"not ({text})"
 
 
-def _branches_apart(inside: tuple[Statement, ...], outside: tuple[Statement, ...]) -> list[Branch]:
+def branches_apart(inside: tuple[Statement, ...], outside: tuple[Statement, ...]) -> list[Branch]:
     """The branches to a region that lead past another statement, in the function in which their ways part."""
     for own in inside:
         for other in outside:

@@ -40,7 +40,7 @@ _HOPS = 3
 def weight_writes(plan: Plan) -> None:
     """Let the config have ZeRO 0 where the script writes to the engine's weights."""
     for call in plan.tree.calls:
-        if _writes(plan, call):
+        if writes(plan, call):
             _needs_stage_zero(plan, plan.tree.statement(call))
     for statement in plan.tree.statements:
         node = statement.node
@@ -50,7 +50,7 @@ def weight_writes(plan: Plan) -> None:
             targets = [node.target]
         else:
             continue
-        if any(_is_written(plan, target, statement) for target in targets):
+        if any(is_written(plan, target, statement) for target in targets):
             _needs_stage_zero(plan, statement)
 
 
@@ -72,7 +72,7 @@ def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
                           "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
 
 
-def _writes(plan: Plan, call: cst.Call) -> bool:
+def writes(plan: Plan, call: cst.Call) -> bool:
     """``x.copy_(…)``, ``nn.init.zeros_(x)``, ``out=x``, ``vector_to_parameters(v, …)``, ``prune.remove(layer, …)``, ``model.apply(…)``."""
     func = call.func
     function = plan.function_of(call)
@@ -100,7 +100,7 @@ def _writes(plan: Plan, call: cst.Call) -> bool:
     return False
 
 
-def _is_written(plan: Plan, target: Node, statement: Statement) -> bool:
+def is_written(plan: Plan, target: Node, statement: Statement) -> bool:
     """``w.data = …``, ``w.data[mask] = …``, ``w[0] = …`` and the same with ``*=``."""
     inner = target
     while isinstance(inner, cst.Subscript):

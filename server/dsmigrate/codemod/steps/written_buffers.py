@@ -85,7 +85,7 @@ def _is_off(wrap: cst.Call) -> bool:
 def _writes(plan: Plan) -> Iterator[Statement]:
     """Statements that write a buffer with values that may differ from rank to rank."""
     names: dict[str, set[str]] = {}
-    for cls, name in _registered(plan):
+    for cls, name in registered(plan):
         names.setdefault(plan.flow.family(cls), set()).add(name)
     if not names:
         return
@@ -100,7 +100,8 @@ def _writes(plan: Plan) -> Iterator[Statement]:
                 yield statement
 
 
-def _registered(plan: Plan) -> Iterator[tuple[Class, str]]:
+def registered(plan: Plan) -> Iterator[tuple[Class, str]]:
+    """The buffers that classes register, by name."""
     for call in plan.tree.calls:
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "register_buffer" and call.args:
             cls, name = plan.function_of(call).class_seen, argument(call, 0, "name")
