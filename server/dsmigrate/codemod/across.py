@@ -60,6 +60,13 @@ def migrate_set(read: Read, entry: str, *, shown: Callable[[str], str], options:
     return syntax.with_deep_stack(lambda: _migrate(index, found, shown, options))
 
 
+def texts_beside(read: Read, entry: str) -> tuple[str, ...]:
+    """The texts of all local files that a script imports, by whatever way, its own among them."""
+    index = Index(read, entry)
+    index.training_files()
+    return tuple(index.imported_texts())
+
+
 def _has_scalars_elsewhere(index: Index) -> bool:
     """Whether another file than the entry script, be it one of the model alone, makes parameters without dimensions."""
     file = index.file(index.entry)
@@ -76,6 +83,7 @@ def _migrate(index: Index, found: Reached, shown: Callable[[str], str], options:
     imports = Imports(tree)
     plan = Plan(tree, imports, recognise(tree, imports), decide.with_stage_of(options), Edits(tree))
     plan.facts["texts"] = tuple(index.imported_texts())
+    plan.facts["beside"] = lambda: plan.facts["texts"]
     try:
         if not decide.concerns_us(plan):
             return SetResult(FileResult(path, Status.UNCHANGED), looked_at=looked_at)

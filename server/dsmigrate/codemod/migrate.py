@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import libcst as cst
 
 from dsmigrate.codemod import decide, imports_edit, result
@@ -20,11 +23,14 @@ _WORDS = ("DistributedDataParallel", "DDP", "init_process_group", "init_distribu
 
 _ALONE = "script.py"
 
+Texts: TypeAlias = tuple[str, ...]
 
-def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
+
+def migrate_source(source: bytes, *, path: str, options: Options, beside: Callable[[], Texts] = tuple) -> FileResult:
     """Convert the source of one script.
 
-    Takes the bytes of the file and the path to name in the report; gives what would be written, with a change for
+    Takes the bytes of the file, the path to name in the report, and what gives the texts of the local files that it imports;
+    gives what would be written, with a change for
     every decision. Bad input gives ``Status.ERROR`` with the line, never an exception.
     """
     try:
@@ -36,7 +42,7 @@ def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
             together = _with_libraries(source, path, options)
             if together is not None:
                 return together
-        return syntax.with_deep_stack(lambda: _migrate(text, path, options))
+        return syntax.with_deep_stack(lambda: _migrate(text, path, options, beside))
     except SourceError as error:
         return _failed(path, error.line, error.message)
 
@@ -54,7 +60,7 @@ def _failed(path: str, line: int, message: str) -> FileResult:
     return FileResult(path, Status.ERROR, (change,))
 
 
-def _migrate(source: SourceText, path: str, options: Options) -> FileResult:
+def _migrate(source: SourceText, path: str, options: Options, beside: Callable[[], Texts]) -> FileResult:
     python = syntax.parse(source.text)
     try:
         module = cst.parse_module(source.text)
@@ -65,6 +71,7 @@ def _migrate(source: SourceText, path: str, options: Options) -> FileResult:
     roles = recognise(tree, imports)
     plan = Plan(tree, imports, roles, decide.with_stage_of(options), Edits(tree))
     plan.facts["texts"] = (source.text,)
+    plan.facts["beside"] = beside
     try:
         if not decide.concerns_us(plan):
             return FileResult(path, Status.UNCHANGED)

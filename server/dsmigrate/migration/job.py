@@ -143,4 +143,15 @@ def _migrate(source: bytes, job: Job) -> FileResult:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
-        return migrate_source(source, path=job.name, options=job.options)
+        return migrate_source(source, path=job.name, options=job.options, beside=lambda: _texts_beside(job, source))
+
+
+def _texts_beside(job: Job, source: bytes) -> tuple[str, ...]:
+    """The texts of the local files that a script imports; none outside of a project."""
+    from dsmigrate.codemod.across import texts_beside  # noqa: PLC0415 - as above
+
+    root = job.project
+    entry = relative(job.path, root) if root is not None else None
+    if root is None or entry is None:
+        return ()
+    return texts_beside(lambda path: source if path == entry else read_below(job, root, path), entry)

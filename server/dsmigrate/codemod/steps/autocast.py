@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside, is_
 from dsmigrate.codemod.steps.reaching import trains, under_no_grad
 from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
 from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.unread_forwards import unread_forwards
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -61,6 +62,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
         and targets.holds("torch_autocast", plan.options.target_version)
     ):
         evaluation(plan)
+        unread_forwards(plan, [item[1] for item in training])
     return bool(training)
 
 

@@ -42,7 +42,7 @@ def forwards_beside(plan: Plan, regions: Sequence[Statement]) -> list[Beside]:
         statement = plan.tree.statement(call)
         if statement in found or not calls_engine(plan, call) or not _is_training(plan, call, statement):
             continue
-        outside = [path for path in paths_to(plan, statement) if not any(_is_sheltered(plan, s, regions) for s in path)]
+        outside = [path for path in paths_to(plan, statement) if not any(is_sheltered(plan, s, regions) for s in path)]
         told = [_beside(plan, statement, inside, path) for path in outside]
         for one in sorted(told, key=lambda one: (one.is_apart, one.condition is not None)):
             found.setdefault(statement, one)
@@ -53,7 +53,7 @@ def runs_apart(plan: Plan, statement: Statement, regions: Sequence[Statement]) -
     """Whether branches keep a statement from running in a pass that enters one of ``regions``."""
     inside = [path for region in regions for path in paths_to(plan, region)]
     return all(
-        not any(_is_sheltered(plan, s, regions) for s in path) and all(branches_apart(other, path) for other in inside)
+        not any(is_sheltered(plan, s, regions) for s in path) and all(branches_apart(other, path) for other in inside)
         for path in paths_to(plan, statement)
     )
 
@@ -69,7 +69,8 @@ def _is_training(plan: Plan, call: cst.Call, statement: Statement) -> bool:
     return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
 
 
-def _is_sheltered(plan: Plan, statement: Statement, regions: Sequence[Statement]) -> bool:
+def is_sheltered(plan: Plan, statement: Statement, regions: Sequence[Statement]) -> bool:
+    """Whether a statement stands in a region, or where no gradients are recorded."""
     return (
         in_region(plan, statement)
         or under_no_grad(plan, statement)
