@@ -8,6 +8,7 @@ import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.owned import sole_part
 from dsmigrate.codemod.steps.sites import find_steps
 
@@ -94,3 +95,18 @@ def clips_beyond_optimizer(plan: Plan, clips: list[cst.Call]) -> None:
 
 def _is_of_optimizer(plan: Plan, call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and plan.roles.is_optimizer(call.func.value)
+
+
+def looked_at_behind(plan: Plan, call: cst.Call) -> bool:
+    """Whether code between a clip and the step reads or changes the gradients: the engine would clip after it."""
+    clip = plan.tree.statement(call)
+    steps = [plan.tree.statement(step).order for step in find_steps(plan) if plan.function_of(step) is clip.function]
+    until = min((order for order in steps if order > clip.order), default=None)
+    looks = {s for look in plan.facts.get("looks", ()) for path in paths_to(plan, look) for s in path}
+    return any(
+        look.function is clip.function
+        and clip.order < look.order
+        and (until is None or look.order < until)
+        and not branches_apart((clip,), (look,))
+        for look in looks
+    )

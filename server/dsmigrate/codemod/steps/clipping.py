@@ -12,7 +12,12 @@ from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import qualifies
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.clip_hooks import called_beside_step, clips_beyond_optimizer, unclipped_steps
+from dsmigrate.codemod.steps.clip_hooks import (
+    called_beside_step,
+    clips_beyond_optimizer,
+    looked_at_behind,
+    unclipped_steps,
+)
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
@@ -127,12 +132,15 @@ def run(plan: Plan) -> None:
     for call in methods:
         plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
                   "the engine clips by gradient_clipping")  # fmt: skip
-    if ours and not any(call not in ours for call in norms):
+    late = [call for call in ours if looked_at_behind(plan, call)]
+    if ours and not late and not any(call not in ours for call in norms):
         _to_config(plan, ours)
-    elif ours:
+    else:
+        why = "the gradients are looked at or changed behind this clip" if late else "two kinds of clipping are mixed"
         for call in ours:
             plan.handled.add(call)
-            plan.needs_full_gradients("MG423", call, "two kinds of clipping are mixed", "the engine knows one")
+            plan.needs_full_gradients("MG423", call, f"{why}, so that the script's own stays",
+                                      "the engine clips in the step, after all of that")  # fmt: skip
     if engine_clips(plan):
         _other_places(plan, ours)
 

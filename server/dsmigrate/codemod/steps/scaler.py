@@ -44,9 +44,15 @@ def scalers(plan: Plan, *, has_regions: bool) -> None:
     """Let the script's gradient scaler drive the engine."""
     for call in plan.tree.calls:
         func = call.func
-        if not isinstance(func, cst.Attribute) or func.attr.value != "update" or call.args:
+        if not isinstance(func, cst.Attribute) or func.attr.value != "update":
             continue
-        if not (plan.roles.is_scaler(func.value) or "scaler" in (dotted(func.value) or "").lower()):
+        if not (plan.roles.is_scaler(func.value) or (not call.args and "scaler" in (dotted(func.value) or "").lower())):
+            continue
+        if call.args:
+            shown = plan.code(func.value)
+            plan.todo("MG303", call, "engine_step has updated the scale already, and at ZeRO 1-3 update(…) finds none: set it by "
+                      f'{shown}.load_state_dict({{**{shown}.state_dict(), "scale": …}})',
+                      "torch keeps the scale on the device only once it has scaled a loss by itself")  # fmt: skip
             continue
         statement = plan.tree.statement(call)
         if isinstance(statement.node, cst.Expr):

@@ -10,8 +10,9 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
-from dsmigrate.codemod.steps.forwards_beside import paths_to
+from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.owned import owns_outsiders
+from dsmigrate.codemod.steps.refusals import stepped_optimizer
 from dsmigrate.codemod.steps.sites import Sites, mark_twins, short
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -103,6 +104,7 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
                   "under DDP the gradients of all steps would add up")  # fmt: skip
         return
     _adds_up(plan, sites)
+    _steps_again(plan, sites)
     step_paths = {branches_to(plan.tree.statement(call)) for call in sites.steps}
     step_functions = {plan.function_of(call) for call in sites.steps}
     owns_more = owns_outsiders(plan)
@@ -160,6 +162,31 @@ def _adds_up(plan: Plan, sites: Sites) -> None:
                 plan.todo("MG407", call, "the gradients are not zeroed before every step here; engine.step() does after each",
                           "under DDP the gradients of several steps add up")  # fmt: skip
                 return
+
+
+def _steps_again(plan: Plan, sites: Sites) -> None:
+    """Mark a step that comes after another one without a zero_grad between them: it would use the same gradients again."""
+    zeroes = [s for statement in sites.zeroes for path in paths_to(plan, statement) for s in path]
+    steps = [(plan.tree.statement(call), stepped_optimizer(plan, call)) for call in sites.steps]
+    for first, optimizer in steps:
+        for then, other in steps:
+            if first.function is not then.function or first.order >= then.order or optimizer is None or other is None:
+                continue
+            if plan.code(optimizer) != plan.code(other) or branches_apart((first,), (then,)):
+                continue
+            loop, sure = _loop_around(first), _is_untested(first, then)
+            start = first.order if sure or loop is None else loop.order  # a window may begin with its zero_grad
+            between = any(z.function is first.function and start < z.order < then.order for z in zeroes)
+            if not between and (sure or _is_untested(then, first)):
+                plan.todo("MG407", then, "this step takes the gradients of the step above it once more; engine.step() has cleared them",
+                          "under DDP they stay until they are zeroed")  # fmt: skip
+                return
+
+
+def _is_untested(statement: Statement, other: Statement) -> bool:
+    """Whether no test stands between a statement and the branches that it shares with another one."""
+    shared = set(branches_to(other))
+    return not any(isinstance(node, cst.If) and (node, branch) not in shared for node, branch in branches_to(statement))
 
 
 def _loop_around(statement: Statement) -> Statement | None:
