@@ -13,6 +13,8 @@ CONFLICT = "MG914"
 
 BESIDE = "MG120"
 
+LAZILY = "MG228"
+
 IDEAS = (
     Idea(
         code=INTERNAL,
@@ -33,6 +35,18 @@ IDEAS = (
             "A module that several scripts use is changed only if all of them keep working. What they use stays as it "
             "is; a copy of it beside, with _deepspeed (a class: DeepSpeed) behind its name, is converted. Convert the "
             "scripts in one run, or name them all, and one form is enough."
+        ),
+        source="dsmigrate",
+        kind=Kind.KEPT,
+    ),
+    Idea(
+        code=LAZILY,
+        title="A shared module imports DeepSpeed where it uses it",
+        summary="The import stands inside of the functions, as scripts that are not converted import the module too.",
+        why=(
+            "An import at the head of a module that other scripts share would make all of them need DeepSpeed, also "
+            "those that use none of it, and DeepSpeed would look at the GPUs before they choose theirs by "
+            "CUDA_VISIBLE_DEVICES. Scripts that call a function which does use it are named: they need DeepSpeed installed."
         ),
         source="dsmigrate",
         kind=Kind.KEPT,

@@ -12,6 +12,7 @@ from dsmigrate.codemod.model import Change, FileResult, Kind, Status
 from dsmigrate.codemod.project.twins import NoTwinError
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.job import Outcome
+from dsmigrate.migration.lazy_import import with_lazy_imports
 from dsmigrate.migration.sharing import SharedUse, shared_use, with_both_forms
 
 _MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
@@ -55,6 +56,7 @@ def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
             found[index] = _beside(found[index], users)
         if not clashing and not broken:
             break
+    found = with_lazy_imports(found)
     covered = {module.job.path.resolve() for outcome in found for module in outcome.modules}
     return [outcome for outcome in found if outcome.changes or outcome.job.path.resolve() not in covered]
 

@@ -197,14 +197,7 @@ class Index:
         Files are only searched for words and for the lines of their imports here; what the entry reaches without
         meeting training, or what may be a write, is never parsed.
         """
-        imports: dict[str, set[str]] = {}
-        queue = [self.entry]
-        while queue:
-            path = queue.pop()
-            if path in imports:
-                continue
-            imports[path] = set(self._local_imports(path))
-            queue.extend(imports[path])
+        imports = self._import_graph()
         self._imported = set(imports)
         speaking = {path for path in imports if self._speaks(path) or self._writes(path)}
         while True:
@@ -212,6 +205,24 @@ class Index:
             if not more:
                 return speaking
             speaking |= more
+
+    def closure(self) -> set[str]:
+        """The entry script and all local files that it imports, by whatever way."""
+        return set(self._import_graph())
+
+    def imports_of(self, path: str) -> set[str]:
+        """The local files that a file imports itself."""
+        return set(self._local_imports(path))
+
+    def _import_graph(self) -> dict[str, set[str]]:
+        imports: dict[str, set[str]] = {}
+        queue = [self.entry]
+        while queue:
+            path = queue.pop()
+            if path not in imports:
+                imports[path] = self.imports_of(path)
+                queue.extend(imports[path])
+        return imports
 
     def imported_texts(self) -> Iterator[str]:
         """The texts of all local files that the entry script imports, by whatever way; once ``training_files`` was asked."""
