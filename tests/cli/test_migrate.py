@@ -243,6 +243,27 @@ def test_a_different_file_in_the_output_directory_is_not_replaced_unasked(capsys
     assert run(["train.py", "--output", "out"]) == 0
 
 
+def test_output_says_which_config_it_would_replace_in_its_place(capsys: Captured) -> None:
+    script(CONVERT)
+    script('{"train_batch_size": 1}\n', "ds_config.json")
+    assert run(["train.py", "--output", "out"]) == 0
+    said = "ds_config.json is there and differs: out/ds_config.json would replace it in its place, --config-name NAME"
+    assert said in capsys.readouterr().err
+    assert run(["train.py", "--output", "named", "--config-name", "ds.json", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["replaced"] == []
+
+
+def test_output_says_that_a_script_beside_would_get_a_config_of_the_same_name(capsys: Captured) -> None:
+    script(CONVERT)
+    script("model = DistributedDataParallel(model)\n# stub: convert\n", "tune.py")
+    assert run(["train.py", "--output", "out"]) == 0
+    err = capsys.readouterr().err
+    assert "ds_config.json would be the name of another script's config too" in err
+    assert "in a run of its own (tune.py): convert them in one run, or give --config-name NAME" in err
+    assert run(["train.py", "tune.py", "--output", "out"]) == 0
+    assert "another script's config" not in capsys.readouterr().err
+
+
 def test_a_different_config_is_not_replaced_unasked(capsys: Captured) -> None:
     script(CONVERT)
     script('{"train_batch_size": 1}\n', "ds_config.json")

@@ -18,7 +18,7 @@ from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import WriteError, write_all
 from dsmigrate.migration.configs import to_rename
 from dsmigrate.migration.job import Job, Outcome, relative
-from dsmigrate.migration.placement import Placed, PlacementError, imports_beside, place, writes
+from dsmigrate.migration.placement import Placed, PlacementError, imports_beside, place, would_replace, writes
 from dsmigrate.migration.pool import cores, run_all
 from dsmigrate.migration.sets import flattened, project_root, reconcile
 from dsmigrate.report import json as json_report
@@ -103,7 +103,8 @@ def command(  # noqa: PLR0917 - click passes by name
     problem = _write(writing)
     written = () if problem else tuple(write.path.as_posix() for write in writing)
     goes_over = output is not None and any(map(_has_modules, placed))
-    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), goes_over)
+    replaced = would_replace(placed) if written and output is not None else ()
+    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), goes_over, replaced)
     _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
     if problem:
         click.echo(f"Error: {problem}. Nothing was written", err=True)

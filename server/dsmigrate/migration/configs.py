@@ -50,7 +50,7 @@ def config_at(path: Path, config: Mapping[str, Any]) -> ConfigFile:
         former = path.read_bytes()
     except FileNotFoundError:
         return ConfigFile(path, text, None, differs=False)
-    return ConfigFile(path, text, former, differs=not _means(former, config))
+    return ConfigFile(path, text, former, differs=means_otherwise(former, config))
 
 
 def to_rename(outcomes: Iterable[Outcome]) -> dict[int, Options]:
@@ -85,11 +85,12 @@ def _named_after(job: Job) -> Options:
     return replace(job.options, config_name=f"{name.stem}.{job.path.stem}{name.suffix}")
 
 
-def _means(former: bytes, config: Mapping[str, Any]) -> bool:
+def means_otherwise(former: bytes, config: Mapping[str, Any]) -> bool:
+    """Whether what lies somewhere is another config than this one."""
     import hjson  # noqa: PLC0415 - only where a config lies there already
 
     try:
         found = hjson.loads(former.decode("utf-8"))
     except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and json.dumps(found, sort_keys=True) == json.dumps(dict(config), sort_keys=True)
+        return True
+    return not isinstance(found, dict) or json.dumps(found, sort_keys=True) != json.dumps(dict(config), sort_keys=True)

@@ -46,7 +46,8 @@ IDEAS = (
         why=(
             "An import at the head of a module that other scripts share would make all of them need DeepSpeed, also "
             "those that use none of it, and DeepSpeed would look at the GPUs before they choose theirs by "
-            "CUDA_VISIBLE_DEVICES. Scripts that call a function which does use it are named: they need DeepSpeed installed."
+            "CUDA_VISIBLE_DEVICES. Scripts that call a function which does use it are named: they need DeepSpeed "
+            "installed."
         ),
         source="dsmigrate",
         kind=Kind.KEPT,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.files.writing import Write
-from dsmigrate.migration.configs import ConfigFile, config_at
+from dsmigrate.migration.configs import ConfigFile, config_at, config_path, means_otherwise
 from dsmigrate.migration.job import Job, Outcome, relative
 
 
@@ -70,6 +70,42 @@ def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Wri
             "another name. Nothing was written"
         )
     return list(found.values())
+
+
+def would_replace(placed: Sequence[Placed]) -> tuple[str, ...]:
+    """Say which configs of the project, there already or to come, the written ones replace in the originals' place."""
+    given = {path for item in placed for path in (item.outcome.job.path.resolve(), *item.outcome.looked_at)}
+    found: dict[str, None] = {}
+    for item in placed:
+        job, config = item.outcome.job, item.outcome.result.config
+        if config is None or item.config is None or item.script == job.path:
+            continue
+        own = config_path(job)
+        if (former := _former(own)) is not None and means_otherwise(former, config):
+            found[
+                f"{own} is there and differs: {item.config.path} would replace it in its place, --config-name NAME "
+                "leaves it"
+            ] = None
+        others = [path.name for path in sorted(job.path.parent.glob("*.py")) if path.resolve() not in given]
+        others = [name for name in others if _WRAPPER in (_former(job.path.parent / name) or b"")]
+        if others:
+            shown = ", ".join(others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")
+            found[
+                f"{own.name} would be the name of another script's config too, where that is converted in a run of its "
+                f"own ({shown}): convert them in one run, or give --config-name NAME"
+            ] = None
+    return tuple(found)
+
+
+_WRAPPER = b"DistributedDataParallel"
+_SHOWN = 4
+
+
+def _former(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def imports_beside(outcome: Outcome) -> bool:

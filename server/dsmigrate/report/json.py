@@ -32,6 +32,7 @@ def document(report: Report) -> dict[str, Any]:
         "launch": first["launch"] if first else None,
         "summary": report.summary(),
         "written": list(report.written),
+        "replaced": list(report.replaced),
     }
 
 

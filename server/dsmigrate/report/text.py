@@ -98,6 +98,7 @@ def _next_steps(report: Report) -> Iterator[Text]:
             yield Text(
                 "Put these files in the place of the originals; modules that stay as they are are not among them."
             )
+        yield from (Text(line, "yellow") for line in report.replaced)
         return
     converted = [entry for entry in report.entries if entry.result.new_source is not None]
     for path in sorted({entry.config_path or "" for entry in converted if entry.config_in_the_way}):

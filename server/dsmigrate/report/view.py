@@ -29,12 +29,14 @@ class Report:
 
     ``write_command`` is the command line that would write what is only shown, None where there is none. ``goes_over``:
     what was written trains only in the place of the originals, as modules that did not change are not among it.
+    ``replaced`` says which configs of the project it would replace there.
     """
 
     entries: tuple[Entry, ...]
     written: tuple[str, ...] = ()
     write_command: str | None = None
     goes_over: bool = False
+    replaced: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:

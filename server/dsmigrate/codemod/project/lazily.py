@@ -83,7 +83,7 @@ def _line_of_body(function: Function, lines: list[str]) -> int:
     first = function.body[0]
     if ast.get_docstring(function) is not None:
         return int(first.end_lineno or first.lineno)
-    marks = [decorator.lineno for decorator in getattr(first, "decorator_list", ())]
+    marks: list[int] = [decorator.lineno for decorator in getattr(first, "decorator_list", ())]
     line = min([first.lineno, *marks]) - 1
     while not lines[line - 1].strip() or lines[line - 1].lstrip().startswith("#"):
         line -= 1
