@@ -168,6 +168,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
             entry = result.converted(path, source, code, changes, result.ordered(plan.config), commands, start)
             if code == source.text:
                 entry = _as_it_is(entry)
+            entry = result.with_placeholders(plan, entry)
         elif changes or code != source.text:
             found = result.converted(path, source, code, changes)
             modules[part.path] = found if code != source.text else _as_it_is(found)

@@ -10,6 +10,7 @@ import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
 from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.needed_arguments import needed_arguments
 from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps import managers
@@ -21,7 +22,8 @@ PROCESSES = 2
 def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
     """One command per launcher, for two processes on one machine, or as many as the script wrote out (``count``).
 
-    The script's own options follow. A file that starts nothing has no command.
+    The script's own options follow, arguments that it does not start without first, with a placeholder for each value.
+    A file that starts nothing has no command.
 
     A script that needs the variables of SLURM or MPI is started as before, and a module of its own package from the
     folder above the package. Options that the script needs to know of being distributed
@@ -32,8 +34,10 @@ def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
         return ()
     folder, module = _as_module(plan, path)
     name = f"-m {module}" if module else shlex.quote(path) if path != "-" else "train.py"
-    flags = " ".join(plan.facts.get("launch_options", ()))
-    tail = f"{name} {flags}".rstrip()
+    known = plan.facts.get("launch_options", ())
+    needed = [item for item in needed_arguments(plan) if not any(item.option == flag.split()[0] for flag in known)]
+    plan.facts["placeholders"] = tuple(dict.fromkeys(item.placeholder for item in needed))
+    tail = " ".join((name, *(item.text for item in needed), *known))
     there = f"cd {shlex.quote(folder)} && " if folder else ""
     processes = int(count) if count.isdigit() else PROCESSES
     manager = plan.facts.get("manager")

@@ -114,7 +114,8 @@ class FileResult:
 
     ``new_source`` holds the encoded bytes of the converted file, or None where the file stays as it is. ``config`` is
     the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher,
-    ``start`` what became of the script's own way to start processes.
+    ``start`` what became of the script's own way to start processes. ``placeholders`` are the words of the commands that
+    the person has to replace by values, as the script does not start without them.
     """
 
     path: str
@@ -126,3 +127,4 @@ class FileResult:
     launch: tuple[str, ...] = ()
     notes: tuple[Change, ...] = field(default=())
     start: Start | None = None
+    placeholders: tuple[str, ...] = ()

@@ -25,7 +25,12 @@ def of(plan: Plan, source: SourceText, path: str) -> FileResult:
         return failed_audit(path, error)
     start = start_of(plan)
     commands = launch.commands(plan, path, start.count)
-    return converted(path, source, code, changes, ordered(plan.config), commands, start)
+    return with_placeholders(plan, converted(path, source, code, changes, ordered(plan.config), commands, start))
+
+
+def with_placeholders(plan: Plan, found: FileResult) -> FileResult:
+    """The result of a script with the words that its launch commands leave to the person."""
+    return replace(found, placeholders=plan.facts.get("placeholders", ()))
 
 
 def failed_audit(path: str, error: AuditError) -> FileResult:

@@ -48,6 +48,7 @@ def _file(entry: Entry) -> dict[str, Any]:
         "config_path": entry.config_path,
         "launch": result.launch[0] if result.launch else None,
         "launch_commands": list(result.launch),
+        "launch_placeholders": list(result.placeholders),
         "notes": [_change(note) for note in result.notes],
     }
 

@@ -44,13 +44,13 @@ def lines(report: Report) -> Iterator[Text]:
         if alone or entry.result.changes or entry.result.notes:
             yield from _file(entry)
             if entry.result.launch and not alone:
-                yield Text.assemble(("  Launch  ", "bold"), entry.result.launch[0])
+                yield Text.assemble(("  Launch  ", "bold"), entry.result.launch[0], _to_fill_in(entry))
             yield Text()
     if not alone:
         yield _totals(report)
     yield from _next_steps(report)
     if alone and report.entries[0].result.launch:
-        yield Text("Then train:", style="bold")
+        yield Text(f"Then train{_to_fill_in(report.entries[0])}:", style="bold")
         yield from (Text(f"    {command}") for command in report.entries[0].result.launch)
 
 
@@ -106,6 +106,11 @@ def _next_steps(report: Report) -> Iterator[Text]:
     if converted and report.write_command:
         yield Text("Nothing is written yet. Next:", style="bold")
         yield Text(f"    {report.write_command}")
+
+
+def _to_fill_in(entry: Entry) -> str:
+    words = entry.result.placeholders
+    return f" (the script does not start without {', '.join(words)}: put your values there)" if words else ""
 
 
 def _one_line(text: str) -> str:
