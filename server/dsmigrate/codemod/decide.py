@@ -25,6 +25,7 @@ from dsmigrate.codemod.steps import (
     loop,
     odd_parameters,
     optimizer,
+    own_engine,
     own_weights,
     passing,
     past_wrap,
@@ -84,6 +85,7 @@ def decide(plan: Plan) -> None:
             "the loop has to be converted together with the wrap",
         )  # fmt: skip
     site.choose(plan)
+    own_engine.run(plan)
     redundancy.run(plan)
     batch.choose_stage(plan)
     process_group.run(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
 
 HELPERS = """
@@ -34,6 +35,7 @@ LOOP = """
             loss.backward()
             optimizer.step()
     """
+MADE = "    optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)\n"
 
 
 def migrated() -> Migrated:
@@ -45,6 +47,14 @@ def test_the_engine_is_made_in_the_branch_of_the_wrap_only() -> None:
     made = [line for line in lines if "deepspeed.initialize(" in line]
     assert [len(line) - len(line.lstrip()) for line in made] == [4]
     assert "    net, optimizer, _, _ = make(args=args, model=net, model_parameters=net.parameters())" in lines
+
+
+def test_what_is_said_of_it_is_true_for_the_branch_that_it_stands_in() -> None:
+    told = migrated().said("MG904", "make = deepspeed.initialize", Kind.TODO)
+    assert "the lines converted for the engine of the other path run with it too" in told.message
+    after = "    _, make = choose(args)\n    if args.amp:\n        net = make(model=net)[0]\n    net = DDP(net)\n"
+    found = convert(wrap="net = Net().cuda()\n", helpers=HELPERS, optimizer=after + MADE, loop=LOOP)
+    assert "would wrap that one" in found.said("MG904", "make = deepspeed.initialize", Kind.TODO).message
 
 
 def test_its_own_backward_and_step_stay() -> None:

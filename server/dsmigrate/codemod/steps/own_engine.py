@@ -5,10 +5,32 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.tree import Function, Node
 
 _INITIALIZE = "deepspeed.initialize"
 _DEPTH = 5
+
+
+def run(plan: Plan) -> None:
+    """Mark where ``deepspeed.initialize`` is handed on; MG904 says the same of a call."""
+    for statement in plan.facts.get("own_engines", ()):
+        said = "the lines converted for the engine of the other path run with it too: try this path, or take it out"
+        if not _is_made_beside(plan):
+            said = "take it out, the engine made below would wrap that one"
+        plan.todo("MG904", statement, f"this path makes an engine of its own: {said}",
+                  "deepspeed.initialize is handed on here; what it makes is no plain model")  # fmt: skip
+
+
+def _is_made_beside(plan: Plan) -> bool:
+    """Whether the script's own engine is made only where the one of the conversion is not: in the other branch of a test."""
+    assert plan.site is not None
+    here = dict(branches_to(plan.site.anchor))
+    made = [call for call in plan.tree.calls if makes_engine(plan, call, plan.function_of(call))]
+    return bool(made) and all(
+        any(isinstance(node, cst.If) and here.get(node, branch) != branch for node, branch in branches_to(where))
+        for where in map(plan.tree.statement, made)
+    )
 
 
 def makes_engine(plan: Plan, value: Node, function: Function) -> bool:

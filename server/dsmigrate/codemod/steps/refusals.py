@@ -179,10 +179,9 @@ def _already_deepspeed(plan: Plan) -> None:
                 "the script calls deepspeed.initialize already",
                 "a second conversion would make a second engine",
             )
-    for node, statement in _handed_on(plan):
-        if "deepspeed.initialize" in plan.imports.names(node):
-            plan.todo("MG904", statement, "this path makes an engine of its own: take it out, the engine made below would wrap that one",
-                      "deepspeed.initialize is handed on here; what it makes is no plain model")  # fmt: skip
+    plan.facts["own_engines"] = [
+        statement for node, statement in _handed_on(plan) if "deepspeed.initialize" in plan.imports.names(node)
+    ]
 
 
 def _handed_on(plan: Plan) -> list[tuple[Node, Statement]]:
