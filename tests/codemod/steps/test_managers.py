@@ -103,6 +103,36 @@ def test_numbers_of_slurm_that_come_first_are_said_to_do_so() -> None:
     assert "within a job of SLURM start it with srun" in migrated.said("MG206", "model = DDP(", Kind.KEPT).message
 
 
+_FIRST_OF = """
+def rank_of_job():
+    rank = 0
+    for name in ({names}):
+        if name in os.environ:
+            rank = int(os.environ[name])
+            {leave}
+    return rank
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "leave", "first"),
+    [
+        ('"RANK", "SLURM_PROCID"', "break", False),
+        ('"SLURM_PROCID", "RANK"', "break", True),
+        ('"RANK", "SLURM_PROCID"', "pass", True),
+    ],
+)
+def test_the_order_of_a_loop_over_their_names_counts(names: str, leave: str, first: bool) -> None:
+    text = (
+        'local_rank = int(os.environ.get("LOCAL_RANK", 0))\nrank = 0\nif "SLURM_PROCID" in os.environ:\n'
+        '    rank = rank_of_job()\ndist.init_process_group("nccl", rank=rank)\n'
+    )
+    migrated = group(text + SET, helpers=_FIRST_OF.format(names=names, leave=leave))
+    assert migrated.result.launch[0] == TORCHRUN
+    kept = [change for change in migrated.changes if change.code == "MG206" and change.kind is Kind.KEPT]
+    assert [change.message.startswith("within a job of SLURM") for change in kept] == [True] * first
+
+
 @pytest.mark.parametrize(
     ("before", "test"),
     [

@@ -7,6 +7,7 @@ the program that sets it; one that asks for the launcher's variables too may be 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -218,8 +219,20 @@ def _in_expression(plan: Plan, use: _Use) -> int:
             if below is above.orelse and _QUOTED.search(plan.code(above.test)):
                 return AFTER
             found = GUARDED
+        elif isinstance(above, cst.Tuple | cst.List) and _is_behind_launchers(plan, above, below, use.statement):
+            return AFTER
         below = above
     return found
+
+
+def _is_behind_launchers(plan: Plan, names: cst.Tuple | cst.List, element: Node, statement: Statement) -> bool:
+    """``for name in ("RANK", "SLURM_PROCID")``: whether a loop that leaves at the first one found asks a launcher's before."""
+    loop = statement.node
+    if not isinstance(loop, cst.For) or loop.iter is not names:
+        return False
+    before = itertools.takewhile(lambda other: other is not element, names.elements)
+    leaves = any(isinstance(sub, cst.Break | cst.Return) for sub in descendants(loop.body))
+    return leaves and any(_QUOTED.fullmatch(plan.code(other.value)) for other in before)
 
 
 def _is_soft(call: cst.Call) -> bool:
