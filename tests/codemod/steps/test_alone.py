@@ -1,4 +1,4 @@
-"""Starts without a launcher, which stop after the conversion."""
+"""Scripts that also trained in one process, without a launcher: that start is gone, which is said."""
 
 from __future__ import annotations
 
@@ -42,6 +42,29 @@ def test_a_function_that_is_left_where_there_is_no_launcher_is_such_a_start_too(
         wrap=f"model = Net().cuda()\nif distributed:\n    {WRAP}\n",
     )
     migrated.said("MG216", "DDP(model", Kind.KEPT)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "model = Net().cuda()\nif distributed:\n    model = wrapped(model)\n",
+        "model = Net().cuda()\nmodel = maybe(model, distributed)\n",
+        "model = Net().cuda()\nmodel = DDP(model) if distributed else model\n",
+    ],
+)
+def test_a_wrap_whose_call_is_passed_over_is_such_a_start_too(wrap: str) -> None:
+    helpers = """
+        def wrapped(net):
+            return DDP(net)
+
+        def maybe(net, distributed):
+            if not distributed:
+                return net
+            return DDP(net)
+        """
+    wanted = helpers.split("        def maybe")
+    helpers = wanted[0] if "wrapped" in wrap else f"        def maybe{wanted[1]}" if "maybe" in wrap else ""
+    convert(group=MAY_BE_ALONE, helpers=helpers, wrap=wrap).said("MG216", "DDP(", Kind.KEPT)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Set as AbstractSet
 
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.spawning import is_spawned
 from dsmigrate.codemod.tree import Statement
 
@@ -24,6 +27,8 @@ IDEAS = (
     ),
 )
 
+_DEPTH = 4
+
 
 def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
     """Say that a start without a launcher stops, where the script could do without a process group."""
@@ -31,11 +36,33 @@ def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
         return
     wraps = [wrap.statement for wrap in plan.wraps]
     inits = [plan.tree.statement(call) for call in plan.tree.calls if plan.imports.names(call.func) & init_names]
-    if not inits or not all(_is_optional(wrap, wraps) for wrap in wraps):
+    if not inits or not all(_is_left_out(plan, wrap, wraps) for wrap in plan.wraps):
         return
-    if all(_is_optional(init, inits) or _is_left(plan, init) for init in inits):
+    if all(_is_passed_over(plan, init, inits, _DEPTH) or _is_left(plan, init) for init in inits):
         plan.kept("MG216", wraps[0], "Python alone, which trained in one process here, cannot start the script now",
                   "deepspeed.initialize needs what a launcher sets; --nproc_per_node 1 starts one process")  # fmt: skip
+
+
+def _is_left_out(plan: Plan, wrap: Wrap, others: list[Statement]) -> bool:
+    """Whether the model may stay unwrapped."""
+    between = itertools.takewhile(lambda node: node is not wrap.statement.node, plan.tree.ancestors(wrap.call))
+    if any(isinstance(node, cst.IfExp) for node in between) or _is_passed_over(plan, wrap.statement, others, _DEPTH):
+        return True
+    return isinstance(wrap.model, cst.Name) and any(  # def wrapped(model): if not distributed: return model
+        isinstance(other.node, cst.Return)
+        and dotted(other.node.value) == wrap.model.value
+        and other.order < wrap.statement.order
+        and _is_optional(other, [])
+        for other in wrap.function.statements
+    )
+
+
+def _is_passed_over(plan: Plan, statement: Statement, others: list[Statement], depth: int) -> bool:
+    """Whether an ``if`` may pass a statement over, or every call of its function."""
+    if _is_optional(statement, others):
+        return True
+    callers = [plan.tree.statement(call) for call in plan.flow.callers.get(statement.function, ())]
+    return bool(callers) and depth > 0 and all(_is_passed_over(plan, c, callers, depth - 1) for c in callers)
 
 
 def _is_optional(statement: Statement, others: list[Statement]) -> bool:
