@@ -153,7 +153,9 @@ def test_a_script_that_needs_both_is_for_a_launcher_within_a_job() -> None:
     text = 'local_rank = int(os.environ["LOCAL_RANK"])\nrank = int(os.environ["SLURM_PROCID"]) * 8 + local_rank\n'
     migrated = group(text + SET + 'dist.init_process_group("nccl", rank=rank, world_size=16)\n')
     assert migrated.result.launch[0] == TORCHRUN
-    assert migrated.said("MG206", "model = DDP(", Kind.KEPT).message.startswith("within a job of SLURM only")
+    told = migrated.said("MG206", "model = DDP(", Kind.KEPT)
+    assert told.message.startswith("within a job of SLURM only")
+    assert "on several nodes torchrun is started on each, with --nnodes and --rdzv_backend" in told.reason
 
 
 def test_ranks_of_mpi_are_handed_to_deepspeed() -> None:

@@ -78,6 +78,7 @@ def test_a_spawned_worker_with_a_node_rank_gets_the_size_of_its_node() -> None:
             """,
     )
     assert 'worker(int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), args)' in migrated.section("end")
+    assert "with --nnodes and --rdzv_backend c10d" in migrated.said("MG202", "mp.spawn(", Kind.CONVERTED).reason
     assert "args.rank = deepspeed.comm.get_rank()" in migrated.section("helpers")
 
 

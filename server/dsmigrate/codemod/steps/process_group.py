@@ -15,7 +15,7 @@ from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, ne
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
 from dsmigrate.codemod.steps.spawn_count import is_launchers, size_of_the_group
-from dsmigrate.codemod.steps.spawning import is_spawned, spawn_call
+from dsmigrate.codemod.steps.spawning import ON_NODES, is_spawned, spawn_call
 from dsmigrate.codemod.tree import Node, Statement
 
 INIT_NAMES = frozenset(
@@ -200,7 +200,7 @@ def _say_who_starts(plan: Plan) -> None:
     elif is_spawned(plan) or needs_launcher(plan):
         if (first := comes_first(plan, only_free=True)) is not None:
             plan.kept("MG206", where, f"within a job of {first.name} only: the script needs its variables beside those of the launcher",
-                      "torchrun, started by one task per node, sets none of them")  # fmt: skip
+                      f"torchrun, started by one task per node, sets none of them; {ON_NODES}")  # fmt: skip
     elif (first := comes_first(plan)) is not None:
         plan.kept("MG206", where, f"within a job of {first.name} start it with {first.command.split()[0]}: its numbers come first there, also under torchrun",
                   "every process of a launcher would see the numbers of the one task that the launcher runs in")  # fmt: skip
@@ -242,7 +242,7 @@ def _ranks_after(plan: Plan, call: cst.Call, arguments: dict[str, Node], *, from
         before.append(f'os.environ.setdefault("LOCAL_RANK", {_local_rank(plan, statement, managers)})')
         plan.need("os")
         plan.edits.insert_before(statement.line_node, *before)
-        plan.converted("MG206", statement, f"RANK, WORLD_SIZE and LOCAL_RANK are set from {said}'s numbers",
+        plan.converted("MG206", statement, f"RANK, WORLD_SIZE and LOCAL_RANK are set from {said}'s numbers where no launcher has set them",
                        "DeepSpeed reads its ranks from the environment")  # fmt: skip
     if lines:
         plan.edits.insert_after(statement.line_node, *lines)

@@ -11,6 +11,11 @@ from dsmigrate.codemod.steps.parents_work import runs_in_every_process
 from dsmigrate.codemod.steps.spawn_count import counts_devices, launcher_counts
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
+ON_NODES = (
+    "on several nodes torchrun is started on each, with --nnodes and --rdzv_backend c10d --rdzv_endpoint HOST:PORT"
+)
+"""Without them every torchrun is a training of its own."""
+
 
 def is_spawned(plan: Plan) -> bool:
     """Whether the script starts its processes by itself."""
@@ -44,8 +49,9 @@ def spawn_call(plan: Plan, call: cst.Call, init_names: frozenset[str]) -> None:
     plan.facts["spawned_nodes"] = multi_node
     if processes is not None:
         launcher_counts(plan, processes, call, init_names)
+    nodes = f"; {ON_NODES}" if multi_node else ""
     plan.converted("MG202", statement, "mp.spawn → one call per process of the launcher",
-                   "DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK")  # fmt: skip
+                   f"DeepSpeed needs the launcher's environment; the process index is LOCAL_RANK{nodes}")  # fmt: skip
     runs_in_every_process(plan, statement)
 
 
