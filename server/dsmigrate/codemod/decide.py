@@ -12,6 +12,7 @@ from dsmigrate.codemod.steps import (
     apex,
     batch,
     checkpoint,
+    checkpoint_load,
     clipping,
     comm_hooks,
     config_optimizer,
@@ -119,5 +120,6 @@ def decide(plan: Plan) -> None:
     launch.find_options(plan)
     definitions.run(plan)
     odd_parameters.run(plan)
+    checkpoint_load.same_number(plan)
     engine.run(plan)
     passing.run(plan)

@@ -164,6 +164,7 @@ _DIFFERENT = frozenset(
         "MG309",
         "MG610",
         "MG603",
+        "MG622",
         "MG624",
         "MG702",
     }

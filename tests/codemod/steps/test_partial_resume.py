@@ -6,7 +6,7 @@ import pytest
 
 from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import convert
-from tests.codemod.steps.checkpoint_scripts import STATE, saving
+from tests.codemod.steps.checkpoint_scripts import RESUME, STATE, saving
 
 PLAIN = {
     "wrap": "net = Net().cuda()\nmodel = DDP(net)",
@@ -54,3 +54,10 @@ def test_a_return_between_weights_and_optimizer_is_marked(leaves: str) -> None:
     where = migrated.section("resume")
     assert "resume_engine(model)" in where
     assert "return" not in where[: where.index("resume_engine(model)")] or "TODO(dsmigrate MG622)" in where
+
+
+@pytest.mark.parametrize(("stage", "told"), [(None, True), (1, True), (0, False)])
+def test_a_resume_by_another_number_of_processes_is_spoken_of(stage: int | None, told: bool) -> None:
+    migrated = convert(to={"zero_stage": stage}, resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")'))
+    kept = [change for change in migrated.changes if change.code == "MG622" and change.kind is Kind.KEPT]
+    assert [change.message.startswith("resume with as many processes as saved") for change in kept] == [True] * told

@@ -28,8 +28,9 @@ IDEAS = (
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
         "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
         "loading would come back as it was saved: such places are marked. ZeRO 1 and 2 would also clip by the limit of the "
-        "saved run; resume_engine sets that of the config again.",
-        "engine-semantics 12-13",
+        "saved run; resume_engine sets that of the config again. At ZeRO 1-3 a checkpoint is resumed by as many processes as "
+        "saved it: another number is a ZeRORuntimeException, unless DeepSpeed's ds_to_universal has converted it.",
+        "engine-semantics 12-13; deepspeed/runtime/engine.py, _load_zero_checkpoint",
         Kind.CONVERTED,
     ),
     Idea(
@@ -75,6 +76,14 @@ def loads(plan: Plan, found: Found) -> None:
     changed_on_the_way(plan, found)
     written_on_the_way(plan, found)
     need_helpers(plan, loading=True)
+
+
+def same_number(plan: Plan) -> None:
+    """Say, once the stage is settled, that a checkpoint belongs to a number of processes."""
+    where = plan.facts.get("resumed_at")
+    if where is not None and plan.zero_stage:
+        plan.kept("MG622", where, "resume with as many processes as saved the checkpoint: at ZeRO 1-3 the engine stops at another number",
+                  "each rank loads its own part; DeepSpeed's ds_to_universal makes a checkpoint for another number")  # fmt: skip
 
 
 def keeps_files(plan: Plan, found: Found) -> bool:
@@ -150,6 +159,7 @@ def _restore_optimizer(plan: Plan, found: Found) -> None:
                       "loading a checkpoint is collective")  # fmt: skip
         plan.converted("MG622", statement, "optimizer.load_state_dict → engine.load_checkpoint (resume_engine)",
                        "the optimizer state is spread over the ranks")  # fmt: skip
+        plan.facts.setdefault("resumed_at", statement)
         _other_origins(plan, found, call)
     if resumed_early and plan.site is not None:
         plan.after_engine.append(f"resume_engine({plan.site.target})")
