@@ -121,5 +121,6 @@ def decide(plan: Plan) -> None:
     definitions.run(plan)
     odd_parameters.run(plan)
     checkpoint_load.same_number(plan)
+    redundancy.at_stage_zero(plan)
     engine.run(plan)
     passing.run(plan)

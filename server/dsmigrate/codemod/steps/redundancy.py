@@ -221,19 +221,24 @@ def _convert(plan: Plan, making: _Making) -> None:
     for owner in {id(owner): owner for owner, _ in making.elements}.values():
         gone = [owner.elements.index(entry) for known, entry in making.elements if known is owner]
         plan.edits.replace(owner, lambda node, gone=gone: _without(node, gone))  # type: ignore[misc]
-        plan.converted("MG610", owner, "what belonged to the sharding goes", "the engine shards the state")
+        plan.converted("MG610", owner, "what belonged to the sharding goes", "sharding is the engine's")
     plan.facts.setdefault("sharded", {})[call] = making.made
     statement = plan.tree.statement(call)
     mark_twins(plan, statement)
-    plan.converted("MG610", statement, f"ZeroRedundancyOptimizer → {short(plan.code(making.made))}, made plainly; the engine shards its state",
-                   "ZeRO stage 1 shards the same state inside of the engine")  # fmt: skip
+    plan.converted("MG610", statement, f"ZeroRedundancyOptimizer → {short(plan.code(making.made))}, made plainly",
+                   "sharding is the engine's: ZeRO stage 1 shards the same state")  # fmt: skip
     asked = plan.options.zero_stage
-    if asked == 0:
-        plan.kept("MG610", statement, "ZeRO stage 0 was asked for: every rank holds the whole optimizer state, which was sharded before",
-                  "stage 1 shards it; the losses are the same")  # fmt: skip
-    elif asked is not None and asked > 1:
+    if asked is not None and asked > 1:
         plan.kept("MG610", statement, f"ZeRO stage {asked} was asked for, which shards more than the optimizer state",
                   "ZeroRedundancyOptimizer shards what stage 1 shards")  # fmt: skip
+
+
+def at_stage_zero(plan: Plan) -> None:
+    """Say, once the stage is settled, that nothing shards the state any more; sought by what was made plainly."""
+    chosen = "was asked for" if plan.options.zero_stage == 0 else "is in the config, for what else the script needs"
+    for call in plan.facts.get("sharded", ()) if plan.zero_stage == 0 else ():
+        plan.kept("MG610", call, f"ZeRO stage 0 {chosen}: every rank holds the whole optimizer state, which was sharded before",
+                  "stage 1 shards it; the losses are the same")  # fmt: skip
 
 
 def _plain(node: Node, text: str, dropped: list[int], *, partial: bool) -> Node:
@@ -268,7 +273,7 @@ def _consolidations(plan: Plan) -> None:
             plan.edits.remove(statement.node)
         else:
             plan.edits.replace(call, "None")
-        plan.converted("MG610", statement, "consolidate_state_dict goes: engine.save_checkpoint writes the shard of every rank",
+        plan.converted("MG610", statement, "consolidate_state_dict goes: engine.save_checkpoint writes what each rank holds",
                        "a plain optimizer has no such method")  # fmt: skip
 
 
@@ -281,7 +286,7 @@ def _other_use(plan: Plan, node: Node) -> None:
         raise _refused(plan, statement, what, "what is made of it cannot be followed")
     if not (isinstance(statement.node, cst.If) and _is_emptied(plan, statement)):
         plan.todo("MG610", statement, "isinstance(…, ZeroRedundancyOptimizer) is False now: the optimizer is a plain one",
-                  "the engine shards the state")  # fmt: skip
+                  "sharding is the engine's")  # fmt: skip
 
 
 def _is_emptied(plan: Plan, statement: Statement) -> bool:
