@@ -17,6 +17,7 @@ _SCRIPT = """
     import torch.distributed as dist
     import torch.multiprocessing as mp
     import torch.nn.functional as F
+    import urllib.request
     import yaml
     from torch import nn
     from torch.nn.parallel import DistributedDataParallel as DDP
@@ -94,10 +95,30 @@ def test_draws_of_a_library_that_the_parent_seeded_are_alike_now() -> None:
         'args = yaml.safe_load(open("a.yaml"))',
         "net = Net()",
         "place = torch.accelerator.current_accelerator()",
+        'names = urllib.request.urlopen("https://example.org/names").readlines()',
     ],
 )
 def test_what_comes_out_the_same_everywhere_is_not_marked(line: str) -> None:
     _parent(line).silent("MG207")
+
+
+def test_what_is_written_to_disk_is_marked_still() -> None:
+    line = 'path, _ = urllib.request.urlretrieve("https://example.org/names", "names.txt")'
+    assert _parent(line).said("MG207", line, Kind.TODO)
+
+
+@pytest.mark.parametrize(("method", "inherits"), [("fork", True), ("spawn", False)])
+def test_forked_workers_have_the_seed_and_the_handlers_of_their_parent(method: str, inherits: bool) -> None:
+    line = "mp.spawn(worker, args=(size, data, 10), nprocs=size)"
+    started = f'mp.start_processes(worker, args=(size, data, 10), nprocs=size, start_method="{method}")'
+    handler = "signal.signal(signal.SIGTERM, print)"
+    migrated = _parent(
+        f"torch.manual_seed(3)\n{handler}", spawn=(line, started), signal=("import sys", "import signal, sys")
+    )
+    told = [change.message for change in migrated.changes if change.code == "MG207"]
+    assert any("seeded the parent only" in message for message in told) is not inherits
+    assert any(message.startswith("this handler stood in the parent only") for message in told) is not inherits
+    assert any(message.startswith("the parent had this handler too") for message in told) is inherits
 
 
 @pytest.mark.parametrize("line", ["test(net)", 'os.remove("part.npy")', 'net.load_state_dict(torch.load("final.pt"))'])

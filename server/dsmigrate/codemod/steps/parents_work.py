@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.resumed_forms import are_exclusive
@@ -42,7 +43,16 @@ def runs_in_every_process(plan: Plan, spawn: Statement) -> None:
                 continue
             if statement.order < way.order and last and last not in LIGHT and not are_exclusive(statement, way):
                 before.append(call)
-    _say_before(plan, before)
+    _say_before(plan, before, forked=_is_forked(spawn))
+
+
+def _is_forked(spawn: Statement) -> bool:
+    """Whether the workers were copies of the parent, its handlers and the state of its random numbers included."""
+    call = spawn.node.value if isinstance(spawn.node, cst.Expr) else None
+    if not isinstance(call, cst.Call) or (dotted(call.func) or "").rpartition(".")[2] != "start_processes":
+        return False  # mp.spawn takes no other method, whatever it is given
+    method = argument(call, 5, "start_method")
+    return isinstance(method, cst.SimpleString) and method.evaluated_value == "fork"
 
 
 def ways_to(plan: Plan, spawn: Statement) -> list[Statement]:
@@ -67,21 +77,22 @@ def _in_the_parent(plan: Plan, statement: Statement) -> bool:
     return any(isinstance(o.node, cst.If) and "__name__" in plan.code(o.node.test) for o in statement.enclosing())
 
 
-def _say_before(plan: Plan, calls: list[cst.Call]) -> None:
+def _say_before(plan: Plan, calls: list[cst.Call], *, forked: bool) -> None:
     seeders: list[cst.Call] = []
     for call in calls:
         statement = plan.tree.statement(call)
         if "signal.signal" in plan.imports.names(call.func):
-            plan.kept("MG207", statement, "this handler stood in the parent only; now every rank has it, and the launcher, which the "
+            was = "the parent had this handler too" if forked else "this handler stood in the parent only"
+            plan.kept("MG207", statement, f"{was}; now every rank has it, and the launcher, which the "
                       "scheduler's signals reach first, has none: handle them in the script that starts the launcher",
-                      "spawned workers inherit no handler of Python")  # fmt: skip
+                      "forked workers inherit it" if forked else "spawned workers inherit no handler of Python")  # fmt: skip
         elif _seeds(plan, call):
             seeders.append(call)
         elif _is_heavy(plan, call) or _made_once(plan, call, statement) or _draws(plan, call, seeders):
             plan.todo("MG207", statement, f"`{shown(plan, statement)}` ran once in the parent and was shared; now every process "
                       "runs it: let rank 0 go first where it writes or downloads, and seed it where it is random",
                       "the launcher starts the whole script in every process")  # fmt: skip
-    if seeders:
+    if seeders and not forked:
         names = ", ".join(dict.fromkeys(dotted(call.func) or "" for call in seeders))
         plan.kept("MG207", seeders[0], f"{names} seeded the parent only: spawned workers inherit no seed, and each drew numbers of its "
                   "own. Now every process is seeded, and alike: all ranks draw the same numbers (weights, dropout, augmentation) "
@@ -163,6 +174,7 @@ def _seeds_globally(call: cst.Call) -> bool:
 
 _PLAIN_MODULES = ("os", "sys", "argparse", "time", "datetime", "json", "yaml", "pathlib", "math", "logging", "socket",
                   "torch.cuda", "torch.accelerator", "torch.device", "torch.multiprocessing", "warnings", "platform", "shlex",
+                  "urllib.parse", "urllib.request.urlopen", "urllib.request.Request",
                   "torch.arange", "torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.linspace", "torch.tensor")  # fmt: skip
 
 
