@@ -140,8 +140,8 @@ def late_weights(plan: Plan, found: Found) -> None:
             plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",
                       "at ZeRO 1-3 the next training step would undo them")  # fmt: skip
             continue
-        plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step: load them before",
-                  "the engine's master copy wins at ZeRO 1-3")  # fmt: skip
+        plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step, but for frozen ones: load them before",
+                  "the engine's master copy of what the optimizer has wins at ZeRO 1-3")  # fmt: skip
 
 
 def _only_evaluates(plan: Plan, statement: Statement) -> bool:

@@ -164,10 +164,10 @@ def _unused(plan: Plan) -> None:
         values = [argument(wrap.call, None, name) for name in _ALLOW_UNUSED]
         starred = [arg.value for arg in wrap.call.args if arg.star == "**" and _may_allow_unused(plan, wrap, arg.value)]
         if any(value is not None and dotted(value) != "False" for value in values):
-            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step now get weight decay and momentum",
-                      "DDP with find_unused_parameters left them alone")  # fmt: skip
+            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step now take it with a gradient of 0: weight decay, and the "
+                      "momentum of earlier steps, move them", "DDP with find_unused_parameters left them alone")  # fmt: skip
         elif starred:
-            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step get weight decay and momentum now, if "
+            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step take it with a gradient of 0 now (weight decay and momentum move them), if "
                       f"**{plan.code(starred[0])} holds {' or '.join(_ALLOW_UNUSED)}", "DDP left them alone with either")  # fmt: skip
 
 
