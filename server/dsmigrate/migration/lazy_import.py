@@ -102,10 +102,11 @@ class _Project:
 
     def _imports(self, way: str, targets: set[str], words: list[bytes]) -> bool:
         if way not in self.direct:
-            source = read_below(self.job, self.root, way) or b""
-            if not any(word in source for word in words):
+            index = self._index(way)
+            file = index.file(way)
+            if file is None or not any(word in file.source for word in words):
                 return False
-            found = self._index(way).imports_of(way)
+            found = index.imports_of(way)
             self.direct[way] = {*found, *(above for path in found for above in _packages(path))} - {way}
         return bool(self.direct[way] & targets)
 

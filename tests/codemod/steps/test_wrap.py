@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import check_refused, check_section, convert, script
+from tests.codemod.checks import check_refused, check_section, convert, migrate, script
 
 ONE = "model = Net().cuda()\n"
 
@@ -304,3 +304,22 @@ def test_summed_gradients_are_left_to_the_person(value: str, said: bool) -> None
         wrap=f"model = ApexDDP(Net().cuda(), gradient_average={value})",
     )
     assert any(change.code == "MG116" and change.kind is Kind.TODO for change in migrated.changes) is said
+
+
+@pytest.mark.parametrize(
+    ("made", "speaks"),
+    [
+        ("AutoModelForCausalLM.from_pretrained(args.output)", False),
+        ("AutoModelForImageClassification.from_pretrained(args.output)", True),
+        ("make(AutoModelForCausalLM)", True),
+    ],
+)
+def test_a_model_for_text_of_transformers_has_no_batch_norm(made: str, speaks: bool) -> None:
+    source = script(
+        imports="from somewhere import make\nfrom transformers import AutoModelForCausalLM\n"
+        "from transformers import AutoModelForImageClassification",
+        wrap=f"net = {made}\nnet = net.cuda()\nmodel = DDP(net)",
+    )
+    start, end = source.index("class Net("), source.index("\n\n\n", source.index("class Net("))
+    migrated = migrate(source[:start] + source[end:])
+    assert any(change.code == "MG104" for change in migrated.changes) is speaks

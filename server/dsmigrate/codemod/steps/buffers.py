@@ -46,7 +46,8 @@ def has_batch_norm(plan: Plan) -> bool:
     if found is None:
         names = [dotted(call.func) or "" for call in plan.tree.calls]
         named = any(_BATCH_NORM.search(name) for name in names)
-        found = named or not _model_is_here(plan) or _model_is_elsewhere(plan) or _has_part(plan, _is_of_a_zoo)
+        unseen = not _model_is_here(plan) and not _is_language_model(plan)
+        found = named or unseen or _model_is_elsewhere(plan) or _has_part(plan, _is_of_a_zoo)
         plan.facts["batch_norm"] = found
     return found
 
@@ -71,6 +72,30 @@ def _model_is_here(plan: Plan) -> bool:
             ):
                 return True
     return False
+
+
+_LANGUAGE_MODEL = re.compile(
+    r"transformers\.(?:\w+\.)*\w*(?:CausalLM|LMHeadModel|MaskedLM|Seq2SeqLM|MultipleChoice|TokenClassification)(?:\.from_\w+)?"
+)
+
+
+def _is_language_model(plan: Plan) -> bool:
+    """Whether all that makes the model is a class of transformers for text, none of which has BatchNorm."""
+    ours = {f"R{member}" for member in plan.group}
+    wrapping = {*(wrap.call for wrap in plan.wraps), *plan.roles.data_parallel}
+    made = False
+    for binding in plan.flow.bindings:
+        call = binding.value
+        if not isinstance(call, cst.Call) or call in wrapping or not plan.roles.env.get(binding.place, set()) & ours:
+            continue
+        names = plan.imports.names(call.func)
+        if any(_LANGUAGE_MODEL.fullmatch(name) for name in names):
+            made = True
+        elif plan.flow.callee(call) is None and not (
+            isinstance(call.func, cst.Attribute) and plan.is_model_like(call.func.value)
+        ):
+            return False
+    return made
 
 
 def _model_is_elsewhere(plan: Plan) -> bool:
