@@ -27,9 +27,10 @@ IDEAS = (
         "Weights and optimizer state come back through engine.load_checkpoint; the script's own entries as before.",
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
         "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
-        "loading would come back as it was saved: such places are marked. ZeRO 1 and 2 would also clip by the limit of the "
-        "saved run; resume_engine sets that of the config again. At ZeRO 1-3 a checkpoint is resumed by as many processes as "
-        "saved it: another number is a ZeRORuntimeException, unless DeepSpeed's ds_to_universal has converted it.",
+        "loading would come back as it was saved, and so would a model that it changes between the load and the wrap: such "
+        "places are marked. ZeRO 1 and 2 would also clip by the limit of the saved run; resume_engine sets that of the "
+        "config again. At ZeRO 1-3 a checkpoint is resumed by as many processes as saved it: another number is a "
+        "ZeRORuntimeException, unless DeepSpeed's ds_to_universal has converted it.",
         "engine-semantics 12-13; deepspeed/runtime/engine.py, _load_zero_checkpoint",
         Kind.CONVERTED,
     ),

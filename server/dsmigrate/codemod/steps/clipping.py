@@ -67,7 +67,8 @@ IDEAS = (
         "Clipping that DeepSpeed does not do",
         "Clipping by value, of some parameters only, by another norm or by a helper works on p.grad, which is whole at "
         "ZeRO 0 only.",
-        "The engine clips all parameters by their global 2-norm and nothing else.",
+        "The engine clips all parameters by their global 2-norm and nothing else, right before the step: a clip by the norm stays "
+        "as well where gradients are looked at or changed behind it.",
         "deepspeed/runtime/zero/stage_1_and_2.py, unscale_and_clip_grads",
         Kind.KEPT,
     ),

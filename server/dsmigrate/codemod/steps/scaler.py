@@ -30,7 +30,8 @@ IDEAS = (
         "scaler.update goes",
         "engine_step updates the scale.",
         "Updating twice would let the scale grow twice as fast. A scale that is read between step and update is read before "
-        "the step: only the update changes it, and a comparison with the scale after it tells whether the step was skipped.",
+        "the step: only the update changes it, and a comparison with the scale after it tells whether the step was skipped. "
+        "A scale that the script sets by update(x) is marked.",
         "torch.amp.GradScaler.update",
         Kind.CONVERTED,
     ),

@@ -30,7 +30,7 @@ IDEAS = (
         "MG407",
         "The script does not zero its gradients at every step",
         "engine.step() zeroes them after every step; under DDP they kept adding up.",
-        "That is nearly always a bug of the original, but the training changes.",
+        "That is nearly always a bug of the original, but the training changes. A second step on the same gradients finds none.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.TODO,
     ),
