@@ -108,7 +108,7 @@ def test_fact_7_a_step_that_the_scaler_skips_has_a_norm_at_stage_0() -> None:
         """
     migrated = convert(loop=loop, to={"zero_stage": 0})
     assert "            scaler.unscale_(engine.optimizer)" in migrated.code
-    assert "norm = torch.as_tensor(model.get_global_grad_norm())" in migrated.section("loop")
+    assert "norm = torch.as_tensor(model.get_global_grad_norm(), device=model.device)" in migrated.section("loop")
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_a_scaler_object_gets_the_engine_and_its_norm() -> None:
     after = project.after("misc.py")
     assert "update_grad=True, *, engine):" in after
     assert "self._scaler.engine_backward(engine, loss)" in after
-    assert "norm = torch.as_tensor(engine.get_global_grad_norm())" in after
+    assert "norm = torch.as_tensor(engine.get_global_grad_norm(), device=engine.device)" in after
     assert "update_grad=step % 4 == 3, engine=model)" in project.after("engine.py")
     config = project.result.entry.config
     assert config is not None

@@ -121,7 +121,7 @@ def test_a_norm_that_is_logged_comes_from_the_engine() -> None:
             loss = F.cross_entropy(model(x), y)
             model.backward(loss)
             model.step()
-            norm = torch.as_tensor(model.get_global_grad_norm())
+            norm = torch.as_tensor(model.get_global_grad_norm(), device=model.device)
             print(norm.item())
         """,
     )
@@ -147,7 +147,7 @@ def test_another_value_of_the_name_is_not_covered_by_the_norm(otherwise: str) ->
                 print(norm)
             """,
     )
-    condition = "if args.lr > 1:\n        norm = torch.as_tensor(model.get_global_grad_norm())"
+    condition = "if args.lr > 1:\n        norm = torch.as_tensor(model.get_global_grad_norm(), device=model.device)"
     assert f"model.step()\n    {condition}" in migrated.section("loop")
 
 

@@ -58,7 +58,7 @@ IDEAS = (
         "MG422",
         "The gradient norm is still reported",
         "engine.get_global_grad_norm() gives the norm after the step at ZeRO 1-3; at ZeRO 0 it is taken before it.",
-        "get_global_grad_norm() is None at ZeRO 0 in fp32, and valid only after step() elsewhere.",
+        "get_global_grad_norm() is None at ZeRO 0 in fp32, and valid only after step() elsewhere; of a skipped step it is the number inf, on no GPU.",
         "engine-semantics 7",
         Kind.CONVERTED,
     ),

@@ -116,7 +116,7 @@ def keep_norm(plan: Plan, call: cst.Call, statement: Statement, engine: str) -> 
         _norm_by_hand(plan, call, statement, engine)
         return
     scaler = scaler_of(plan, steps[0]) if plan.options.precision == "keep" else None
-    after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm())"
+    after = f"{target} = torch.as_tensor({engine}.get_global_grad_norm(), device={engine}.device)"
     condition = _own_condition(plan, target, statement, step)
     if condition is not None and _is_unused_between(plan, target, statement, step) and not _is_gated(statement, step):
         plan.edits.remove(node)
