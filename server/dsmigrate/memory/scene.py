@@ -22,6 +22,7 @@ ZERO = "zero_optimization"
 _FP32_SUMS_IN_SHARDS_SINCE = "0.19.8"
 _ADAM_STATES = 2
 _FP32 = 4
+_FUSED = frozenset({"Adam", "AdamW"})
 _ALIGNED_BYTES = 16
 """What ``parameter_alignment`` aligns tensors to (deepspeed/runtime/zero/stage_1_and_2.py:DeepSpeedZeroOptimizer)."""
 
@@ -142,6 +143,12 @@ class Scene:
     def has_mode(self) -> bool:
         """Whether ``fp16`` or ``bf16`` is on, or the consumer decides: at stage 0 there are master weights then."""
         return mode(self.context) != "fp32"
+
+    @property
+    def is_flattened(self) -> bool:
+        """Whether FusedAdam, or an optimizer that may be it, takes the gradients of a group as one tensor at stage 0."""
+        facts = self.context.type_of("optimizer")
+        return facts is None or (facts.name in _FUSED and not given(self.context, "optimizer").get("torch_adam"))
 
     @cached_property
     def steps(self) -> int | None:
