@@ -131,7 +131,8 @@ def test_fact_8_a_frozen_group_is_named_at_the_stages_that_fail() -> None:
 
 def test_fact_8_unused_parameters_are_spoken_of() -> None:
     migrated = convert(wrap="model = DDP(Net().cuda(), find_unused_parameters=True)")
-    migrated.said("MG110", "find_unused_parameters=True", Kind.KEPT)
+    told = migrated.said("MG110", "find_unused_parameters=True", Kind.KEPT)
+    assert "take it with a gradient of 0" in told.message
 
 
 def test_fact_9_the_client_optimizer_keeps_its_name_and_its_groups() -> None:
@@ -155,7 +156,8 @@ def test_fact_11_modes_return_nothing_and_training_is_the_modules() -> None:
 
 def test_fact_12_weights_loaded_behind_the_engine_are_named() -> None:
     line = 'model.module.load_state_dict(torch.load("pretrained.pt"))'
-    convert(resume=line).said("MG625", line, Kind.TODO)
+    told = convert(resume=line).said("MG625", line, Kind.TODO)
+    assert "undone by the next step, but for frozen ones" in told.message
 
 
 def test_fact_12_weights_of_a_resume_come_through_the_engine() -> None:
