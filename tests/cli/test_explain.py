@@ -49,7 +49,7 @@ def test_codes_lists_all(capsys: Captured) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "MG101  converted  the wrap becomes deepspeed.initialize"
     codes = [line[:5] for line in lines if line.startswith("MG")]
-    assert codes == ["MG101", "MG120", *(idea.code for idea in LAUNCHERS), "MG901", "MG914", "MG998"]
+    assert codes == ["MG101", "MG120", *(idea.code for idea in LAUNCHERS), "MG228", "MG901", "MG914", "MG998"]
     assert any(line.startswith("DS110  error ") for line in lines)
     assert "CV107  conversion  A key that is given twice." in lines
 
