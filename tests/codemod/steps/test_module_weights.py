@@ -106,6 +106,17 @@ def test_a_layer_that_is_derived_has_the_parameters_of_its_base(base: str) -> No
     kept(trained(dedent(layer) + net), line)
 
 
+@pytest.mark.parametrize(
+    "makes",
+    [
+        f"{KEY}\nif frozen:\n    self.k.requires_grad_(False)",
+        f"{KEY}\nfor n, p in self.k.named_parameters():\n    if 'bn' in n:\n        p.requires_grad = False",
+    ],
+)
+def test_a_part_that_may_be_frozen_is_written_as_one_that_trains(makes: str) -> None:
+    kept(trained(model("self.k.weight.data.mul_(0.9)", makes)), "self.k.weight.data.mul_(0.9)")
+
+
 def test_a_layer_that_freezes_its_weight_may_write_it() -> None:
     layer = """
         class Table(nn.Embedding):

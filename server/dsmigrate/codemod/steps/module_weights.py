@@ -135,11 +135,13 @@ def _held(plan: Plan, node: Node, function: Function) -> list[Class]:
 
 def _is_in_the_model(plan: Plan, cls: Class) -> bool:
     """Whether objects of a module's class may be the trained model or parts of it: not averages of it, nor others."""
-    if _IS_AVERAGE.search(cls.name):
-        return False
-    kinds = related(plan, cls)
-    makers = [call for call in plan.tree.calls if plan.flow.made_class(call, plan.function_of(call)) in kinds]
-    return not makers or any(_makes_a_part(plan, plan.tree.statement(call)) for call in makers)
+    known: dict[Class, bool] = plan.facts.setdefault("classes_in_the_model", {})
+    if cls not in known:
+        kinds = related(plan, cls)
+        makers = [call for call in plan.tree.calls if plan.flow.made_class(call, plan.function_of(call)) in kinds]
+        made = not makers or any(_makes_a_part(plan, plan.tree.statement(call)) for call in makers)
+        known[cls] = made and not _IS_AVERAGE.search(cls.name)
+    return known[cls]
 
 
 def _makes_a_part(plan: Plan, statement: Statement) -> bool:

@@ -33,9 +33,12 @@ def above(plan: Plan, cls: Class) -> list[Class]:
 
 def related(plan: Plan, cls: Class) -> list[Class]:
     """The classes that an object with a class's methods may have, and their bases: the same attributes."""
-    found = above(plan, cls)
-    below = [one for one in plan.tree.classes.values() if one not in found and cls in above(plan, one)]
-    return [*found, *below]
+    known: dict[Class, list[Class]] = plan.facts.setdefault("related_classes", {})
+    if cls not in known:
+        found = above(plan, cls)
+        below = [one for one in plan.tree.classes.values() if one not in found and cls in above(plan, one)]
+        known[cls] = [*found, *below]
+    return known[cls]
 
 
 def is_module(plan: Plan, cls: Class) -> bool:
@@ -66,9 +69,14 @@ def is_method_of_a_module(plan: Plan, function: Function) -> bool:
     return is_module(plan, owner)
 
 
+def is_beginning(function: Function) -> bool:
+    """Whether a method is a part of the module's beginning by its name."""
+    return function.name == "__init__" or bool(_BEGINS.match(function.name))
+
+
 def runs_later(plan: Plan, function: Function, depth: int = _DEPTH) -> bool:
     """Whether a method is more than a part of the module's beginning, which is over before the engine is made."""
-    if function.name == "__init__" or _BEGINS.match(function.name):
+    if is_beginning(function):
         return False
     callers = {plan.function_of(call) for call in plan.flow.callers.get(function, ())} - {function}
     if not callers:
@@ -80,8 +88,11 @@ def _is_run(plan: Plan, function: Function) -> bool:
     """Whether a function without known callers is run by something: by torch, or wherever its name is spoken of."""
     if function.owner is None or _IS_RUN.match(function.name):
         return True
-    spoken = re.compile(rf"""[.'"]{re.escape(function.name)}\b""")
-    return any(spoken.search(text) for text in plan.facts["texts"])
+    known: dict[str, bool] = plan.facts.setdefault("spoken_names", {})
+    if function.name not in known:
+        spoken = re.compile(rf"""[.'"]{re.escape(function.name)}\b""")
+        known[function.name] = any(spoken.search(text) for text in plan.facts["texts"])
+    return known[function.name]
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
