@@ -81,6 +81,7 @@ def test_a_model_that_writes_its_own_parameters_needs_stage_zero(makes: str, lin
         (PARAMETER, "w = self.w * 2; w.clamp_(-1, 1)"),
         (PARAMETER, "w = self.w; w = w.abs() ; w.clamp_(-1, 1)"),
         (PARAMETER, "self.w.grad.data.zero_()"),
+        ("pass", "self.late = nn.Linear(8, 8).cuda(); self.late.weight.data[:2].zero_()"),
         ("self.teach = nn.Linear(8, 8)\nself.teach.requires_grad_(False)", "self.teach.weight.data.mul_(0.9)"),
         (f"{KEY}\nfor p in self.k.parameters():\n    p.requires_grad = False", MOVED),
         (f"{KEY}\nfor q, k in zip({BOTH}): k.data.copy_(q.data); k.requires_grad = False", MOVED),

@@ -29,13 +29,23 @@ def is_own_weight(plan: Plan, node: Node, function: Function) -> bool:
     path = _path(node, function)
     if cls is None or not path or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
         return False
-    if is_frozen(plan, cls, function.self_name or "self", path):
+    if is_frozen(plan, cls, function.self_name or "self", path) or _is_made_here(plan, node, function):
         return False
     if len(path) == 1:
         return has_parameter(plan, cls, path[0])
     return path[-1] in ("weight", "bias") or any(
         has_parameter(plan, part, path[-1]) for part in _held(plan, node, function)
     )
+
+
+def _is_made_here(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether the part that is meant is made by the very method, too late for the optimizer to hold it."""
+    while not (isinstance(node, cst.Attribute) and dotted(node.value) == function.self_name):
+        node = node.func if isinstance(node, cst.Call) else node.value  # type: ignore[attr-defined]
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    made = [binding for binding in bindings if binding.kind == "assign"]
+    return bool(made) and all(binding.function is function and isinstance(binding.value, cst.Call) for binding in made)
 
 
 def is_own_part(plan: Plan, node: Node, function: Function) -> bool:
