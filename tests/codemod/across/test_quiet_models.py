@@ -163,6 +163,12 @@ def test_a_tensor_beside_a_parameter_says_nothing() -> None:
     assert migrate({"train.py": ENTRY.replace("TAIL", "pass"), "models.py": models.replace("LINE", "pass")}) is None
 
 
+def test_a_tensor_that_is_given_dimensions_has_some() -> None:
+    made = "nn.Parameter(\n                torch.tensor(0.0).view((1,)).repeat(3))"
+    models = MODELS.replace("nn.Parameter(torch.randn(8))", made).replace("p.requires_grad = True", "pass")
+    assert migrate({"train.py": ENTRY.replace("TAIL", "pass"), "models.py": models.replace("LINE", "pass")}) is None
+
+
 def test_a_quiet_file_says_nothing_of_layers_that_stand_elsewhere() -> None:
     models = MODELS.replace("nn.Linear(8, 8)", "Norms()").replace(
         "import torch.nn as nn", "import torch.nn as nn\n    from norms import Norms"

@@ -34,6 +34,7 @@ _SCALAR = re.compile(
     r"|(?:scalar_|as_)?tensor\((?!\s*[\[(]))"
 )
 """What makes a tensor without dimensions."""
+_GIVES_DIMENSIONS = re.compile(r"\.(?:view|reshape|repeat|expand|unsqueeze)\(")
 _KNOWN = re.compile(r"\bopen_clip\b|\bclip\.load\(|\bCLIPModel\b")
 """Models that hold such a parameter."""
 
@@ -42,7 +43,12 @@ def has_scalars(text: str) -> bool:
     """Whether a file makes a parameter without dimensions, on however many lines, or a model that is known to hold one."""
     if _KNOWN.search(text):
         return True
-    return any(_SCALAR.search(text, found.end(), _closing(text, found.end())) for found in _PARAMETER.finditer(text))
+    for parameter in _PARAMETER.finditer(text):
+        end = _closing(text, parameter.end())
+        tensor = _SCALAR.search(text, parameter.end(), end)
+        if tensor is not None and not _GIVES_DIMENSIONS.search(text, tensor.end(), end):
+            return True
+    return False
 
 
 def _closing(text: str, start: int) -> int:
