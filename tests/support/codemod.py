@@ -33,7 +33,7 @@ def ideas() -> tuple[Idea, ...]:
     return IDEAS
 
 
-def migrate_source(source: bytes, *, path: str, options: Options) -> FileResult:
+def migrate_source(source: bytes, *, path: str, options: Options, **_: object) -> FileResult:
     found = decode(source)
     try:
         parse(found.text)
