@@ -146,7 +146,7 @@ class Scene:
 
     @property
     def is_flattened(self) -> bool:
-        """Whether FusedAdam, or an optimizer that may be it, takes the gradients of a group as one tensor at stage 0."""
+        """Whether FusedAdam, or what may be it, takes the gradients of a group as one tensor at stage 0."""
         facts = self.context.type_of("optimizer")
         return facts is None or (facts.name in _FUSED and not given(self.context, "optimizer").get("torch_adam"))
 

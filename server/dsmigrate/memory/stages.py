@@ -22,8 +22,8 @@ def unsharded(scene: Scene) -> Iterator[Part]:
 
     fp16 and bf16 keep fp32 master weights on every GPU (deepspeed/runtime/fp16/fused_optimizer.py:FP16_Optimizer,
     unfused_optimizer.py:FP16_UnfusedOptimizer); without them the optimizer works on the weights themselves. The former
-    makes one tensor of the gradients of a group, so that both are there for a moment: a step of 1.1 billion parameters in
-    bf16 peaks at 24.65 GiB on a GPU, which is 24 bytes for each.
+    makes one tensor of the gradients of a group, so that both are there for a moment: a step of 1.1 billion parameters
+    in bf16 peaks at 24.65 GiB on a GPU, which is 24 bytes for each.
     """
     yield share(scene, What.PARAMETERS, scene.weights, Over.MODEL, "weights")
     yield share(scene, What.GRADIENTS, scene.weights, Over.MODEL, say("gradients of all weights"), when=When.BACKWARD)
