@@ -112,11 +112,17 @@ async def test_a_conversion_gives_its_reasons_as_annotations(client: LanguageCli
     opened.close()
 
 
-async def test_a_conversion_edits_the_modules_as_they_are_shown(client: LanguageClient, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_link", [False, True])
+async def test_a_conversion_edits_the_modules_as_they_are_shown(
+    client: LanguageClient, tmp_path: Path, *, by_link: bool
+) -> None:
     can = session(client).can
-    folder = tmp_path / "mae"
-    shutil.copytree(EXAMPLE / "mae_engine", folder)
-    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "pyproject.toml").touch()
+    shutil.copytree(EXAMPLE / "mae_engine", tmp_path / "there" / "mae")
+    if by_link:
+        (tmp_path / "here").symlink_to(tmp_path / "there")
+    folder = tmp_path / ("here" if by_link else "there") / "mae"
     module = folder / "engine_pretrain.py"
     shown = f"# not saved yet\n{module.read_text(encoding='utf-8')}"
     loop = Opened(client, module.as_uri(), shown, "python")

@@ -114,3 +114,11 @@ def test_the_root_is_the_nearest_folder_that_looks_like_one(tmp_path: Path, mark
 def test_a_package_is_left_for_its_root(tmp_path: Path) -> None:
     write(tmp_path, {"pkg/__init__.py": "", "pkg/sub/__init__.py": "", "pkg/sub/train.py": ""})
     assert project_root(tmp_path / "pkg/sub/train.py") == tmp_path
+
+
+def test_a_root_above_a_link_is_named_through_the_link(tmp_path: Path) -> None:
+    """Or the script would lie outside of its own project, and be converted without its modules."""
+    (tmp_path / "there/pkg").mkdir(parents=True)
+    (tmp_path / "there/pyproject.toml").touch()
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    assert project_root(tmp_path / "here/pkg/train.py") == tmp_path / "here"

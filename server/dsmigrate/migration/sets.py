@@ -35,7 +35,10 @@ def project_root(script: Path) -> Path:
 
 
 def _as_given(script: Path, folder: Path) -> Path:
-    """The folder as the person would write it: absolute for an absolute script, else from where they are."""
+    """The folder as the person would write it: the one above the script, through links too, or from where they are."""
+    above = next((parent for parent in script.parents if parent.resolve() == folder), None)
+    if above is not None:
+        return above
     return folder if script.is_absolute() else Path(os.path.relpath(folder))
 
 

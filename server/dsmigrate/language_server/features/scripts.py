@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,14 +82,15 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
     versions = {other.uri: other.version for other in session.documents}
     async with working(session, f"Converting {document.name}"):
         converted = await _convert(session, document, document.path)
-    answer = _answer(converted)
+    opened = _opened(session)
+    answer = _answer(converted, opened)
     wanted = len(arguments) < 2 or arguments[1] is not False
     if not converted.changes:
         if wanted and session.client.can("window.show_message") is not False:
             session.send(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Info.value, "message": _said(converted)})
         return answer
-    opened = _opened(session)
-    shown = [document, *(opened[module.path] for module in converted.modules if module.path in opened)]
+    beside = (opened.get(module.path.resolve()) for module in converted.modules)
+    shown = [document, *(other for other in beside if other is not None)]
     if any(versions.get(other.uri) != other.version for other in shown):
         return {**answer, "status": "error", "reasons": ["the script was changed meanwhile; ask again"]}
     edit = _workspace_edit(session, document, converted)
@@ -99,8 +100,8 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
     return answer
 
 
-def _answer(converted: Converted) -> Data:
-    """Return what a conversion comes to, without its edit."""
+def _answer(converted: Converted, opened: Mapping[Path, OpenDocument] | None = None) -> Data:
+    """Return what a conversion comes to, without its edit; ``opened`` are the documents that the editor shows."""
     path = converted.config_path
     config = None if path is None else {"uri": uri_of(path), "text": converted.config_text, "isThere": path.exists()}
     return {
@@ -113,7 +114,7 @@ def _answer(converted: Converted) -> Data:
         "config": config,
         "modules": [
             {
-                "uri": uri_of(module.path),
+                "uri": _address(module.path, opened or {}),
                 "name": module.result.path,
                 "report": _report(module.result),
                 "after": module.after,
@@ -131,10 +132,16 @@ def _report(result: FileResult, config: Path | None = None) -> Data:
     return found
 
 
+def _address(path: Path, opened: Mapping[Path, OpenDocument]) -> str:
+    """Return the address of a file, in the words of the editor where it shows the file."""
+    shown = opened.get(path.resolve())
+    return uri_of(path) if shown is None else shown.uri
+
+
 def _opened(session: Session) -> dict[Path, OpenDocument]:
-    """Return the open scripts and modules by path; a module that is open is edited as it is shown."""
+    """Return the open scripts and modules by resolved path; a module that is open is edited as it is shown."""
     return {
-        document.path: document
+        document.path.resolve(): document
         for document in session.documents
         if document.kind is Kind.PYTHON and document.path is not None
     }
@@ -167,10 +174,10 @@ def _workspace_edit(session: Session, document: OpenDocument, converted: Convert
     if converted.edits:
         parts.append((document.uri, document.version, document.lines, converted.edits))
     for module in converted.modules:
-        shown = opened.get(module.path)
+        shown = opened.get(module.path.resolve())
         lines = shown.lines if shown is not None else Lines(LineIndex(module.before), session.documents.encoding)
-        uri, version = (shown.uri, shown.version) if shown is not None else (uri_of(module.path), None)
-        parts.append((uri, version, lines, module.edits))
+        version = None if shown is None else shown.version
+        parts.append((_address(module.path, opened), version, lines, module.edits))
     if not can("workspace.workspace_edit.document_changes"):
         return {"changes": {uri: lines.edits(item.edit for item in items) for uri, _, lines, items in parts}}
     annotated = can("workspace.workspace_edit.change_annotation_support") is not None
