@@ -89,6 +89,14 @@ def test_what_goes_elsewhere_is_started_in_the_place_of_the_originals(capsys: Ca
     assert "out/train.py" not in err.partition("Put these")[2]
 
 
+def test_a_file_that_python_cannot_read_is_no_crash_of_an_output_elsewhere(capsys: Captured) -> None:
+    Path("deep.py").write_text("x = " + "-" * 100_000 + "1\n")
+    assert run(["deep.py", "--output", "out"]) == 2
+    err = capsys.readouterr().err
+    assert "nested" in err
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize(
     ("imported", "beside"),
     [("import digits", "digits.py"), ("from lab.digits import data", "lab/digits.py"), ("import numpy", None)],

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsmigrate.files import syntax
+from dsmigrate.files.text import SourceError, decode
 from dsmigrate.files.writing import Write
 from dsmigrate.migration.configs import ConfigFile, config_at, config_path, means_otherwise
 from dsmigrate.migration.job import Job, Outcome, relative
@@ -113,8 +115,8 @@ def imports_beside(outcome: Outcome) -> bool:
     if outcome.job.source is not None:
         return False
     try:
-        tree = ast.parse(outcome.source)
-    except (SyntaxError, ValueError):
+        tree = syntax.parse(decode(outcome.source).text)
+    except SourceError:
         return False
     folder = outcome.job.path.parent
     for node in ast.walk(tree):
