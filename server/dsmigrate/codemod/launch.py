@@ -62,7 +62,7 @@ def _as_module(plan: Plan, path: str) -> tuple[str, str]:
     if depth == 0 or depth > len(package) or not all(name.isidentifier() for name in package):
         return "", ""
     above = folders[:-depth] if depth <= len(folders) else [".."] * (depth - len(folders))
-    return "/".join(above).replace("//", "/"), ".".join([*package, file.removesuffix(".py")])
+    return str(PurePosixPath(*above)) if above else "", ".".join([*package, file.removesuffix(".py")])
 
 
 def _depth(plan: Plan, module: str, level: int) -> int:

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Any
 
 NEWEST_DEEPSPEED = "0.19.8"
+UNUSED = "unused now: "
+"""How the message about an import that went begins; the name follows."""
 
 
 class Kind(str, Enum):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from dsmigrate.codemod import audit, imports_edit, launch
-from dsmigrate.codemod.model import Change, FileResult, Kind, Start, Status
+from dsmigrate.codemod.model import UNUSED, Change, FileResult, Kind, Start, Status
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.starting import start_of
@@ -110,7 +110,7 @@ def _drop_imports(plan: Plan, part: Part, module: cst.Module) -> cst.Module:
         return module
     new, dropped = imports_edit.drop_unused(module, candidates)
     for name in sorted(dropped):
-        plan.converted("MG107", candidates[name], f"unused now: {name}", "nothing in the converted script uses it")
+        plan.converted("MG107", candidates[name], f"{UNUSED}{name}", "nothing in the converted script uses it")
     return new
 
 

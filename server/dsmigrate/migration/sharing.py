@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsmigrate.codemod import audit
-from dsmigrate.codemod.model import Change, FileResult, Kind
+from dsmigrate.codemod.model import UNUSED, Change, FileResult, Kind
 from dsmigrate.codemod.project.index import Index, ModuleFile
 from dsmigrate.codemod.project.twins import Forms, NoTwinError, line_of, with_twins
 from dsmigrate.codemod.project.users import Name, links, reached_from, reaching, referred
@@ -90,7 +90,8 @@ def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse)
         return outcome
     source = decode(outcome.source)
     path = _way(outcome.job.path, use.root)
-    told = [*(_still_there(change, text) for change in outcome.result.changes), *_told(forms, path, use)]
+    imported = _imported(text)
+    told = [*(_still_there(change, imported) for change in outcome.result.changes), *_told(forms, path, use)]
     told += [
         Change(BESIDE, Kind.CONVERTED, line, line, "the form for the engine is used here",
                "the old form stays for other scripts")
@@ -105,16 +106,13 @@ def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse)
     return replace(outcome, result=result)
 
 
-def _still_there(change: Change, text: str) -> Change:
+def _still_there(change: Change, imported: set[str]) -> Change:
     """An import that only the new form does without came back for the old one."""
-    name = change.message.removeprefix(_UNUSED)
-    if not change.message.startswith(_UNUSED) or name not in _imported(text):
+    name = change.message.removeprefix(UNUSED)
+    if not change.message.startswith(UNUSED) or name not in imported:
         return change
     return replace(change, code=BESIDE, message=f"the import of {name} stands behind the others now",
                    reason="only the old form, which stays for other scripts, uses it")  # fmt: skip
-
-
-_UNUSED = "unused now: "
 
 
 def _imported(text: str) -> set[str]:

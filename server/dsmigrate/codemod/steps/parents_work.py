@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.reaching import calls_in
 from dsmigrate.codemod.steps.resumed_forms import are_exclusive
 from dsmigrate.codemod.tree import Function, Node, Statement
 
@@ -24,7 +25,6 @@ _HEAVY = (
     "save",
     "dump",
     "load",
-    "reddit",
 )
 LIGHT = ("parse_args", "add_argument", "ArgumentParser", "device_count", "is_available", "print", "get", "int", "str", "len",
           "setdefault", "set_start_method", "strftime", "join", "format", "warn", "items")  # fmt: skip
@@ -130,10 +130,9 @@ def _draws(plan: Plan, call: cst.Call, seeders: list[cst.Call]) -> bool:
         if function in seen or _is_of_a_model(function):
             continue
         seen.add(function)
-        for inner in plan.tree.calls:
-            if plan.function_of(inner) is function:
-                queue += plan.flow.callees(inner)
-                drawn |= {name for name in plan.imports.names(inner.func) if name.startswith(_RANDOM)}
+        for inner in calls_in(plan).get(function, ()):
+            queue += plan.flow.callees(inner)
+            drawn |= {name for name in plan.imports.names(inner.func) if name.startswith(_RANDOM)}
     libraries = {_LIBRARIES.get(name.partition(".")[0], name.partition(".")[0]) for name in drawn}
     return any(not _seeds_library(plan, library, seeders) for library in libraries)
 
@@ -162,7 +161,7 @@ def _seeds(plan: Plan, call: cst.Call) -> bool:
     """Whether a call seeds the global random numbers: by its name, or because a function of the script that it runs does."""
     callee = plan.flow.callee(call)
     if callee is not None:
-        return any(_seeds_globally(inner) for inner in plan.tree.calls if plan.function_of(inner) is callee)
+        return any(_seeds_globally(inner) for inner in calls_in(plan).get(callee, ()))
     return _seeds_globally(call) or "seed" in (dotted(call.func) or "").rpartition(".")[2].lower()
 
 

@@ -21,7 +21,7 @@ def _holds_run(plan: Plan, function: Function) -> bool:
     known: dict[Function, bool] = plan.facts.setdefault("runs_engine", {})
     if function not in known:
         known[function] = False  # functions that call each other
-        known[function] = any(runs_engine(plan, call) for call in _calls_in(plan).get(function, ()))
+        known[function] = any(runs_engine(plan, call) for call in calls_in(plan).get(function, ()))
     return known[function]
 
 
@@ -34,7 +34,7 @@ def calls_run(plan: Plan, calls: Sequence[cst.Call]) -> list[cst.Call]:
         for function in _run_by(plan, queue.pop()):
             if function not in known:
                 known.add(function)
-                inner = _calls_in(plan).get(function, [])
+                inner = calls_in(plan).get(function, [])
                 found += inner
                 queue += inner
     return found
@@ -48,7 +48,8 @@ def _run_by(plan: Plan, call: cst.Call) -> list[Function]:
     return found or [function for function in forwards if function is not None]
 
 
-def _calls_in(plan: Plan) -> dict[Function, list[cst.Call]]:
+def calls_in(plan: Plan) -> dict[Function, list[cst.Call]]:
+    """The calls that stand in each function; a function without any has no entry."""
     table: dict[Function, list[cst.Call]] | None = plan.facts.get("calls_in")
     if table is None:
         table = plan.facts["calls_in"] = {}
@@ -64,7 +65,7 @@ def serves_training(plan: Plan, function: Function) -> bool:
         serving = set(_with_forward(plan))
         queue = list(serving)
         while queue:
-            for call in _calls_in(plan).get(queue.pop(), ()):
+            for call in calls_in(plan).get(queue.pop(), ()):
                 if not under_no_grad(plan, plan.tree.statement(call)):
                     more = [f for f in _run_by(plan, call) if f not in serving and not _without_gradients(plan, f)]
                     serving.update(more)
@@ -111,7 +112,7 @@ def _without_gradients(plan: Plan, function: Function) -> bool:
         return False
     return all(under_no_grad(plan, s) for s in function.statements) or (
         function not in _with_forward(plan)
-        and any(_puts_into_evaluation(plan, c) for c in _calls_in(plan).get(function, ()))
+        and any(_puts_into_evaluation(plan, c) for c in calls_in(plan).get(function, ()))
     )
 
 

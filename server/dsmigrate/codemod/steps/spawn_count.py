@@ -57,7 +57,8 @@ def _follow_devices(plan: Plan, call: cst.Call) -> None:
 def _say_nodes(plan: Plan, count: Node, call: cst.Call) -> None:
     """On several nodes the parent's number of devices stays: what it works out needs as many processes on each."""
     function = plan.function_of(call)
-    values = [b.value for b in plan.flow.by_place.get(plan.flow.place(count, function) or ("", 0, ""), ())]
+    place = plan.flow.place(count, function)
+    values = [b.value for b in plan.flow.by_place.get(place, ())] if place is not None else []
     if len(values) != 1 or not counts_devices(values[0]):
         return
     for statement in function.statements:
@@ -92,7 +93,7 @@ _HOPS = 4
 
 
 def size_of_the_group(plan: Plan, size: Node, call: cst.Call) -> bool:
-    """The same for a world size that the whole file reads; tell whether it is one.
+    """Let a world size that the whole file reads agree with the launcher; tell whether it is one.
 
     An assignment beside the group would make a name of the function's own, and reach none of the others.
     """

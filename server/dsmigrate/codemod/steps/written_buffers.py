@@ -11,6 +11,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.reaching import calls_in
 from dsmigrate.codemod.tree import Class, Function, Node, Statement, descendants
 
 IDEAS = (
@@ -165,10 +166,10 @@ def _changes(function: Function | None, name: str) -> bool:
             continue
         for sub in descendants(node):
             if isinstance(sub, cst.Call) and isinstance(sub.func, cst.Attribute) and sub.func.attr.value.endswith("_"):
-                if re.match(rf"{name}\b", dotted(sub.func) or ""):
+                if (dotted(sub.func) or "").partition(".")[0] == name:
                     return True
         targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else []
-        if any(isinstance(t, cst.Subscript) and re.match(rf"{name}\b", dotted(t.value) or "") for t in targets):
+        if any(isinstance(t, cst.Subscript) and (dotted(t.value) or "").partition(".")[0] == name for t in targets):
             return True
     return False
 
@@ -243,10 +244,6 @@ def _is_collective(plan: Plan, call: cst.Call, depth: int) -> bool:
     if _COLLECTIVE.search((dotted(call.func) or "").rpartition(".")[2]):
         return True
     callee = plan.flow.callee(call)
-    return (
-        callee is not None
-        and depth > 0
-        and any(
-            _is_collective(plan, inner, depth - 1) for inner in plan.tree.calls if plan.function_of(inner) is callee
-        )
-    )
+    if callee is None or depth == 0:
+        return False
+    return any(_is_collective(plan, inner, depth - 1) for inner in calls_in(plan).get(callee, ()))
