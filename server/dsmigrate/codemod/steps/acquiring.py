@@ -131,12 +131,7 @@ def _mentions(plan: Plan, function: Function, text: str) -> bool:
         for statement in function.statements:
             if isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
                 continue
-            heads = (
-                [statement.node]
-                if not isinstance(statement.node, cst.BaseCompoundStatement)
-                else heads_of(statement.node)
-            )
-            for head in heads:
+            for head in own_parts(statement.node):
                 for sub in descendants(head):
                     if isinstance(sub, cst.Name | cst.Attribute):
                         dotted_text = dotted(sub)
@@ -155,3 +150,8 @@ def heads_of(node: Node) -> list[Node]:
     if isinstance(node, cst.With):
         return list(node.items)
     return []
+
+
+def own_parts(node: Node) -> list[Node]:
+    """What a statement itself evaluates: the head of a compound statement, all of any other."""
+    return heads_of(node) if isinstance(node, cst.BaseCompoundStatement) else [node]

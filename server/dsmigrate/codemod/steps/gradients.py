@@ -7,7 +7,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.acquiring import heads_of
+from dsmigrate.codemod.steps.acquiring import own_parts
 from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.grad_norm import norm_helpers
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
@@ -51,8 +51,7 @@ def gradient_access(plan: Plan) -> None:
             continue
         if statement.function in norm_helpers(plan):
             continue
-        parts = heads_of(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
-        for sub in (sub for part in parts for sub in descendants(part)):
+        for sub in (sub for part in own_parts(node) for sub in descendants(part)):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
                 ways = list(paths_to(plan, statement))
                 late = [next((s for s in way if _after_step(plan, s)), None) for way in ways]

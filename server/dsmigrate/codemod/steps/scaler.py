@@ -8,7 +8,7 @@ from dsmigrate.codemod import targets
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.acquiring import heads_of
+from dsmigrate.codemod.steps.acquiring import own_parts
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.sites import Sites, mark_twins
 from dsmigrate.codemod.steps.zero_grad import is_twin
@@ -122,7 +122,7 @@ def _scale_read_before_update(plan: Plan, scaler: cst.BaseExpression, update: St
         for s in plan.statements_between(step, update)
         if s.function is update.function
         and not isinstance(s.node, cst.FunctionDef | cst.ClassDef)
-        and any(_reads_scale(sub, dotted(scaler)) for head in _heads(s.node) for sub in descendants(head))
+        and any(_reads_scale(sub, dotted(scaler)) for head in own_parts(s.node) for sub in descendants(head))
     ]
     for read in reads:
         node = read.node
@@ -139,10 +139,6 @@ def _scale_read_before_update(plan: Plan, scaler: cst.BaseExpression, update: St
         else:
             plan.todo("MG303", read, "the scale is read here before the update: read it before the step, which updates it now",
                       "the step would look as if it were never skipped")  # fmt: skip
-
-
-def _heads(node: Node) -> list[Node]:
-    return heads_of(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
 
 
 def _reads_scale(node: Node, scaler: str | None) -> bool:

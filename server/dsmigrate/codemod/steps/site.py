@@ -13,7 +13,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, acquire_by_object, heads_of
+from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, acquire_by_object, own_parts
 from dsmigrate.codemod.steps.trained import target_of, trained_groups, wrap_groups
 from dsmigrate.codemod.steps.upstream import upstream
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -293,7 +293,7 @@ def _used_after(outer: Statement, name: str) -> bool:
         if statement.order <= outer.last_order:
             continue
         node = statement.node
-        heads = [node] if not isinstance(node, cst.BaseCompoundStatement) else heads_of(node)
+        heads = own_parts(node)
         if isinstance(node, cst.FunctionDef):
             heads = [node]
         for head in heads:

@@ -10,6 +10,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
+from dsmigrate.codemod.steps.acquiring import own_parts
 from dsmigrate.codemod.steps.copies import copies
 from dsmigrate.codemod.steps.parts import parts
 from dsmigrate.codemod.tree import Node, Statement, descendants
@@ -64,7 +65,7 @@ def run(plan: Plan) -> None:
     _branches(plan)
     for statement in plan.tree.statements:
         node = statement.node
-        for head in _heads(node):
+        for head in own_parts(node):
             for sub in descendants(head):
                 if isinstance(sub, cst.Call):
                     _isinstance(plan, sub, statement)
@@ -143,26 +144,13 @@ def _modes(plan: Plan) -> None:
             ):
                 plan.edits.remove(node)
                 plan.converted("MG505", statement, f"{func.attr.value} removed", "it belongs to DDP's reducer")
-        parts = _heads(node) if isinstance(node, cst.BaseCompoundStatement) else [node]
-        for sub in (sub for part in parts for sub in descendants(part)):
+        for sub in (sub for part in own_parts(node) for sub in descendants(part)):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "training" and plan.is_engine(sub.value):
                 base = plan.code(sub.value)
                 plan.edits.replace(sub, f"{base}.module.training")
                 plan.converted(
                     "MG505", statement, f"{base}.training → {base}.module.training", "engine.training is always True"
                 )
-
-
-def _heads(node: Node) -> list[Node]:
-    if isinstance(node, cst.If | cst.While):
-        return [node.test]
-    if isinstance(node, cst.For):
-        return [node.iter]
-    if isinstance(node, cst.With):
-        return [item.item for item in node.items]
-    if isinstance(node, cst.BaseCompoundStatement):
-        return []
-    return [node]
 
 
 def _wrapper_classes(plan: Plan, node: Node) -> list[Node]:
