@@ -107,7 +107,8 @@ async function play(theme) {
         await act(person);
       } catch (reason) {
         error = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-        await person.page.screenshot({ path: join(person.pictures, `failed-${results.length}.png`) });
+        const picture = join(root, 'out', 'failures', `${theme}-${Date.now()}.png`); // a second try leaves it there
+        await person.page.screenshot({ path: picture });
       }
       const ms = Math.round(performance.now() - began);
       results.push({ theme, scene, ms, ...(error ? { error } : {}) });

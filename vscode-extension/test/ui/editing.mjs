@@ -36,10 +36,12 @@ export async function problems(person) {
   await rows.filter({ hasText: 'overlap_com' }).first().waitFor();
   assert.equal(await rows.filter({ hasText: 'overlap_com' }).count(), 1, 'a problem has one entry');
   const lens = page.locator('.codelens-decoration').getByText('ZeRO-3');
-  await person.toEditor();
-  for (const end = Date.now() + 60_000; Date.now() < end && !(await lens.isVisible()); await page.waitForTimeout(300)) {
+  const end = Date.now() + 60_000;
+  do {
+    await page.keyboard.press('Control+1'); // an editor asks for lenses when it gets the focus, and gives up without it
     await page.keyboard.press('Control+ArrowUp'); // a lens that comes late stands above the first line that is shown
-  }
+    await page.waitForTimeout(300);
+  } while (!(await lens.isVisible()) && Date.now() < end);
   await lens.waitFor();
   await page.locator('.view-line').getByText('GiB').first().waitFor(); // an inlay hint
   await person.picture('problems');

@@ -59,16 +59,6 @@ export class Person {
   }
 
   /**
-   * Go from the panel into the editor. A panel shows its rows before it takes the focus, which it would then take from
-   * the editor; and an editor that loses the focus gives up asking for lenses until it has it again.
-   */
-  async toEditor() {
-    await this.page.locator('.part.panel :focus').first().waitFor({ state: 'attached' });
-    await this.page.keyboard.press('Control+1');
-    await this.page.locator('.monaco-editor.focused').first().waitFor();
-  }
-
-  /**
    * Type into the input that is open, and accept it.
    * @param {string} title what stands above it
    * @param {string} text
