@@ -53,11 +53,15 @@ def _names(node: Node) -> bool:
 
 
 def _is_above_torch(plan: Plan, statement: Statement) -> bool:
-    """Whether a statement of the file itself stands above its first import of torch, where deepspeed is imported too."""
+    """Whether a statement of the script itself stands above its first import of torch, where deepspeed is imported too.
+
+    One of a module does not count: the script may import deepspeed before the module, wherever the module imports torch.
+    """
     imports = [
         other.order
         for other in plan.tree.statements
         if isinstance(other.node, cst.Import | cst.ImportFrom) and other.function is statement.function
         and "torch" in plan.code(other.node)
     ]  # fmt: skip
-    return statement.function.is_module and statement.order < min(imports, default=0)
+    is_of_script = plan.part_of(statement) is plan.tree.parts[0] and statement.function.is_module
+    return is_of_script and statement.order < min(imports, default=0)
