@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 from pathlib import Path
@@ -28,7 +29,9 @@ OPTIONS = {
 }
 
 
-def _configs() -> list[tuple[str, str]]:
+@functools.cache
+def _configs() -> tuple[tuple[str, str], ...]:
+    """The config of every example under all options, made once."""
     found = []
     for example in EXAMPLES:
         source = example.read_bytes()
@@ -36,7 +39,7 @@ def _configs() -> list[tuple[str, str]]:
             config = migrate_source(source, path=example.name, options=options).config
             assert config is not None, f"{example.name}, {name}"
             found.append((f"{example.name}, {name}", json.dumps(config, allow_nan=False)))
-    return found
+    return tuple(found)
 
 
 def test_every_emitted_config_is_strict_and_complete() -> None:
