@@ -54,11 +54,17 @@ def test_parameters_are_gathered_around_a_loop_that_reads_them() -> None:
     ) in migrated.section("loop")
 
 
-def test_a_gather_under_a_rank_guard_is_left_to_the_person() -> None:
-    migrated = convert(
-        **WITH_EMA, loop=loop("if rank == 0:", "    update_ema(ema, model.module)"), to={"zero_stage": 3}
-    )
-    migrated.said("MG705", "    update_ema(ema, model.module)", Kind.TODO)
+@pytest.mark.parametrize(
+    ("made", "guard"),
+    [
+        ("", "if rank == 0:"),
+        ("keeps = rank == 0", "if keeps:"),
+        ("skips = rank != 0", "if not skips:"),
+    ],
+)
+def test_a_gather_under_a_rank_guard_is_left_to_the_person(made: str, guard: str) -> None:
+    text = f"{made}\n{loop(guard, '    update_ema(ema, model.module)')}"
+    convert(**WITH_EMA, loop=text, to={"zero_stage": 3}).said("MG705", "    update_ema(ema, model.module)", Kind.TODO)
 
 
 def test_a_copy_behind_the_engine_is_left_to_the_person() -> None:

@@ -10,6 +10,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.half import makes_model
+from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
@@ -42,7 +43,6 @@ IDEAS = (
 
 _EMA = re.compile(r"(?:^|[._])ema|moving_average|momentum_update|update_average|swa|polyak", re.IGNORECASE)
 _READS = frozenset({"parameters", "named_parameters", "state_dict"})
-_RANKISH = re.compile(r"rank|is_main|master", re.IGNORECASE)
 
 
 def run(plan: Plan) -> None:
@@ -179,8 +179,7 @@ def _gather_callers(plan: Plan, statement: Statement, done: set[Node]) -> None:
 def _gather(plan: Plan, statement: Statement, done: set[Node]) -> None:
     engine = plan.engine_name(statement.function)
     line = statement.line_node
-    guarded = any(isinstance(o.node, cst.If) and _RANKISH.search(plan.code(o.node.test)) for o in statement.enclosing())
-    if engine is None or guarded:
+    if engine is None or rank_guard(plan, statement) is not None:
         plan.todo("MG705", statement, "gather the parameters on all ranks around this (deepspeed.zero.GatheredParameters)",
                   "the module holds empty tensors at ZeRO stage 3")  # fmt: skip
         return
