@@ -45,7 +45,8 @@ IDEAS = (
         "MG627",
         "Optimizer state used outside a checkpoint",
         "optimizer.state_dict() and optimizer.state hold this rank's flat partition at ZeRO 1-3.",
-        "Reads of the learning rate through param_groups are fine; reads of the state are not.",
+        "Reads of the learning rate through param_groups are fine; reads of the state are not. Where the optimizer is only one "
+        "of several things in a dictionary or a list whose states are saved or loaded, the config gets ZeRO stage 0.",
         "deepspeed/runtime/zero/stage_1_and_2.py",
         Kind.TODO,
     ),

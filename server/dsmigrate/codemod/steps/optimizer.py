@@ -13,6 +13,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps import thawing
+from dsmigrate.codemod.steps.contained_state import contained_state
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
@@ -132,6 +133,7 @@ def run(plan: Plan) -> None:
     thawing.run(plan)
     _foreign_parameters(plan, sites)
     group_params(plan)
+    contained_state(plan)
 
 
 def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:

@@ -1,0 +1,52 @@
+"""MG627 again: optimizer state that is saved or loaded by way of what holds the optimizer."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import Found
+from dsmigrate.codemod.steps.contained import may_hold_optimizer
+from dsmigrate.codemod.tree import Node
+
+_STATE = frozenset({"state_dict", "load_state_dict"})
+
+
+def contained_state(plan: Plan) -> None:
+    """Choose ZeRO stage 0, where the state is whole, for ``{k: v.state_dict() for k, v in parts.items()}`` and the like."""
+    loads: list[cst.Call] = plan.facts.setdefault("contained_loads", [])
+    for call in plan.tree.calls:
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _STATE:
+            continue
+        base = call.func.value
+        if plan.tags(base) or _is_of_models(plan, base) or not may_hold_optimizer(plan, base, plan.function_of(call)):
+            continue
+        if call.func.attr.value == "load_state_dict":
+            loads.append(call)
+        if {"fp16", "bf16"} & plan.config.keys():
+            plan.todo("MG627", call, f"this may be the optimizer's state: {plan.code(base)} may be the optimizer, which holds this rank's part only",
+                      "use engine.save_checkpoint and load_checkpoint for state that has to come back")  # fmt: skip
+        else:
+            plan.needs_stage_zero("MG627", call, f"{plan.code(base)} may be the optimizer here, whose state is saved or loaded",
+                                  "at ZeRO 1-3 it holds this rank's part only, and every rank would load rank 0's")  # fmt: skip
+
+
+def contained_loads(plan: Plan, found: Found) -> None:
+    """Mark such loads where another place of the script makes its checkpoint one of DeepSpeed."""
+    for call in plan.facts["contained_loads"] if found.saves else ():
+        plan.todo("MG626", call, "a checkpoint of this script is a directory now, and its optimizer state the engine's: load it with engine.load_checkpoint",
+                  "a place that saves it was converted, as it names the optimizer")  # fmt: skip
+
+
+def _is_of_models(plan: Plan, node: Node) -> bool:
+    """Whether a test around the call lets modules alone through: ``isinstance(value, nn.Module)``."""
+    if not isinstance(node, cst.Name):
+        return False
+    is_module = re.compile(rf"isinstance\(\s*{node.value}\s*,(?![^)]*ptim)[^)]*Module")
+    statement = plan.tree.statement(node)
+    tests = [outer.node.test for outer in statement.enclosing() if isinstance(outer.node, cst.If)]
+    tests += [test.test for outer in plan.tree.ancestors(node)
+              if isinstance(outer, cst.ListComp | cst.DictComp | cst.GeneratorExp) for test in outer.for_in.ifs]  # fmt: skip
+    return any(is_module.search(plan.code(test)) for test in tests)
