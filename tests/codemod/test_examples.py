@@ -135,6 +135,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG628": ('        torch.save(model.module.state_dict(), "model.pt")',),
     "MG629": ("        torch.save(state, buffer)",),
     "MG630": ('        size = sum(p.norm() for group in optimizer.param_groups for p in group["params"])',),
+    "MG631": ('torch.save({"model": model.module, "optimizer": optimizer}',),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

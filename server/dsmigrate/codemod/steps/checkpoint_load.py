@@ -55,12 +55,14 @@ def loads(plan: Plan, found: Found) -> None:
             plan.kept("MG626", call, "the optimizer state is loaded as before: the config has ZeRO stage 0 and the script saves a file",
                       "nothing is spread over the ranks; at ZeRO 1-3 the engine would have to save and load it")  # fmt: skip
         return
-    if not found.loads:
+    pickled = bool(plan.facts.get("pickled_optimizer")) and not found.saves
+    if not found.loads or pickled:
+        origin = "out of a pickled optimizer" if pickled else "from outside this file"
         directory = (
             "; torch.load cannot open a checkpoint of this script now, which is a directory" if found.saves else ""
         )
         for call in found.optimizer_loads:
-            plan.todo("MG626", call, f"the optimizer state comes from outside this file: load it with engine.load_checkpoint{directory}",
+            plan.todo("MG626", call, f"the optimizer state comes {origin}: load it with engine.load_checkpoint{directory}",
                       "the client optimizer holds this rank's flat partition at ZeRO 1-3")  # fmt: skip
         return
     handles = [load for load in found.loads if is_handle(plan, argument(load, 0, "f"), load)]

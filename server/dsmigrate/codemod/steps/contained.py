@@ -46,18 +46,23 @@ def in_loops(plan: Plan, name: cst.Name) -> list[tuple[Node, int | None]]:
 
 def may_hold_optimizer(plan: Plan, node: Node, function: Function) -> bool:
     """Whether an expression may be the optimizer, or something that has it as an element."""
+    return any(
+        (isinstance(inner, cst.Name | cst.Attribute) and _is_optimizer(plan.roles.of(inner, where)))
+        or _all_of(plan, inner, where)
+        for inner, where in elements(plan, node, function)
+    )
+
+
+def elements(plan: Plan, node: Node, function: Function) -> Iterator[_Where]:
+    """An expression, what it may be by other names, and what it may have as its elements, each with where it stands."""
     seen: _Seen = set()
     queue = [(node, function)]
     for _ in range(_MAX):
         if not queue:
-            return False
+            return
         inner, where = queue.pop()
-        if isinstance(inner, cst.Name | cst.Attribute) and _is_optimizer(plan.roles.of(inner, where)):
-            return True
-        if _all_of(plan, inner, where):
-            return True
+        yield inner, where
         queue += _elements(plan, inner, where, seen)
-    return False
 
 
 def _is_optimizer(tags: set[str]) -> bool:

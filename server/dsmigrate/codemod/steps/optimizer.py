@@ -18,6 +18,7 @@ from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
+from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
 from dsmigrate.codemod.tree import Class, Node, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -134,6 +135,7 @@ def run(plan: Plan) -> None:
     _foreign_parameters(plan, sites)
     group_params(plan)
     contained_state(plan)
+    pickled_optimizer(plan)
 
 
 def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:
