@@ -10,6 +10,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
+from dsmigrate.codemod.steps.complex_weights import complex_weights
 from dsmigrate.codemod.steps.half import makes_model, runs_in_evaluation
 from dsmigrate.codemod.steps.half_parts import LOADERS, is_made_with_dtype, is_part_of_model
 from dsmigrate.codemod.tree import Function, Node, Statement
@@ -22,7 +23,7 @@ IDEAS = (
         "of the model or of a part of it: the config gets ZeRO stage 0.",
         "DDP's optimizer steps the half-precision weights themselves; ZeRO 1-3 step float32 copies of them, which is another "
         "training (1e-2 relative in the loss after 20 steps). Stage 0 trains as DDP did; for float32 master weights, choose "
-        "a stage and the bf16 or fp16 section. Weights in float64 are marked: no stage trains them as DDP did.",
+        "a stage and the bf16 or fp16 section. Weights in float64 are marked, and complex ones: no stage trains them as DDP did.",
         "measured against DeepSpeed 0.19.8: AdamW on bfloat16 weights, stages 0 to 2 beside DDP",
         Kind.KEPT,
     ),
@@ -45,6 +46,7 @@ def half_weights(plan: Plan) -> None:
     """Choose ZeRO stage 0 where the trained weights are or may be half precision, unless the config has a section for them."""
     if {"fp16", "bf16"} & plan.config.keys() or plan.options.precision != "keep":
         return
+    complex_weights(plan)
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if runs_in_evaluation(statement) or _is_behind_engine(plan, statement):

@@ -12,6 +12,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.clipping import engine_clips
 from dsmigrate.codemod.steps.grad_norm import keep_known
+from dsmigrate.codemod.steps.written_parameters import written_parameters
 from dsmigrate.codemod.tree import descendants
 
 IDEAS = (
@@ -27,8 +28,6 @@ IDEAS = (
     ),
 )
 
-_PARAMETER = re.compile(r"\bParameter\(")
-_BRACKET = re.compile(r"[()]")
 _SCALAR = re.compile(
     r"\btorch\.(?:(?:ones|zeros|empty|rand|randn|full)\(\s*(?:size\s*=\s*)?(?:\[\s*\]|\(\s*\))"
     r"|(?:scalar_|as_)?tensor\((?!\s*[\[(]))"
@@ -43,22 +42,12 @@ def has_scalars(text: str) -> bool:
     """Whether a file makes a parameter without dimensions, on however many lines, or a model that is known to hold one."""
     if _KNOWN.search(text):
         return True
-    for parameter in _PARAMETER.finditer(text):
-        end = _closing(text, parameter.end())
-        tensor = _SCALAR.search(text, parameter.end(), end)
-        if tensor is not None and not _GIVES_DIMENSIONS.search(text, tensor.end(), end):
-            return True
-    return False
+    return any(_is_scalar(inner) for inner in written_parameters(text))
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the bracket ends that was opened just before."""
-    depth = 1
-    for bracket in _BRACKET.finditer(text, start):
-        depth += 1 if bracket[0] == "(" else -1
-        if depth == 0:
-            return bracket.start()
-    return len(text)
+def _is_scalar(text: str) -> bool:
+    tensor = _SCALAR.search(text)
+    return tensor is not None and not _GIVES_DIMENSIONS.search(text, tensor.end())
 
 
 _HELPER = '''def send_odd_parameters(model):
