@@ -13,7 +13,6 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import find
 from dsmigrate.codemod.steps.checkpoint_load import loads
 from dsmigrate.codemod.steps.checkpoint_save import saves
-from dsmigrate.codemod.steps.contained_state import contained_loads
 from dsmigrate.codemod.steps.exports import exports, late_weights, outside_helpers, pretrained, stray_state
 from dsmigrate.codemod.steps.prefixed import prefixed
 
@@ -28,5 +27,4 @@ def run(plan: Plan) -> None:
     late_weights(plan, found)
     outside_helpers(plan)
     stray_state(plan)
-    contained_loads(plan, found)
     prefixed(plan)

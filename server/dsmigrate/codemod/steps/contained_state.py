@@ -7,37 +7,36 @@ import re
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.checkpoint_facts import Found
+from dsmigrate.codemod.steps.checkpoint_facts import find
 from dsmigrate.codemod.steps.contained import may_hold_optimizer
-from dsmigrate.codemod.tree import Node
+from dsmigrate.codemod.tree import Function, Node
 
 _STATE = frozenset({"state_dict", "load_state_dict"})
 
 
 def contained_state(plan: Plan) -> None:
-    """Choose ZeRO stage 0, where the state is whole, for ``{k: v.state_dict() for k, v in parts.items()}`` and the like."""
-    loads: list[cst.Call] = plan.facts.setdefault("contained_loads", [])
+    """Choose ZeRO stage 0, where the state is whole, for ``{k: v.state_dict() for k, v in parts.items()}`` and the like.
+
+    Where a save that names the optimizer becomes a checkpoint of the engine, such a load is for the person instead.
+    """
+    marked: set[Function] = set()
     for call in plan.tree.calls:
         if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _STATE:
             continue
-        base = call.func.value
-        if plan.tags(base) or _is_of_models(plan, base) or not may_hold_optimizer(plan, base, plan.function_of(call)):
+        base, function = call.func.value, plan.function_of(call)
+        if plan.tags(base) or _is_of_models(plan, base) or not may_hold_optimizer(plan, base, function):
             continue
-        if call.func.attr.value == "load_state_dict":
-            loads.append(call)
-        if {"fp16", "bf16"} & plan.config.keys():
-            plan.todo("MG627", call, f"this may be the optimizer's state: {plan.code(base)} may be the optimizer, which holds this rank's part only",
+        if call.func.attr.value == "load_state_dict" and find(plan).saves:
+            if function not in marked:
+                plan.todo("MG626", call, f"{plan.code(base)} may be the optimizer here: load its state with engine.load_checkpoint, as a checkpoint is a directory now",
+                          "a place that saves it was converted, as it names the optimizer")  # fmt: skip
+            marked.add(function)
+        elif {"fp16", "bf16"} & plan.config.keys():
+            plan.todo("MG627", call, f"{plan.code(base)} may be the optimizer here, which holds this rank's part of its state only",
                       "use engine.save_checkpoint and load_checkpoint for state that has to come back")  # fmt: skip
         else:
             plan.needs_stage_zero("MG627", call, f"{plan.code(base)} may be the optimizer here, whose state is saved or loaded",
                                   "at ZeRO 1-3 it holds this rank's part only, and every rank would load rank 0's")  # fmt: skip
-
-
-def contained_loads(plan: Plan, found: Found) -> None:
-    """Mark such loads where another place of the script makes its checkpoint one of DeepSpeed."""
-    for call in plan.facts["contained_loads"] if found.saves else ():
-        plan.todo("MG626", call, "a checkpoint of this script is a directory now, and its optimizer state the engine's: load it with engine.load_checkpoint",
-                  "a place that saves it was converted, as it names the optimizer")  # fmt: skip
 
 
 def _is_of_models(plan: Plan, node: Node) -> bool:
