@@ -288,3 +288,21 @@ def test_an_evaluation_without_gradients_serves_others_as_well(tmp_path: Path) -
     found = texts(migrate(tmp_path, "train.py"), tmp_path)
     assert 'getattr(net, "module", net)(x)' in definition(found["losses.py"], "loss_of")
     assert "loss_of_deepspeed" not in found["losses.py"]
+
+
+MIDDLE = """
+    from engine import train_one_epoch
+
+    def run(net, loader, optimizer):
+        train_one_epoch(net, loader, optimizer)
+    """
+
+
+def test_a_file_that_only_gets_a_twin_has_no_work_left(tmp_path: Path) -> None:
+    entry = dedent(ENTRY).replace("import engine", "import middle").replace("engine.train_one_epoch", "middle.run")
+    entry = entry.replace("loader, optimizer)", 'loader, optimizer)\n    torch.save(optimizer, "a.pt")')
+    alone = "import engine, middle\nengine.train_one_epoch(1, 2, 3)\nmiddle.run(1, 2, 3)\n"
+    write(tmp_path, {"train.py": entry, "middle.py": MIDDLE, "engine.py": ENGINE, "alone.py": alone})
+    outcomes = {outcome.job.path.name: outcome.result for outcome in migrate(tmp_path, "train.py")}
+    assert outcomes["train.py"].status is Status.CONVERTED_WITH_TODOS
+    assert outcomes["middle.py"].status is Status.CONVERTED

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsmigrate.codemod import audit
-from dsmigrate.codemod.model import UNUSED, Change, FileResult, Kind
+from dsmigrate.codemod.model import UNUSED, Change, FileResult, Kind, Status
 from dsmigrate.codemod.project.index import Index, ModuleFile
 from dsmigrate.codemod.project.twins import Forms, NoTwinError, line_of, with_twins
 from dsmigrate.codemod.project.users import Name, links, reached_from, reaching, referred
@@ -82,7 +82,7 @@ def _unchanged(outcome: Outcome, path: str, root: Path) -> Outcome:
     """A file of the set that the conversion itself had left as it is."""
     source = read_below(outcome.job, root, path) or b""
     job = Job(root / path, outcome.modules[0].job.root, outcome.job.options, source)
-    return Outcome(job, FileResult((root / path).as_posix(), outcome.result.status), source, decode(source).encoding)
+    return Outcome(job, FileResult((root / path).as_posix(), Status.CONVERTED), source, decode(source).encoding)
 
 
 def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse) -> Outcome:
@@ -97,8 +97,10 @@ def _with_text(outcome: Outcome, text: str | None, forms: Forms, use: SharedUse)
                "the old form stays for other scripts")
         for line in audit.uncovered_lines(source.text, text, told)
     ]  # fmt: skip
+    todos = any(change.kind is Kind.TODO for change in told)
     result = replace(
         outcome.result,
+        status=Status.CONVERTED_WITH_TODOS if todos else Status.CONVERTED,
         changes=tuple(sorted(told, key=lambda change: (change.line, change.code))),
         diff=unified(source.text, text, outcome.result.path),
         new_source=encode(text, source),
