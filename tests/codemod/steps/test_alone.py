@@ -80,3 +80,19 @@ def test_a_wrap_whose_call_is_passed_over_is_such_a_start_too(wrap: str) -> None
 )
 def test_a_script_that_always_needed_a_launcher_is_told_nothing(start: str, wrap: str) -> None:
     convert(group=start, wrap=wrap).silent("MG216")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'if args.amp:\n    assert args.local_rank == -1, "not under a launcher"\n',
+        'if args.local_rank != -1:\n    raise SystemExit("not under a launcher")\n',
+    ],
+)
+def test_a_part_that_refuses_a_launcher_is_spoken_of(text: str) -> None:
+    migrated = convert(options='parser.add_argument("--local_rank", type=int, default=-1)', resume=text)
+    assert "refuses a run under a launcher" in migrated.said("MG216", "local_rank", Kind.KEPT).message
+
+
+def test_an_assertion_about_another_rank_is_not() -> None:
+    convert(resume="assert rank != -1\nif rank == -1:\n    raise SystemExit\n").silent("MG216")

@@ -9,10 +9,11 @@ import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.spawning import is_spawned
-from dsmigrate.codemod.tree import Statement
+from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
@@ -41,6 +42,35 @@ def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
     if all(_is_passed_over(plan, init, inits, _DEPTH) or _is_left(plan, init) for init in inits):
         plan.kept("MG216", wraps[0], "Python alone, which trained in one process here, cannot start the script now",
                   "deepspeed.initialize needs what a launcher sets; --nproc_per_node 1 starts one process")  # fmt: skip
+
+
+def refuses_ranks(plan: Plan) -> None:
+    """Say of a part of the script that goes on only where no launcher gave it a rank that it cannot run any more."""
+    if is_spawned(plan) or plan.facts.get("manager"):
+        return
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Assert):
+            refuses = _asks_for_no_rank(node.test, cst.Equal)
+        else:
+            refuses = isinstance(node, cst.If) and _asks_for_no_rank(node.test, cst.NotEqual) and _raises(node.body)
+        if refuses:
+            plan.kept("MG216", statement, "this part of the script refuses a run under a launcher, and there is no other now: it stays with the original",
+                      "a launcher gives every process a rank")  # fmt: skip
+
+
+def _asks_for_no_rank(test: Node, operator: type[cst.BaseCompOp]) -> bool:
+    """``args.local_rank == -1``, or with another operator."""
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return False
+    compared = test.comparisons[0]
+    name = (dotted(test.left) or "").lower()
+    return name.endswith("rank") and isinstance(compared.operator, operator) and number(compared.comparator) == -1
+
+
+def _raises(body: cst.BaseSuite) -> bool:
+    first = body.body[0] if body.body else None
+    return isinstance(first, cst.SimpleStatementLine) and isinstance(first.body[0], cst.Raise)
 
 
 def _is_left_out(plan: Plan, wrap: Wrap, others: list[Statement]) -> bool:

@@ -79,6 +79,17 @@ def loads(plan: Plan, found: Found) -> None:
     changed_on_the_way(plan, found)
     written_on_the_way(plan, found)
     need_helpers(plan, loading=True)
+    _say_of_files(plan, found)
+
+
+def _say_of_files(plan: Plan, found: Found) -> None:
+    """Say what becomes of a file that ``torch.save`` wrote, such as published weights, where it is given to be resumed."""
+    if plan.facts.get("files_too"):
+        plan.kept("MG622", found.loads[0], "of a file that torch.save wrote (by the DDP script, or published weights) the optimizer state is not restored here",
+                  "only a DeepSpeed checkpoint has one for the engine")  # fmt: skip
+    else:
+        plan.kept("MG622", found.loads[0], "a file that torch.save wrote (by the DDP script, or published weights) stops here now, also where it is to be evaluated only",
+                  "read_checkpoint reads DeepSpeed checkpoints; load the weights of such a file before deepspeed.initialize")  # fmt: skip
 
 
 def same_number(plan: Plan) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
@@ -46,6 +48,12 @@ IDEAS = (
     ),
 )
 
+_OF_NODE = re.compile(
+    r"local_?rank\w*[\"')\]]*\s*(?:==\s*0|in\s*[\[({]\s*-1\s*,\s*0)|\bnot\s+[\w.]*local_?rank\b|rank\w*(?:\(\))?\s*%",
+    re.IGNORECASE,
+)
+_OF_ALL = re.compile(r"(?<!local_)(?<!local)rank(?:\(\))?\s*==\s*0", re.IGNORECASE)
+
 
 def saves(plan: Plan, found: Found) -> None:
     """Convert the saving of resume checkpoints."""
@@ -79,6 +87,9 @@ def saves(plan: Plan, found: Found) -> None:
         if save is found.saves[0]:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
                       "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2; a file of a former run at this path goes to <path>.before")  # fmt: skip
+        if _on_every_node(plan, save.statement, 4):
+            plan.kept("MG623", save.statement, "each node saved this file for itself; rank 0 alone asks for it now: let the nodes share the folder",
+                      "one checkpoint is written for all, and what rank 0 puts into it stands on its node only")  # fmt: skip
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
@@ -92,6 +103,15 @@ def _differs_by_rank(plan: Plan, save: Save) -> bool:
     if any(rank_guard(plan, statement) is not None for statement in (save.statement, *callers)):
         return False
     return has_rank(plan, save.path, function)
+
+
+def _on_every_node(plan: Plan, statement: Statement, depth: int) -> bool:
+    """Whether one rank of each node comes to a statement: ``local_rank == 0``, ``rank % ngpus_per_node == 0``."""
+    guard = rank_guard(plan, statement)
+    if guard is not None and isinstance(guard.node, cst.If):
+        return bool(_OF_NODE.search(plan.code(guard.node.test))) and not _OF_ALL.search(plan.code(guard.node.test))
+    callers = plan.flow.callers.get(statement.function, ()) if depth else ()
+    return any(_on_every_node(plan, plan.tree.statement(call), depth - 1) for call in callers)
 
 
 def _request(call: Node) -> Node:

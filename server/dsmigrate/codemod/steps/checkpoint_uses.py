@@ -35,7 +35,9 @@ _HARMLESS = frozenset({
     "read_checkpoint", "rmtree", "abspath", "split", "splitext", "len", "logger", "Logger", "echo", "write", "put", "set", "dict",
     "symlink", "urlparse", "urlsplit", "relpath", "realpath", "normpath", "expanduser", "islink", "lexists", "getmtime", "getctime", "repr", "heappush", "set_description", "setattr", "isinstance", "extend",
 })  # fmt: skip
-_TAKES_FILES = re.compile(r"artifact|upload|push|log_(?:model|file|asset|table)|^wandb\.save$")
+_TAKES_FILES = re.compile(
+    r"artifact|upload|push|log_(?:model|file|asset|table)|add_(?:file|dir|reference)$|^wandb\.save$"
+)
 _COMMANDS = re.compile(r"^(?:subprocess\.\w+|os\.(?:system|popen|exec\w*|spawn\w*))$")
 _LISTS = re.compile(r"^(?:glob\.i?glob|os\.(?:listdir|scandir|walk))$")
 _LISTING_METHODS = frozenset({"glob", "rglob", "iterdir"})
@@ -125,7 +127,7 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
         return True
     if full & (_LOADERS | COPIES | MOVES):
         return bool(call.args) and is_path(call.args[0].value)
-    if any(_COMMANDS.match(name) for name in full):
+    if any(_COMMANDS.match(name) for name in full) or (_takes_files(plan, call) and plan.flow.callee(call) is None):
         return any(
             is_path(node)
             for arg in call.args
@@ -271,10 +273,19 @@ def _is_harmless(plan: Plan, save: Save, call: cst.Call) -> bool:
     names = plan.imports.names(call.func)
     if names & _SAVERS:  # a variable may get another path before the next file is saved
         return plan.function_of(call) is save.statement.function
-    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted(call.func) or "")
-    if any(_TAKES_FILES.search(name) for name in {*names, last}):
+    if _takes_files(plan, call):
         return False
+    last = _last(call)
     return last in _HARMLESS or "log" in last.lower() or "print" in last.lower()
+
+
+def _last(call: cst.Call) -> str:
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else (dotted(call.func) or "")
+
+
+def _takes_files(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call is one that takes a file to somewhere else, by its name."""
+    return any(_TAKES_FILES.search(name) for name in {*plan.imports.names(call.func), _last(call)})
 
 
 def _counts(plan: Plan, save: Save, near: Near) -> None:

@@ -10,7 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accelerators import on_cpu
 from dsmigrate.codemod.steps.after_spawn import parent_is_gone
-from dsmigrate.codemod.steps.alone import started_alone
+from dsmigrate.codemod.steps.alone import refuses_ranks, started_alone
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
@@ -112,6 +112,7 @@ def run(plan: Plan) -> None:
     convert_rank_options(plan)
     _say_who_starts(plan)
     started_alone(plan, INIT_NAMES)
+    refuses_ranks(plan)
     if not plan.facts.get("initialised"):
         plan.kept("MG205", plan.wraps[0].statement, "this file sets up no process group: deepspeed.initialize does where nothing did",
                   "under a launcher it calls init_distributed itself")  # fmt: skip

@@ -1,0 +1,70 @@
+"""What is said of checkpoints on other nodes, in other hands, and of files that are no checkpoints of the engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import Migrated, convert
+
+SAVE = 'torch.save({"net": model.module.state_dict(), "opt": optimizer.state_dict()}, path)'
+LOAD = """
+if args.resume:
+    state = torch.load(args.resume, map_location="cpu")
+    model.module.load_state_dict(state["net"])
+    optimizer.load_state_dict(state["opt"])
+"""
+
+
+def saved(guard: str, after: str = "pass") -> Migrated:
+    text = f'path = os.path.join(args.output, "last.pt")\nif {guard}:\n    {SAVE}\n    {after}\n'
+    return convert(end=text, imports="from pathlib import Path\n\nimport wandb\n\nimport tracker")
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "local_rank == 0",
+        "rank % torch.cuda.device_count() == 0",
+        'int(os.environ["LOCAL_RANK"]) == 0',
+        "not local_rank",
+        "local_rank in [-1, 0]",
+    ],
+)
+def test_a_file_of_every_node_is_spoken_of(guard: str) -> None:
+    assert "each node" in saved(guard).told()
+
+
+@pytest.mark.parametrize("guard", ["rank == 0", "dist.get_rank() == 0", "rank == 0 and local_rank == 0"])
+def test_a_file_of_one_rank_is_not(guard: str) -> None:
+    assert "each node" not in saved(guard).told()
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        'wandb.Artifact("net", type="model").add_file(str(path))',
+        "wandb.save(str(path))",
+        "tracker.run.log_model(os.path.dirname(path), 3)",
+        "tracker.run.log_artifact(Path(path).parent)",
+    ],
+)
+def test_what_takes_the_file_elsewhere_is_marked(after: str) -> None:
+    saved("rank == 0", after).said("MG623", after, Kind.TODO)
+
+
+@pytest.mark.parametrize("after", ['tracker.run.log_file("notes.txt")', "wandb.log(dict(epoch=1))"])
+def test_what_takes_something_else_is_not(after: str) -> None:
+    migrated = saved("rank == 0", after)
+    assert "todo" not in migrated.told()
+
+
+def test_a_plain_file_to_resume_from_is_spoken_of() -> None:
+    change = convert(resume=LOAD, end=f'path = "a.pt"\n{SAVE}').said("MG622", "torch.load(", Kind.KEPT)
+    assert "stops here now" in change.message
+
+
+def test_weights_that_are_loaded_before_the_engine_come_from_a_plain_file_too() -> None:
+    wrap = 'net = Net().cuda()\nstate = torch.load("a.pt")\nnet.load_state_dict(state["net"])\nmodel = DDP(net)\n'
+    migrated = convert(wrap=wrap, resume='optimizer.load_state_dict(state["opt"])', end=f'path = "a.pt"\n{SAVE}')
+    assert "is not restored here" in migrated.told()
