@@ -59,5 +59,5 @@ def test_a_return_between_weights_and_optimizer_is_marked(leaves: str) -> None:
 @pytest.mark.parametrize(("stage", "told"), [(None, True), (1, True), (0, False)])
 def test_a_resume_by_another_number_of_processes_is_spoken_of(stage: int | None, told: bool) -> None:
     migrated = convert(to={"zero_stage": stage}, resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")'))
-    kept = [change for change in migrated.changes if change.code == "MG622" and change.kind is Kind.KEPT]
-    assert [change.message.startswith("resume with as many processes as saved") for change in kept] == [True] * told
+    kept = [change.message for change in migrated.changes if change.code == "MG622" and change.kind is Kind.KEPT]
+    assert any(message.startswith("resume with as many processes as saved") for message in kept) == told

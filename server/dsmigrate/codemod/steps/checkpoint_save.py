@@ -86,7 +86,7 @@ def saves(plan: Plan, found: Found) -> None:
                       "a path with the rank in it is not found by the other ranks")  # fmt: skip
         if save is found.saves[0]:
             plan.kept("MG623", save.statement, "whoever reads this checkpoint elsewhere gets a directory now",
-                      "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2; a file of a former run at this path goes to <path>.before")  # fmt: skip
+                      "the weights are in its *mp_rank_00_model_states.pt under 'module' at ZeRO 0-2, what the script saved beside them under 'script'; a file of a former run at this path goes to <path>.before")  # fmt: skip
         if _on_every_node(plan, save.statement, 4):
             plan.kept("MG623", save.statement, "each node saved this file for itself; rank 0 alone asks for it now: let the nodes share the folder",
                       "one checkpoint is written for all, and what rank 0 puts into it stands on its node only")  # fmt: skip
