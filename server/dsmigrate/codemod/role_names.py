@@ -96,6 +96,26 @@ REDUNDANCY_NAMES = frozenset(
 )
 
 
+CLIP_NORM = frozenset(
+    {
+        "torch.nn.utils.clip_grad_norm_",
+        "torch.nn.utils.clip_grad.clip_grad_norm_",
+        "torch.nn.utils.clip_grad_norm",
+        "torch.nn.utils.clip_grad.clip_grad_norm",
+        "clip_grad_norm_",
+        "nn.utils.clip_grad_norm_",
+    }
+)
+CLIP_VALUE = frozenset(
+    {
+        "torch.nn.utils.clip_grad_value_",
+        "torch.nn.utils.clip_grad.clip_grad_value_",
+        "nn.utils.clip_grad_value_",
+        "clip_grad_value_",
+    }
+)
+
+
 TORCH_OPTIMIZERS = frozenset({
     "SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "ASGD", "LBFGS",
     "SparseAdam", "Adafactor", "Muon",

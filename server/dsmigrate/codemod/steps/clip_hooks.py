@@ -7,10 +7,13 @@ import re
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
+from dsmigrate.codemod.steps.gradients import clears_part, touches_gradients
 from dsmigrate.codemod.steps.owned import sole_part
 from dsmigrate.codemod.steps.sites import find_steps
+from dsmigrate.codemod.tree import Function, Statement
 
 _FREEZES = re.compile(r"\brequires_grad_\(\s*(?!True\b)[^)\s]|\.requires_grad\s*=(?!=)")
 
@@ -103,6 +106,7 @@ def looked_at_behind(plan: Plan, call: cst.Call) -> bool:
     steps = [plan.tree.statement(step).order for step in find_steps(plan) if plan.function_of(step) is clip.function]
     until = min((order for order in steps if order > clip.order), default=None)
     looks = {s for look in plan.facts.get("looks", ()) for path in paths_to(plan, look) for s in path}
+    looks |= {s for other in _that_touch(plan, clip.function) for s in other}
     return any(
         look.function is clip.function
         and clip.order < look.order
@@ -110,3 +114,17 @@ def looked_at_behind(plan: Plan, call: cst.Call) -> bool:
         and not branches_apart((clip,), (look,))
         for look in looks
     )
+
+
+def _that_touch(plan: Plan, function: Function) -> list[tuple[Statement, ...]]:
+    """Calls that may work on gradients, by their name or as they clear a part, that are made in a function or under it."""
+    found = []
+    for call in plan.tree.calls:
+        statement = plan.tree.statement(call)
+        if call in plan.handled or plan.edits.is_removed(statement.node) or statement.node in plan.edits.statements:
+            continue
+        if clears_part(plan, call):
+            found += list(paths_to(plan, statement))
+        elif statement.function is function and not qualifies(plan.imports, call.func, CLIP_NORM | CLIP_VALUE):
+            found += [(statement,)] if touches_gradients(plan, call) else []
+    return found

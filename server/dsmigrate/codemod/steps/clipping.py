@@ -10,39 +10,19 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.role_names import qualifies
-from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.clip_hooks import (
     called_beside_step,
     clips_beyond_optimizer,
     looked_at_behind,
     unclipped_steps,
 )
+from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
 from dsmigrate.codemod.tree import Node
 from dsmigrate.codemod.values import Value, resolve
-
-CLIP_NORM = frozenset(
-    {
-        "torch.nn.utils.clip_grad_norm_",
-        "torch.nn.utils.clip_grad.clip_grad_norm_",
-        "torch.nn.utils.clip_grad_norm",
-        "torch.nn.utils.clip_grad.clip_grad_norm",
-        "clip_grad_norm_",
-        "nn.utils.clip_grad_norm_",
-    }
-)
-CLIP_VALUE = frozenset(
-    {
-        "torch.nn.utils.clip_grad_value_",
-        "torch.nn.utils.clip_grad.clip_grad_value_",
-        "nn.utils.clip_grad_value_",
-        "clip_grad_value_",
-    }
-)
-_BOTH_FUNCTION = "global_grad_norm"
 
 IDEAS = (
     Idea(
@@ -65,8 +45,8 @@ IDEAS = (
     Idea(
         "MG423",
         "Clipping that DeepSpeed does not do",
-        "Clipping by value, of some parameters only, by another norm or by a helper works on p.grad, which is whole at "
-        "ZeRO 0 only.",
+        "Clipping by value, of some parameters only, by another norm, by a helper or through a function that is handed on "
+        "works on p.grad, which is whole at ZeRO 0 only.",
         "The engine clips all parameters by their global 2-norm and nothing else, right before the step: a clip by the norm stays "
         "as well where gradients are looked at or changed behind it.",
         "deepspeed/runtime/zero/stage_1_and_2.py, unscale_and_clip_grads",
@@ -116,25 +96,16 @@ def run(plan: Plan) -> None:
     for call, statement, engine in measured_norms(plan):
         plan.handled.add(call)
         keep_norm(plan, call, statement, engine)
-    methods = [call for call in plan.tree.calls if _is_method(plan, call)]
+    norms = [call for call in norms if not _comes_late(plan, call)]
     ours = [call for call in norms if covers_model(plan, call)]
-    for call in plan.tree.calls:
-        if qualifies(plan.imports, call.func, CLIP_VALUE):
-            plan.handled.add(call)
-            plan.needs_full_gradients(
-                "MG423", call, "gradients are clipped by value", "the engine clips by the global norm only"
-            )
-    for call in norms:
-        if call not in ours:
-            plan.handled.add(call)
-            plan.needs_full_gradients(
-                "MG423", call, "only some parameters are clipped here", "the engine clips all parameters together"
-            )
-    for call in methods:
-        plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
-                  "the engine clips by gradient_clipping")  # fmt: skip
+    _other_kinds(plan, [call for call in norms if call not in ours])
+    handed = handed_on(plan)
+    for statement in handed:
+        plan.needs_full_gradients(
+            "MG423", statement, "the clip function is a value here, and its calls stay", "p.grad is None at ZeRO 1-3"
+        )
     late = [call for call in ours if looked_at_behind(plan, call)]
-    if ours and not late and not any(call not in ours for call in norms):
+    if ours and not late and not handed and len(ours) == len(norms):
         _to_config(plan, ours)
     else:
         why = "the gradients are looked at or changed behind this clip" if late else "two kinds of clipping are mixed"
@@ -144,6 +115,43 @@ def run(plan: Plan) -> None:
                                       "the engine clips in the step, after all of that")  # fmt: skip
     if engine_clips(plan):
         _other_places(plan, ours)
+
+
+def _other_kinds(plan: Plan, partial: list[cst.Call]) -> None:
+    """Keep what the engine does not do: clips by value, of some parameters, and methods of other wrappers."""
+    for call in plan.tree.calls:
+        if qualifies(plan.imports, call.func, CLIP_VALUE):
+            plan.handled.add(call)
+            plan.needs_full_gradients(
+                "MG423", call, "gradients are clipped by value", "the engine clips by the global norm only"
+            )
+    for call in partial:
+        plan.handled.add(call)
+        plan.needs_full_gradients(
+            "MG423", call, "only some parameters are clipped here", "the engine clips all parameters together"
+        )
+    for call in plan.tree.calls:
+        if _is_method(plan, call):
+            plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",
+                      "the engine clips by gradient_clipping")  # fmt: skip
+
+
+def _comes_late(plan: Plan, call: cst.Call) -> bool:
+    """Keep a clip that comes behind the step: it is no clip of that step, and none of the engine's."""
+    late, sure = behind_step(plan, call)
+    if not late:
+        return False
+    plan.handled.add(call)
+    if not sure:
+        plan.needs_full_gradients("MG423", call, "this clip comes behind the step, on what is added up for the next one",
+                                  "the engine clips in the step, and nowhere else")  # fmt: skip
+    elif is_plain(plan, call):
+        plan.kept("MG423", call, "this clip comes behind the step, which was not clipped and is not clipped now",
+                  "the engine has cleared the gradients by then")  # fmt: skip
+    else:
+        plan.todo("MG410", call, "the norm is taken behind the step, which has cleared the gradients: use the engine's gradient norm",
+                  "engine.step() zeroes the gradients")  # fmt: skip
+    return True
 
 
 def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
@@ -161,7 +169,7 @@ def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
 
 def _partial_sums(plan: Plan, clips: list[cst.Call], now: str) -> None:
     for call in clips:
-        if _clips_partial_sums(plan, call):
+        if clips_partial_sums(plan, call):
             plan.todo("MG424", call, f"this clips at every micro-batch, not once per optimizer step; {now}",
                       "clipping a partial sum is not the same as clipping the sum")  # fmt: skip
 
@@ -170,26 +178,6 @@ def engine_clips(plan: Plan) -> bool:
     """Whether the config has a limit for the gradients' norm, now or when the script runs."""
     in_config = bool(plan.config.get("gradient_clipping"))
     return in_config or any(value.path == ("gradient_clipping",) for value in plan.runtime)
-
-
-def _clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
-    """Whether a clip stands outside the gate of an accumulating loop's step."""
-    if plan.facts.get("managed"):
-        return False
-    statement = plan.tree.statement(call)
-
-    def gates(path: tuple[tuple[Node, str], ...]) -> tuple[tuple[Node, str], ...]:
-        return tuple(item for item in path if not isinstance(item[0], cst.If) or "%" in plan.code(item[0].test))
-
-    own = gates(branches_to(statement))
-    later = [
-        plan.tree.statement(c)
-        for c in find_steps(plan)
-        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
-    ]
-    behind = [gates(branches_to(s)) for s in later]
-    behind = [path for path in behind if path[: len(own)] == own]
-    return bool(behind) and len(behind[0]) > len(own)
 
 
 def unscale(plan: Plan) -> None:

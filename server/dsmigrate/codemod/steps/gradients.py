@@ -92,27 +92,41 @@ def _gradient_helpers(plan: Plan, sites: Sites) -> None:
         statement = plan.tree.statement(call)
         if call in plan.handled or plan.edits.is_removed(statement.node) or statement.node in plan.edits.statements:
             continue
-        if not any(f is statement.function and a < statement.order < b for f, a, b in spans):
+        ways = paths_to(plan, statement) if clears_part(plan, call) else [(statement,)]
+        if not any(f is s.function and a < s.order < b for f, a, b in spans for way in ways for s in way):
             continue
-        func = call.func
-        last = (dotted(func) or "").rpartition(".")[2]
-        is_method = isinstance(func, cst.Attribute) and plan.is_ours(func.value)
-        named = "grad" in last.lower() and last not in (
-            "zero_grad",
-            "no_grad",
-            "set_grad_enabled",
-            "enable_grad",
-            "is_grad_enabled",
-        )
-        if plan.flow.callee(call) is not None and named:
-            continue  # the helper is in this file: its own statements are looked at
-        if named or (is_method and last not in _HARMLESS):
-            plan.needs_full_gradients(
-                "MG409",
-                statement,
-                f"{short(dotted(func) or last)} runs between backward and step and may work on gradients",
-                "p.grad is None after backward at ZeRO 1-3",
-            )
+        what = touches_gradients(plan, call)
+        if what:
+            plan.needs_full_gradients("MG409", statement, what, "p.grad is None after backward at ZeRO 1-3")
+
+
+def touches_gradients(plan: Plan, call: cst.Call) -> str:
+    """What a call between backward and step does to gradients, where it may do something; else empty."""
+    func = call.func
+    last = (dotted(func) or "").rpartition(".")[2]
+    is_method = isinstance(func, cst.Attribute) and plan.is_ours(func.value)
+    named = "grad" in last.lower() and last not in (
+        "zero_grad",
+        "no_grad",
+        "set_grad_enabled",
+        "enable_grad",
+        "is_grad_enabled",
+    )
+    if clears_part(plan, call):
+        return f"{short(plan.code(call))} clears the gradients of a part of the model before the step"
+    if plan.flow.callee(call) is not None and named:
+        return ""  # the helper is in this file: its own statements are looked at
+    if named or (is_method and last not in _HARMLESS):
+        return f"{short(dotted(func) or last)} runs between backward and step and may work on gradients"
+    return ""
+
+
+def clears_part(plan: Plan, call: cst.Call) -> bool:
+    """``model.module.head.zero_grad()``: neither the optimizer's nor that of the whole model."""
+    func = call.func
+    if not isinstance(func, cst.Attribute) or func.attr.value != "zero_grad" or plan.flow.callee(call) is not None:
+        return False
+    return not plan.roles.is_optimizer(func.value) and not plan.is_ours(func.value)
 
 
 _HARMLESS = frozenset({

@@ -42,7 +42,9 @@ def is_all(plan: Plan, node: Node, depth: int) -> bool:
     if isinstance(node, cst.Name | cst.Attribute):
         place = plan.place_of(node)
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-        return bool(bindings) and all(b.index is None and is_all(plan, b.value, depth - 1) for b in bindings)
+        return bool(bindings) and all(
+            b.index is None and b.kind not in ("for", "with") and is_all(plan, b.value, depth - 1) for b in bindings
+        )
     return False
 
 
