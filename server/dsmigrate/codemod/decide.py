@@ -44,6 +44,7 @@ from dsmigrate.codemod.steps import (
     visible_devices,
     weight_writes,
     wrap,
+    wrapper_tests,
     written_buffers,
 )
 
@@ -101,6 +102,7 @@ def decide(plan: Plan) -> None:
     gradients.check_gradient_helpers(plan)
     clipping.unscale(plan)
     unwrap.run(plan)
+    wrapper_tests.run(plan)
     engine_names.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)

@@ -165,6 +165,7 @@ class Tree:
             self._expression(node.subject, node, function, statement)
             for case in node.cases:
                 self.parent[case] = node
+                self._expression(case.pattern, case, function, statement)
                 for sub in descendants(case.pattern):
                     if isinstance(sub, cst.MatchAs | cst.MatchStar) and sub.name is not None:
                         function.local_names.add(sub.name.value)

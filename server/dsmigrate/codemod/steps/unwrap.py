@@ -27,7 +27,7 @@ IDEAS = (
     Idea(
         "MG502",
         "isinstance(model, DistributedDataParallel) asks for the engine",
-        "Unwrap helpers that test for DDP test for deepspeed.DeepSpeedEngine.",
+        "Unwrap helpers that test for DDP, by its class, a constant or its name, test for deepspeed.DeepSpeedEngine.",
         "Left as it was the test would be false, and the engine itself would be taken for the raw model.",
         "ddp-idioms trap 10",
         Kind.CONVERTED,
@@ -280,7 +280,9 @@ def _choice(plan: Plan, node: cst.IfExp, statement: Statement) -> None:
 def _asks_the_object(plan: Plan, test: Node) -> bool:
     """Whether a test looks at the object itself (``hasattr``, ``isinstance``) and so stays right."""
     return any(
-        isinstance(sub, cst.Call)
+        sub.attr.value == "__class__"
+        if isinstance(sub, cst.Attribute)
+        else isinstance(sub, cst.Call)
         and (dotted(sub.func) in ("hasattr", "isinstance", "type") or _test_of_this_file(plan, sub))
         for sub in descendants(test)
     )
