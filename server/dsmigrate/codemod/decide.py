@@ -15,6 +15,7 @@ from dsmigrate.codemod.steps import (
     checkpoint_load,
     clipping,
     comm_hooks,
+    compiled,
     config_optimizer,
     definitions,
     engine,
@@ -110,6 +111,7 @@ def decide(plan: Plan) -> None:
     weight_writes.weight_writes(plan)
     rank_rates.rank_rates(plan)
     checkpoint.run(plan)
+    compiled.run(plan)
     stage3.run(plan)
     rank_forwards.run(plan)
     own_weights.run(plan)

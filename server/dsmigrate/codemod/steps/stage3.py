@@ -9,20 +9,11 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.half import makes_model
 from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
-    Idea(
-        "MG708",
-        "The model is compiled in place",
-        "torch.compile's wrapper fails at ZeRO 3; model.compile() compiles the module itself.",
-        "The engine hooks the modules that it was given; a wrapper around them breaks the hooks at stage 3.",
-        "measured against DeepSpeed 0.19.8, torch 2.13",
-        Kind.CONVERTED,
-    ),
     Idea(
         "MG710",
         "no_grad instead of inference_mode",
@@ -50,7 +41,6 @@ def run(plan: Plan) -> None:
     if plan.zero_stage != 3:
         return
     done: set[Node] = set()
-    _compiled(plan)
     _inference_mode(plan)
     for call in plan.tree.calls:
         if _updates_average(plan, call):
@@ -68,53 +58,6 @@ def run(plan: Plan) -> None:
                 _gather(plan, statement, done)
             elif plan.engine_name(statement.function) is None and _touches_values(node):
                 _gather_callers(plan, statement, done)
-
-
-def _compiled(plan: Plan) -> None:
-    """``model = torch.compile(model)`` before the engine fails at stage 3; compiling in place does not."""
-    for call in plan.tree.calls:
-        if "torch.compile" not in plan.imports.names(call.func) or not call.args:
-            continue
-        if not plan.is_ours(call.args[0].value):
-            _compiled_where_made(plan, call)
-            continue
-        statement = plan.tree.statement(call)
-        node = statement.node
-        model = plan.code(call.args[0].value)
-        if isinstance(node, cst.Assign) and node.value is call and len(node.targets) == 1:
-            target = plan.code(node.targets[0].target)
-            rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
-            lines = [f"{model}.compile({rest})"] + ([] if target == model else [f"{target} = {model}"])
-            plan.edits.substitute(node, *lines)
-            plan.converted("MG708", statement, f"torch.compile({model}) → {model}.compile(), in place",
-                           "a compiled wrapper fails in its first forward at ZeRO 3")  # fmt: skip
-        else:
-            plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
-                      "a compiled wrapper fails in its first forward")  # fmt: skip
-
-
-def _compiled_where_made(plan: Plan, call: cst.Call) -> None:
-    """``model = torch.compile(Net())``: the model is made first and compiled in place then."""
-    if not makes_model(plan, call):
-        return
-    statement = plan.tree.statement(call)
-    node = statement.node
-    simple = (
-        isinstance(node, cst.Assign)
-        and len(node.targets) == 1
-        and isinstance(node.targets[0].target, cst.Name | cst.Attribute)
-    )
-    if not simple or any(wrap.statement is statement for wrap in plan.wraps):
-        plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
-                  "a compiled wrapper fails in its first forward")  # fmt: skip
-        return
-    assert isinstance(node, cst.Assign)
-    target = plan.code(node.targets[0].target)
-    rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
-    plan.edits.replace(call, lambda updated: updated.args[0].value)  # type: ignore[attr-defined]
-    plan.edits.insert_after(statement.line_node, f"{target}.compile({rest})")
-    plan.converted("MG708", statement, f"torch.compile(…) → {target}.compile(), in place",
-                   "a compiled wrapper fails in its first forward at ZeRO 3")  # fmt: skip
 
 
 def _inference_mode(plan: Plan) -> None:

@@ -43,8 +43,8 @@ def _comparison(plan: Plan, node: cst.Comparison, function: Function) -> Iterato
     operator, right = node.comparisons[0].operator, node.comparisons[0].comparator
     is_true = isinstance(operator, cst.Equal | cst.In | cst.Is)
     if isinstance(operator, cst.Equal | cst.NotEqual | cst.Is | cst.IsNot):
-        for word, asked in ((node.left, right), (right, node.left)):
-            if _text(plan, word) in _NAMES and _speaks(plan, asked, function):
+        for named, asked in ((node.left, right), (right, node.left)):
+            if _text(plan, named) in _NAMES and _speaks(plan, asked, function):
                 yield node, _either(plan, node, asked, is_true=is_true)
                 return
     elif isinstance(operator, cst.In | cst.NotIn):

@@ -1,0 +1,116 @@
+"""MG708: compiled wrappers around the model, which are in the engine's way."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.forwards_beside import paths_to
+from dsmigrate.codemod.steps.half import makes_model
+from dsmigrate.codemod.tree import Statement, descendants
+
+IDEAS = (
+    Idea(
+        "MG708",
+        "The model is compiled in place",
+        "model.compile() compiles the module itself; torch.compile's wrapper fails at ZeRO 3, and around DDP it was the outer one.",
+        "The engine hooks the modules that it was given; a wrapper around them breaks the hooks at stage 3. A wrapper that was put "
+        "around DDP would come to stand inside the engine, where .module gave the plain model: names of weights would begin "
+        "with _orig_mod.",
+        "measured against DeepSpeed 0.19.8, torch 2.13",
+        Kind.CONVERTED,
+    ),
+)
+
+_AT_STAGE_3 = "a compiled wrapper fails in its first forward at ZeRO 3"
+_AROUND = "the compiled wrapper stood around DDP; inside the engine it would change what .module gives and the names of weights"
+
+
+def run(plan: Plan) -> None:
+    """Compile in place at ZeRO 3, and at any stage where the compiled wrapper stood around DDP."""
+    around = []
+    for call in plan.tree.calls:
+        if "torch.compile" not in plan.imports.names(call.func) or not call.args:
+            continue
+        wraps = [wrap for wrap in plan.wraps if wrap.call in descendants(call.args[0].value)]
+        ours = plan.is_ours(call.args[0].value)
+        if wraps or (ours and _was_wrapped(plan, plan.tree.statement(call))):
+            around.append(call)
+            _in_place(plan, call, _AROUND, holds_wrap=bool(wraps))
+        elif plan.zero_stage == 3:
+            if ours:
+                _in_place(plan, call, _AT_STAGE_3)
+            else:
+                _compiled_where_made(plan, call)
+    if around:
+        _unwrapped(plan)
+
+
+def _was_wrapped(plan: Plan, statement: Statement) -> bool:
+    """Whether the model was in DDP when it was compiled, by whichever calls both places are reached."""
+    ways = [one for wrap in plan.wraps for way in paths_to(plan, wrap.statement) for one in way]
+    return any(
+        one.function is own.function and one.order < own.order
+        for way in paths_to(plan, statement)
+        for own in way
+        for one in ways
+    )
+
+
+def _in_place(plan: Plan, call: cst.Call, why: str, *, holds_wrap: bool = False) -> None:
+    """``model = torch.compile(model)``: the module is compiled, and no wrapper is made."""
+    statement = plan.tree.statement(call)
+    node, given = statement.node, call.args[0].value
+    is_set = isinstance(node, cst.Assign) and node.value is call and len(node.targets) == 1
+    if not is_set or node in plan.edits.statements:
+        plan.todo(
+            "MG708", statement, "compile the model in place: model.compile() in the stead of torch.compile(model)", why
+        )
+        return
+    assert isinstance(node, cst.Assign)
+    target, model = plan.code(node.targets[0].target), plan.code(given)
+    rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
+    if holds_wrap:
+        plan.edits.replace(call, lambda updated: updated.args[0].value)  # type: ignore[attr-defined]
+        plan.edits.insert_after(statement.line_node, f"{target}.compile({rest})")
+    else:
+        module = f"{model}.module" if plan.is_engine(given) else model
+        plan.edits.substitute(node, f"{module}.compile({rest})", *([] if target == model else [f"{target} = {model}"]))
+    plan.converted(
+        "MG708", statement, f"torch.compile({model}) → {target if holds_wrap else model}.compile(), in place", why
+    )
+
+
+def _unwrapped(plan: Plan) -> None:
+    """``model._orig_mod`` looked through the compiled wrapper that is gone."""
+    for statement in plan.tree.statements:
+        for sub in descendants(statement.node) if isinstance(statement.node, cst.BaseSmallStatement) else ():
+            if isinstance(sub, cst.Attribute) and sub.attr.value == "_orig_mod" and plan.is_ours(sub.value):
+                plan.edits.replace(sub, lambda updated: updated.value)  # type: ignore[attr-defined]
+                plan.converted(
+                    "MG708", statement, f"{plan.code(sub)} → {plan.code(sub.value)}", "the compiled wrapper is gone"
+                )
+
+
+def _compiled_where_made(plan: Plan, call: cst.Call) -> None:
+    """``model = torch.compile(Net())``: the model is made first and compiled in place then."""
+    if not makes_model(plan, call):
+        return
+    statement = plan.tree.statement(call)
+    node = statement.node
+    simple = (
+        isinstance(node, cst.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0].target, cst.Name | cst.Attribute)
+    )
+    if not simple or any(wrap.statement is statement for wrap in plan.wraps):
+        plan.todo("MG708", statement, "compile the model in place (model.compile()) at ZeRO stage 3",
+                  "a compiled wrapper fails in its first forward")  # fmt: skip
+        return
+    assert isinstance(node, cst.Assign)
+    target = plan.code(node.targets[0].target)
+    rest = ", ".join(plan.code(arg).rstrip(", ") for arg in call.args[1:])
+    plan.edits.replace(call, lambda updated: updated.args[0].value)  # type: ignore[attr-defined]
+    plan.edits.insert_after(statement.line_node, f"{target}.compile({rest})")
+    plan.converted("MG708", statement, f"torch.compile(…) → {target}.compile(), in place", _AT_STAGE_3)
