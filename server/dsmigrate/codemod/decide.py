@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps import (
     comm_hooks,
     compiled,
     config_optimizer,
+    copied_wrappers,
     definitions,
     engine,
     engine_names,
@@ -104,6 +105,7 @@ def decide(plan: Plan) -> None:
     clipping.unscale(plan)
     unwrap.run(plan)
     wrapper_tests.run(plan)
+    copied_wrappers.run(plan)
     engine_names.run(plan)
     optimizer.run(plan)
     accumulation.choose_accumulation(plan)

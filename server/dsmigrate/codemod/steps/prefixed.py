@@ -32,7 +32,7 @@ IDEAS = (
 _KEYED = frozenset({"state_dict", "load_state_dict"})
 _NAMED = frozenset({"named_parameters", "named_modules", "named_buffers"})
 _PREFIX = re.compile(r"module(?:\\*\.|$)")
-_DEPTH = 4
+DEPTH = 4
 
 
 def prefixed(plan: Plan) -> None:
@@ -49,7 +49,7 @@ def prefixed(plan: Plan) -> None:
             continue
         if not plan.is_before_engine(call) or model in plan.edits.expressions:
             continue
-        wrapped = _is_wrapped(plan, model, plan.tree.statement(call), _DEPTH)
+        wrapped = is_wrapped(plan, model, plan.tree.statement(call), DEPTH)
         if wrapped is None:
             plan.todo("MG508", call, "some callers hand in the model that was wrapped, with names that begin with 'module.'",
                       "the engine is made further down: all of them hand in the plain model now")  # fmt: skip
@@ -67,7 +67,7 @@ def _give_prefix(plan: Plan, call: cst.Call, model: Node) -> None:
         prefix = f"({prefix} if {condition(plan, ways)} else {text})"
         why += ", under the wrap's condition"
     else:
-        unsaid = [condition(plan, ways)] if ways else sorted(_conditions_of_callers(plan, model, use, _DEPTH))
+        unsaid = [condition(plan, ways)] if ways else sorted(_conditions_of_callers(plan, model, use, DEPTH))
         if unsaid:
             why += f"; the original had no prefix where it did not wrap: it asked for {', '.join(unsaid)}"
     plan.need("torch")
@@ -160,7 +160,7 @@ def _asks_for_attribute(plan: Plan, text: Node) -> bool:
     return isinstance(call, cst.Call) and dotted(call.func) in ("hasattr", "getattr", "setattr")
 
 
-def _is_wrapped(plan: Plan, model: Node, use: Statement, depth: int) -> bool | None:
+def is_wrapped(plan: Plan, model: Node, use: Statement, depth: int) -> bool | None:
     """Whether the original had wrapped a model at a place; None where only some callers had."""
     text, function = plan.code(model), use.function
     for wrap in plan.wraps:
@@ -176,7 +176,7 @@ def _by_callers(plan: Plan, name: str, function: Function, depth: int) -> bool |
     for binding in plan.flow.by_place.get(("v", id(function), name), ()):
         if binding.kind == "argument":
             named = isinstance(binding.value, cst.Name | cst.Attribute)
-            answers.add(named and _is_wrapped(plan, binding.value, binding.statement, depth - 1))
+            answers.add(named and is_wrapped(plan, binding.value, binding.statement, depth - 1))
     return answers.pop() if len(answers) == 1 else None if answers else False
 
 

@@ -178,7 +178,7 @@ def _isinstance(plan: Plan, call: cst.Call, statement: Statement) -> None:
 
 
 # Classes that average a model: timm's ModelEmaV2, torch's AveragedModel, EMA of many projects.
-_AVERAGE = re.compile(r"ema(?:v\d)?$|^ema|averaged?_?model|moving_?average", re.IGNORECASE)
+AVERAGE = re.compile(r"ema(?:v\d)?$|^ema|averaged?_?model|moving_?average", re.IGNORECASE)
 
 
 def _averages(plan: Plan, call: cst.Call, statement: Statement) -> None:
@@ -205,7 +205,7 @@ def _is_average(plan: Plan, call: cst.Call) -> bool:
     """Whether a call makes an averaged model or updates one."""
     name = dotted(call.func) or ""
     last = name.rpartition(".")[2]
-    if last[:1].isupper() and _AVERAGE.search(last):
+    if last[:1].isupper() and AVERAGE.search(last):
         return True
     if last not in ("update", "update_parameters", "update_attr", "set", "step") or not isinstance(
         call.func, cst.Attribute
