@@ -65,6 +65,13 @@ class Imports:
         part = self.tree.parts[0] if function is None else self.tree.part_of_top[function.top]
         return self.by_part[part].get(name, set())
 
+    def local_names(self, *last: str) -> set[str]:
+        """The names by which things of other modules that are called so are known in any file, their own among them."""
+        pairs = (
+            (local, full) for meaning in self.by_part.values() for local, names in meaning.items() for full in names
+        )
+        return {*last, *(local for local, full in pairs if full.rpartition(".")[2] in last)}
+
     def names(self, node: Node | None) -> set[str]:
         """Every full name a dotted expression may stand for (a name can be imported twice, under try/except)."""
         text = dotted(node)

@@ -22,9 +22,12 @@ def handed_on(plan: Plan) -> list[Statement]:
     """Statements in which a clip function is a value: an alias, an argument of ``partial``, a default, an entry of a dict."""
     if not any("clip_grad" in text or "getattr" in text for text in plan.facts["texts"]):
         return []
-    found = dict.fromkeys(
-        statement for node, statement in plan.tree.statement_of.items() if _is_clip(plan, node, statement)
-    )
+    known = plan.imports.local_names("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_")
+    found = {}
+    for node, statement in plan.tree.statement_of.items():
+        last = node.value if isinstance(node, cst.Name) else node.attr.value if isinstance(node, cst.Attribute) else ""
+        if (last in known or isinstance(node, cst.Call)) and _is_clip(plan, node, statement):
+            found[statement] = True
     return list(found)
 
 

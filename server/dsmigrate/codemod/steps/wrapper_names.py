@@ -22,7 +22,7 @@ _IS_TEXT = re.compile(r"^(?:str|repr)\(|__(?:qual)?name__$|_get_name\(\)$|\.lowe
 def class_name_tests(plan: Plan) -> Iterator[tuple[Node, str]]:
     """Every test of a class's name that holds for DDP, with the text of a test that holds for the engine as well."""
     texts: list[str] = plan.facts["texts"]
-    if not any(re.search(r"[\"'.][\w.]*Parallel|__name__", text) for text in texts):
+    if not any(re.search(r"[\"'][\w.]*Parallel|\.__(?:qual)?name__", text) for text in texts):
         return
     for node, statement in list(plan.tree.statement_of.items()):
         if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:

@@ -39,10 +39,12 @@ def run(plan: Plan) -> None:
 
 def _mentions(plan: Plan) -> Iterator[tuple[Node, Statement]]:
     """The wrapper's class wherever it is a value, with its statement; as far as no other step has dealt with the place."""
+    known = plan.imports.local_names("DistributedDataParallel")
     for node, statement in list(plan.tree.statement_of.items()):
         if not isinstance(node, cst.Name | cst.Attribute) or isinstance(statement.node, cst.Import | cst.ImportFrom):
             continue
-        if is_ddp_class(plan.imports, node) and _is_free(plan, node):
+        last = node.value if isinstance(node, cst.Name) else node.attr.value
+        if last in known and is_ddp_class(plan.imports, node) and _is_free(plan, node):
             yield node, statement
 
 
