@@ -9,13 +9,14 @@ import libcst as cst
 from dsmigrate.codemod.flow import Place, argument
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, copies_of
+from dsmigrate.codemod.steps.path_predicates import IS_FILE, WIDER_TEST, has_no_exists, predicates, widen
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
 _OTHER_KIND = re.compile(r"\.(?:jsonl?|txt|csv|tsv|log|ya?ml|png|jpe?g|svg|html|md)[\"']\)*$", re.IGNORECASE)
 _DEPTH = 6
 
-WIDER_TESTS = ("isfile → exists", "is_file → exists")
+WIDER_TESTS = ("isfile → exists", "is_file → exists", f"isfile → {WIDER_TEST}")
 """What is said of such a change; whoever asks for a file gets the same answer as before."""
 
 
@@ -27,18 +28,30 @@ def file_tests(plan: Plan, found: Found) -> None:
     near = Near(plan, found)
     for call in plan.tree.calls:
         func = call.func
-        if func in plan.edits.expressions:
+        if func in plan.edits.expressions or call in plan.edits.expressions:
             continue
-        if "os.path.isfile" in plan.imports.names(func) and call.args:
+        if IS_FILE in plan.imports.names(func) and call.args:
             if near.concerns(call, call.args[0].value):
-                plan.edits.replace(func, plan.code(func).replace("isfile", "exists"))
+                plan.need("os")
+                plan.edits.replace(func, _existing(plan, func))
                 plan.converted("MG623", call, WIDER_TESTS[0], "a DeepSpeed checkpoint is a directory")
         elif (
             isinstance(func, cst.Attribute) and func.attr.value == "is_file" and func.attr not in plan.edits.expressions
         ):
-            if near.concerns(call, func.value):
-                plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
-                plan.converted("MG623", call, WIDER_TESTS[1], "a DeepSpeed checkpoint is a directory")
+            if not near.concerns(call, func.value):
+                continue
+            if has_no_exists(plan, call, func.value):
+                widen(plan, call, func.value)
+                continue
+            plan.edits.replace(func.attr, lambda _: cst.Name("exists"))
+            plan.converted("MG623", call, WIDER_TESTS[1], "a DeepSpeed checkpoint is a directory")
+    predicates(plan, near)
+
+
+def _existing(plan: Plan, func: Node) -> str:
+    """``exists`` by the way that ``isfile`` is known by."""
+    text = plan.code(func)
+    return f"{text.removesuffix('isfile')}exists" if text.endswith(".isfile") else "os.path.exists"
 
 
 class Near:
@@ -89,7 +102,7 @@ class Near:
         """Whether the path that a call asks about may be a checkpoint's."""
         function = self.plan.function_of(call)
         place = self.plan.flow.place(asked, function)
-        if place is not None and place in self.others and place not in self.places:
+        if self.is_other(place):
             return False
         if function in self.functions or _WORD.search(self.plan.code(asked)) or _WORD.search(function.name):
             return True
@@ -109,10 +122,22 @@ class Near:
 
     def reaches(self, call: cst.Call, asked: Node) -> bool:
         """The same, whatever function the call stands in: by the path alone."""
-        function = self.plan.function_of(call)
-        return bool(_WORD.search(self.plan.code(asked))) or self._comes_from(asked, function)
+        return self.reaches_from(asked, self.plan.function_of(call))
 
-    def _comes_from(self, node: Node, function: Function) -> bool:
+    def reaches_from(self, asked: Node, function: Function) -> bool:
+        """The same for an expression of a function."""
+        return self.has_word(self.plan.code(asked)) or self.leads_to(asked, function)
+
+    def has_word(self, text: str) -> bool:
+        """Whether a text speaks of checkpoints."""
+        return bool(_WORD.search(text))
+
+    def is_other(self, place: Place | None) -> bool:
+        """Whether ``torch.save`` goes on writing something else than a checkpoint at the path of a variable."""
+        return place is not None and place in self.others and place not in self.places
+
+    def leads_to(self, node: Node, function: Function) -> bool:
+        """Whether an expression comes from where a checkpoint's path comes from, whatever it is called."""
         flow = self.plan.flow
         queue: list[tuple[Node, Function]] = [(node, function)]
         seen: set[Place] = set()

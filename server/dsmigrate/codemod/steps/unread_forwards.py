@@ -42,7 +42,7 @@ def _defined(plan: Plan, name: str) -> Iterator[_Defined]:
     known: dict[str, list[_Defined]] = plan.facts.setdefault("unread", {})
     if name not in known:
         known[name] = []
-        for text in _texts(plan):
+        for text in texts_beside(plan):
             if f"def {name}(" in text or f"class {name}" in text:
                 known[name] += [
                     node
@@ -52,7 +52,8 @@ def _defined(plan: Plan, name: str) -> Iterator[_Defined]:
     yield from known[name]
 
 
-def _texts(plan: Plan) -> tuple[str, ...]:
+def texts_beside(plan: Plan) -> tuple[str, ...]:
+    """The texts of the local files that the script imports, by whatever way, read once they are asked for."""
     if "texts_beside" not in plan.facts:
         plan.facts["texts_beside"] = plan.facts["beside"]()
     found: tuple[str, ...] = plan.facts["texts_beside"]
