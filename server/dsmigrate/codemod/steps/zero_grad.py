@@ -11,7 +11,9 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
+from dsmigrate.codemod.steps.left_behind import finds_gradients
 from dsmigrate.codemod.steps.owned import owns_outsiders
+from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.refusals import stepped_optimizer
 from dsmigrate.codemod.steps.sites import Sites, mark_twins, short
 from dsmigrate.codemod.tree import Node, Statement
@@ -22,7 +24,8 @@ IDEAS = (
         "zero_grad goes",
         "engine.step() zeroes the gradients itself.",
         "A zero_grad beside the step, or before the first backward of a step, clears what is already clear. Where the optimizer "
-        "owns parameters outside of the model, it stays (MG408): at ZeRO 0 the engine clears its module's only.",
+        "owns parameters outside of the model, it stays (MG408): at ZeRO 0 the engine clears its module's only. So it does where "
+        "another backward may run between the last step and it.",
         "deepspeed/runtime/engine.py, _take_model_step",
         Kind.CONVERTED,
     ),
@@ -37,7 +40,8 @@ IDEAS = (
     Idea(
         "MG408",
         "zero_grad that throws gradients away",
-        "A zero_grad away from the step drops what has been accumulated; it goes to the engine's optimizer.",
+        "A zero_grad away from the step, or behind a backward that no step followed (adversarial examples, SAM, a probe), drops "
+        "what has been accumulated; it goes to the engine's optimizer.",
         "At ZeRO 1-3 gradients live in the engine, not in p.grad, so the client optimizer's zero_grad would miss them.",
         "engine-semantics 11",
         Kind.CONVERTED,
@@ -108,37 +112,48 @@ def zero_grads(plan: Plan, sites: Sites, *, managed: bool) -> None:
     step_paths = {branches_to(plan.tree.statement(call)) for call in sites.steps}
     step_functions = {plan.function_of(call) for call in sites.steps}
     owns_more = owns_outsiders(plan)
+    filled = finds_gradients(plan, sites)
     for statement in sites.zeroes:
         beside_step = any(branches_to(statement)[: len(p)] == p or p[: len(branches_to(statement))] == branches_to(statement)
                           for p in step_paths) and statement.function in step_functions  # fmt: skip
-        lost = _loses_the_step(plan, statement, sites)
-        more = owns_more and _clears_optimizer(plan, statement)
-        if lost:
+        if _loses_the_step(plan, statement, sites):
             plan.todo("MG408", statement, "the gradients are thrown away between backward and step here, so that nothing is trained: "
                       "take this out, or the step", "the step finds no gradients")  # fmt: skip
-        elif not more and (managed or (beside_step and _clears_nothing(plan, statement, sites))):
+            _hand_on(plan, statement, is_filled=True, more=False)
+            continue
+        more = owns_more and _clears_optimizer(plan, statement)
+        is_clear = managed or (beside_step and statement not in filled and _clears_nothing(plan, statement, sites))
+        if is_clear and not more:
             plan.edits.remove(statement.node)
             mark_twins(plan, statement)
             plan.converted("MG403", statement, f"{short(plan.code(statement.node))} removed",
                            "engine.step() zeroes the gradients")  # fmt: skip
-            continue
-        engine = plan.engine_name(statement.function)
-        before = (
-            plan.site is not None
-            and statement.function is plan.site.function
-            and (statement.order <= plan.site.order or innermost_loop(statement) is None)
-        )
-        if before or engine is None:
-            plan.edits.remove(statement.node)
-            plan.converted(
-                "MG403", statement, f"{short(plan.code(statement.node))} removed", "there is no gradient yet"
-            )
-            continue
-        plan.edits.substitute(statement.node, f"drop_gradients({engine})")
-        if _DROP_HELPER not in plan.helpers:
-            plan.helpers.append(_DROP_HELPER)
-        plan.converted("MG408", statement, f"{short(plan.code(statement.node))} → drop_gradients({engine})",
-                       "engine.step() clears those of its module only" if more else "gradients live in the engine's optimizer")  # fmt: skip
+        else:
+            _hand_on(plan, statement, is_filled=statement in filled, more=more)
+
+
+def _hand_on(plan: Plan, statement: Statement, *, is_filled: bool, more: bool) -> None:
+    """Let the engine drop what it has gathered; before there is an engine, there is nothing to drop."""
+    engine = plan.engine_name(statement.function)
+    before = (
+        plan.site is not None
+        and statement.function is plan.site.function
+        and (statement.order <= plan.site.order or (not is_filled and innermost_loop(statement) is None))
+    )
+    if is_filled and engine is None and not before:
+        engine = hand_over(plan, statement.function)
+        if engine is None:
+            raise plan.refuse("MG913", statement, "gradients are thrown away where neither the model nor its holder can be named",
+                              "they are in the engine")  # fmt: skip
+    if before or engine is None:
+        plan.edits.remove(statement.node)
+        plan.converted("MG403", statement, f"{short(plan.code(statement.node))} removed", "there is no gradient yet")
+        return
+    plan.edits.substitute(statement.node, f"drop_gradients({engine})")
+    if _DROP_HELPER not in plan.helpers:
+        plan.helpers.append(_DROP_HELPER)
+    plan.converted("MG408", statement, f"{short(plan.code(statement.node))} → drop_gradients({engine})",
+                   "engine.step() clears those of its module only" if more else "gradients live in the engine's optimizer")  # fmt: skip
 
 
 def _clears_optimizer(plan: Plan, statement: Statement) -> bool:
