@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod.bindings import BUILTINS, bound_values, is_rebound
+from dsmigrate.codemod.changing import changes_later, reads_groups
 from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -16,7 +17,7 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
     site = plan.site
     if site is None or depth == 0:
         return None
-    if not is_plain(node):
+    if not is_plain(node) or not _stays(plan, node, function):
         return None
     given = _given_to_object(plan, node, function)
     if given is not None:
@@ -152,6 +153,20 @@ def _bound_in_time(plan: Plan, name: str, function: Function) -> bool:
         _move_site(plan, last)
         return True
     return False
+
+
+def _stays(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression keeps its value once the engine is made, perhaps a little later than planned."""
+    site = plan.site
+    assert site is not None
+    if reads_groups(node):
+        return False
+    later = changes_later(plan, node, function)
+    if any(s.function is not site.function or s.order > site.latest_order for s in later):
+        return False
+    if later:
+        _move_site(plan, max(s.order for s in later))
+    return not changes_later(plan, node, function)
 
 
 def _move_site(plan: Plan, order: int) -> None:

@@ -55,7 +55,8 @@ IDEAS = (
     Idea(
         "MG424",
         "A clipping limit that the config cannot follow",
-        "The limit changes during training or is known only inside the loop; the script's own clip stays, at ZeRO 0.",
+        "The limit changes during training (a variable, option or item that is written again, the step, the learning rate) or is "
+        "known only inside the loop; the script's own clip stays, at ZeRO 0.",
         "gradient_clipping is read once, when the engine is made.",
         "deepspeed/runtime/engine.py, gradient_clipping",
         Kind.KEPT,
