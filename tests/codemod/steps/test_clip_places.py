@@ -140,3 +140,16 @@ def test_a_part_that_is_cleared_behind_the_step_needs_nothing() -> None:
     migrated = convert(loop=loop(CLIP, after=("model.module.head.zero_grad()",)))
     assert migrated.config["gradient_clipping"] == 0.5
     assert migrated.config["zero_optimization"] == {"stage": 2}
+
+
+def test_a_loop_that_does_not_clip_beside_one_that_does_is_marked() -> None:
+    first = loop().replace("optimizer.step()", "optimizer.step()  # first")
+    migrated = convert(helpers=f"def clip(model):\n    {CLIP}", loop=first + loop("clip(model)"))
+    assert "did not clip" in migrated.said("MG424", "optimizer.step()  # first", Kind.TODO).message
+
+
+def test_steps_in_a_loop_of_their_own_are_clipped_before_it() -> None:
+    lines = loop(CLIP).replace("    optimizer.step()", "    for each in [optimizer]:\n        each.step()")
+    migrated = convert(loop=lines)
+    assert migrated.config["gradient_clipping"] == 0.5
+    assert not [c for c in migrated.changes if "did not clip" in c.message], migrated.told()

@@ -12,14 +12,14 @@ from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.gradients import clears_part, touches_gradients
 from dsmigrate.codemod.steps.owned import sole_part
-from dsmigrate.codemod.steps.sites import find_steps
+from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Statement
 
 _FREEZES = re.compile(r"\brequires_grad_\(\s*(?!True\b)[^)\s]|\.requires_grad\s*=(?!=)")
 
 
 def unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
-    """Steps in functions that neither clip nor call what clips, where other steps are clipped."""
+    """Steps in functions or loops that neither clip nor call what clips, where other steps are clipped."""
     clipping = {plan.function_of(call) for call in clips}
     for call in plan.tree.calls:
         if clips and plan.flow.callee(call) in clipping:
@@ -27,8 +27,25 @@ def unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
     return [
         call
         for call in find_steps(plan)
-        if clips and plan.function_of(call) not in clipping and not _clipped_by_callers(plan, call, clips)
+        if clips and (plan.function_of(call) not in clipping or _in_another_loop(plan, call, clips))
+        if not _clipped_by_callers(plan, call, clips)
     ]
+
+
+def _in_another_loop(plan: Plan, step: cst.Call, clips: list[cst.Call]) -> bool:
+    """Whether the loop that computes the gradients of a step has no clip, while the function has one."""
+    clipping = [one for clip in clips for path in paths_to(plan, plan.tree.statement(clip)) for one in path]
+    backwards = [
+        one for call in find_backward(plan) for path in paths_to(plan, plan.tree.statement(call)) for one in path
+    ]
+    for outer in plan.tree.statement(step).enclosing():
+        if isinstance(outer.node, cst.For | cst.While) and any(_is_within(one, outer) for one in backwards):
+            return not any(_is_within(one, outer) for one in clipping)
+    return False
+
+
+def _is_within(statement: Statement, outer: Statement) -> bool:
+    return statement.function is outer.function and outer.order < statement.order <= outer.last_order
 
 
 def _clipped_by_callers(plan: Plan, step: cst.Call, clips: list[cst.Call]) -> bool:
