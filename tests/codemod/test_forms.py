@@ -137,18 +137,18 @@ def test_hooks_of_parameters_stay() -> None:
 
 @pytest.mark.parametrize("stage", [0, 1, 2])
 @pytest.mark.parametrize(
-    ("wrap", "optimizer"),
+    ("wrap", "optimizer", "compiled"),
     [
-        ("model = Net().cuda()\nmodel = torch.compile(model)\nmodel = DDP(model)", ""),
-        ("model = DDP(Net().cuda())\nmodel = torch.compile(model)", ""),
-        ("model = DDP(Net().cuda())", "model = torch.compile(model)"),
+        ("model = Net().cuda()\nmodel = torch.compile(model)\nmodel = DDP(model)", "", "model = torch.compile(model)"),
+        ("model = DDP(Net().cuda())\nmodel = torch.compile(model)", "", "model.compile()"),
+        ("model = DDP(Net().cuda())", "model = torch.compile(model)", "model.module.compile()"),
     ],
 )
-def test_a_compiled_model_is_trained_compiled(wrap: str, optimizer: str, stage: int) -> None:
+def test_a_compiled_model_is_trained_compiled(wrap: str, optimizer: str, compiled: str, stage: int) -> None:
     """Measured: torch.compile of the model and of the engine give the losses of DDP at ZeRO 0 and 2."""
     made = "optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)\n"
     migrated = convert(wrap=wrap, optimizer=made + optimizer, to={"zero_stage": stage})
-    assert migrated.code.count("model = torch.compile(model)") == 1
+    assert migrated.code.count(compiled) == migrated.code.count("compile(") == 1
     assert not [change for change in migrated.changes if change.kind is Kind.TODO]
 
 

@@ -49,3 +49,21 @@ def test_a_look_in_the_test_of_a_branch_counts_too() -> None:
     result = migrated(test, "    continue", "optimizer.step()")
     result.said("MG409", "torch.isnan(p.grad)", Kind.KEPT)
     assert result.config["zero_optimization"] == {"stage": 0}
+
+
+def test_a_step_in_the_other_branch_is_no_step_before() -> None:
+    loop = f"""
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            if args.amp:
+                loss.backward()
+                optimizer.step()
+            else:
+                loss.backward()
+                {READ}
+                optimizer.step()
+        """
+    convert(loop=loop, helpers=HELPER).silent("MG410")
+    other = loop.replace(f"                {READ}\n", "").replace("else:\n", f"else:\n                {READ}\n")
+    convert(loop=other, helpers=HELPER).silent("MG410")

@@ -20,6 +20,12 @@ def branches_to(statement: Statement) -> tuple[tuple[Node, str], ...]:
     return tuple(reversed(found))
 
 
+def excludes(one: Statement, other: Statement) -> bool:
+    """Whether two statements stand in different branches of one ``if``, so that one pass runs only one of them."""
+    taken = {node: branch for node, branch in branches_to(one) if isinstance(node, cst.If)}
+    return any(taken.get(node, branch) != branch for node, branch in branches_to(other))
+
+
 def is_one_to_one(plan: Plan, sites: Sites) -> bool:
     """Whether every step is preceded by exactly one backward, whatever path the loop takes."""
     functions = {plan.function_of(call) for call in (*sites.backward, *sites.steps)}

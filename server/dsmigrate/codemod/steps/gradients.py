@@ -8,6 +8,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.acquiring import own_parts
+from dsmigrate.codemod.steps.balance import excludes
 from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.grad_norm import norm_helpers
 from dsmigrate.codemod.steps.sites import Sites, find_backward, find_steps, short
@@ -72,7 +73,8 @@ def _after_step(plan: Plan, statement: Statement) -> bool:
     """Whether the last thing that happened to the gradients before a statement of the loop was a step."""
     marks = [(plan.tree.statement(call).order, "b", call) for call in find_backward(plan)]
     marks += [(plan.tree.statement(call).order, "s", call) for call in find_steps(plan)]
-    before = [m for m in marks if m[0] < statement.order and plan.function_of(m[2]) is statement.function]
+    before = [m for m in marks if m[0] < statement.order and plan.function_of(m[2]) is statement.function
+              and not excludes(plan.tree.statement(m[2]), statement)]  # fmt: skip
     return bool(before) and max(before, key=lambda m: m[0])[1] == "s"
 
 
