@@ -22,7 +22,7 @@ def branches_to(statement: Statement) -> tuple[tuple[Node, str], ...]:
 
 def excludes(one: Statement, other: Statement) -> bool:
     """Whether two statements stand in different branches of one ``if``, so that one pass runs only one of them."""
-    taken = {node: branch for node, branch in branches_to(one) if isinstance(node, cst.If)}
+    taken: dict[Node, str] = {node: branch for node, branch in branches_to(one) if isinstance(node, cst.If)}
     return any(taken.get(node, branch) != branch for node, branch in branches_to(other))
 
 
