@@ -29,6 +29,15 @@ class Keeper:
             state[name] = self.parts[name].state_dict()
         torch.save(state, path)
 """
+SETTER = """
+class Keeper:
+    def __init__(self, **parts):
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def save(self, path):
+        torch.save({"net": self.net.state_dict(), "opt": self.opt.state_dict()}, path)
+"""
 LOAD = """
 state = torch.load("a.pt")
 parts = {"opt": optimizer}
@@ -68,6 +77,11 @@ def test_loads_through_a_container_count_too() -> None:
 
 def test_an_object_that_is_given_the_optimizer_is_a_container() -> None:
     check_stage_zero(ended('Keeper(net=model, opt=optimizer).save("a.pt")', KEEPER), "part.state_dict() for")
+    check_stage_zero(ended('Keeper(net=model, opt=optimizer).save("a.pt")', SETTER), "self.opt.state_dict()")
+    given = SETTER.replace("for name, part in parts.items():", "self.__dict__.update(parts)").replace(
+        "    setattr(self, name, part)", ""
+    )
+    check_stage_zero(ended('Keeper(net=model, opt=optimizer).save("a.pt")', given), "self.opt.state_dict()")
     added = 'keeper = Keeper()\nkeeper.add("opt", optimizer)\nkeeper.save("a.pt")'
     check_stage_zero(ended(added, REGISTER), "self.parts[name].state_dict()")
 

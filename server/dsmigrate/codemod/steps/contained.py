@@ -109,7 +109,22 @@ def _arriving(plan: Plan, node: Node, function: Function, seen: _Seen) -> list[_
         for binding in plan.flow.by_place.get(place, ())
         if not (binding.kind == "for" and _is_key(binding.value, binding.index))
     ]
-    return [*found, *_put_into(plan).get(place, ()), *_behind_stars(plan, place)]
+    named = _set_by_name(plan, place) if place[0] == "a" and not found else ()
+    return [*found, *named, *_put_into(plan).get(place, ()), *_behind_stars(plan, place)]
+
+
+def _set_by_name(plan: Plan, place: Place) -> Iterator[_Where]:
+    """What ``setattr(self, name, value)`` or ``self.__dict__.update(values)`` may put into an attribute that nothing else sets."""
+    for call in plan.tree.calls:
+        function, text = plan.function_of(call), dotted(call.func) or ""
+        if function.class_seen is None or plan.flow.family(function.class_seen) != place[1]:
+            continue
+        if text == "setattr" and len(call.args) > 2 and dotted(call.args[0].value) == function.self_name:
+            names = _texts(plan, call.args[1].value, function)
+            if names is None or names.fullmatch(place[2]):
+                yield call.args[2].value, function
+        elif text == f"{function.self_name}.__dict__.update":
+            yield from ((arg.value, function) for arg in call.args)
 
 
 def _put_into(plan: Plan) -> dict[Place, list[_Where]]:
