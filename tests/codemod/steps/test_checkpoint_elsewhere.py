@@ -68,3 +68,15 @@ def test_weights_that_are_loaded_before_the_engine_come_from_a_plain_file_too() 
     wrap = 'net = Net().cuda()\nstate = torch.load("a.pt")\nnet.load_state_dict(state["net"])\nmodel = DDP(net)\n'
     migrated = convert(wrap=wrap, resume='optimizer.load_state_dict(state["opt"])', end=f'path = "a.pt"\n{SAVE}')
     assert "is not restored here" in migrated.told()
+
+
+def test_a_function_that_takes_a_file_of_the_folder_elsewhere_is_marked() -> None:
+    helper = """
+        def upload(folder):
+            wandb.Artifact("net", type="model").add_file(os.path.join(folder, "last.pt"))
+        """
+    text = (
+        f'path = os.path.join(args.output, "last.pt")\nif rank == 0:\n    {SAVE}\n    upload(os.path.dirname(path))\n'
+    )
+    migrated = convert(end=text, imports="import wandb", helpers=helper)
+    migrated.said("MG623", "add_file(os.path.join(folder", Kind.TODO)

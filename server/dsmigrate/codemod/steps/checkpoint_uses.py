@@ -127,7 +127,14 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
         return True
     if full & (_LOADERS | COPIES | MOVES):
         return bool(call.args) and is_path(call.args[0].value)
-    if any(_COMMANDS.match(name) for name in full) or (_takes_files(plan, call) and plan.flow.callee(call) is None):
+    taken = _takes_files(plan, call) and plan.flow.callee(call) is None
+    if taken and any(
+        plan.flow.place(node, function) in _folders_of(plan, save)
+        for arg in call.args
+        for node in descendants(arg.value)
+    ):
+        return True
+    if taken or any(_COMMANDS.match(name) for name in full):
         return any(
             is_path(node)
             for arg in call.args
@@ -135,6 +142,25 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
             if isinstance(node, cst.BaseExpression)
         )
     return any(is_path(node) for arg in call.args for node in _choices(arg.value))
+
+
+def _folders_of(plan: Plan, save: Save) -> set[Place]:
+    """The variables that hold the folder of a checkpoint: ``path.parent``, ``os.path.dirname(path)``."""
+    known: dict[cst.Call, set[Place]] = plan.facts.setdefault("folders_of_paths", {})
+    if save.call not in known:
+        names = _names_of(plan, save)
+        known[save.call] = {
+            binding.place for binding in plan.flow.bindings
+            if binding.index is None and binding.kind in ("assign", "argument") and _gives_folder(binding.value)
+            if any(plan.flow.place(node, binding.function) in names for node in descendants(binding.value))
+        }  # fmt: skip
+    return known[save.call]
+
+
+def _gives_folder(node: Node) -> bool:
+    if isinstance(node, cst.Call):
+        return (dotted(node.func) or "").rpartition(".")[2] == "dirname"
+    return isinstance(node, cst.Attribute) and node.attr.value == "parent"
 
 
 def _choices(node: Node) -> list[Node]:
