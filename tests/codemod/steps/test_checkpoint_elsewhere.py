@@ -35,6 +35,12 @@ def test_a_file_of_every_node_is_spoken_of(guard: str) -> None:
     assert "each node" in saved(guard).told()
 
 
+def test_a_variable_may_tell_the_first_rank_of_a_node() -> None:
+    text = f'path = "a.pt"\nis_main = local_rank == 0\nif is_main:\n    {SAVE}\n'
+    assert "each node" in convert(end=text).told()
+    assert "each node" not in convert(end=text.replace("local_rank", "rank")).told()
+
+
 @pytest.mark.parametrize("guard", ["rank == 0", "dist.get_rank() == 0", "rank == 0 and local_rank == 0"])
 def test_a_file_of_one_rank_is_not(guard: str) -> None:
     assert "each node" not in saved(guard).told()

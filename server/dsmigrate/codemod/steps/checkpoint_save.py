@@ -25,7 +25,7 @@ from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -109,7 +109,13 @@ def _on_every_node(plan: Plan, statement: Statement, depth: int) -> bool:
     """Whether one rank of each node comes to a statement: ``local_rank == 0``, ``rank % ngpus_per_node == 0``."""
     guard = rank_guard(plan, statement)
     if guard is not None and isinstance(guard.node, cst.If):
-        return bool(_OF_NODE.search(plan.code(guard.node.test))) and not _OF_ALL.search(plan.code(guard.node.test))
+        tests = [guard.node.test]
+        for name in (sub for sub in descendants(guard.node.test) if isinstance(sub, cst.Name | cst.Attribute)):
+            place = plan.flow.place(name, guard.function)
+            given = plan.flow.by_place.get(place, ()) if place is not None else ()
+            tests += [binding.value for binding in given if isinstance(binding.value, cst.Comparison)]
+        text = " ".join(plan.code(test) for test in tests)
+        return bool(_OF_NODE.search(text)) and not _OF_ALL.search(text)
     callers = plan.flow.callers.get(statement.function, ()) if depth else ()
     return any(_on_every_node(plan, plan.tree.statement(call), depth - 1) for call in callers)
 
