@@ -73,3 +73,8 @@ def test_what_is_compiled_before_the_wrap_stays(compiled: str) -> None:
 
 def test_another_model_that_is_compiled_stays() -> None:
     check_kept("end", "teacher = torch.compile(Net().cuda())\nprint(teacher._orig_mod)\n")
+
+
+def test_the_plain_model_that_is_compiled_beside_the_wrapper_stays() -> None:
+    wrap = "net = Net().cuda()\nmodel = DDP(net)\nfast = torch.compile(net)"
+    convert(wrap=wrap, end="print(fast(torch.ones(1)))").silent("MG708")

@@ -34,8 +34,10 @@ def run(plan: Plan) -> None:
         if "torch.compile" not in plan.imports.names(call.func) or not call.args:
             continue
         wraps = [wrap for wrap in plan.wraps if wrap.call in descendants(call.args[0].value)]
+        tags = plan.tags(call.args[0].value)
         ours = plan.is_ours(call.args[0].value)
-        if wraps or (ours and _was_wrapped(plan, plan.tree.statement(call))):
+        is_wrapper = any(tag[0] == "E" and tag[1:] in plan.group for tag in tags)
+        if wraps or (is_wrapper and _was_wrapped(plan, plan.tree.statement(call))):
             around.append(call)
             _in_place(plan, call, _AROUND, holds_wrap=bool(wraps))
         elif plan.zero_stage == 3:
