@@ -96,3 +96,13 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
             text += _OWN_LIMIT
     if text not in plan.helpers:
         plan.helpers.append(text)
+
+
+def how_to_read(plan: Plan) -> str:
+    """What a person writes to read a checkpoint; of several files, only those that use the function for it have it."""
+    if len(plan.tree.parts) == 1:
+        return "use read_checkpoint(path) for it"
+    return (
+        'what the script saved is the entry "script" of the mp_rank_00_model_states.pt in it, weights and optimizer state '
+        "are for engine.load_checkpoint"
+    )

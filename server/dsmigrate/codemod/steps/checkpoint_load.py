@@ -11,13 +11,14 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
-from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, same_text, state_is_whole
+from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, state_is_whole
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
 from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
 from dsmigrate.codemod.steps.resumed_writes import written_on_the_way
+from dsmigrate.codemod.steps.same_paths import same_paths
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
@@ -106,7 +107,9 @@ def keeps_files(plan: Plan, found: Found) -> bool:
 
 
 def _convert_loads(plan: Plan, found: Found) -> None:
-    for load in [*found.loads, *_same_path(plan, found)]:
+    others = same_paths(plan, found)
+    plan.facts["read_again"] = set(others)
+    for load in [*found.loads, *others]:
         plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [bare(call.args[0])]))  # type: ignore[attr-defined]
         plan.handled.add(load)
         statement = plan.tree.statement(load)
@@ -116,23 +119,6 @@ def _convert_loads(plan: Plan, found: Found) -> None:
         if path is not None and has_rank(plan, path, statement.function) and rank_guard(plan, statement) is None:
             plan.todo("MG622", statement, "every rank read a file of its own here; the engine's checkpoint is one for all, under rank 0's path: "
                       "ask for that path on all ranks", "a rank that finds no checkpoint stops, or leaves the others waiting")  # fmt: skip
-
-
-def _same_path(plan: Plan, found: Found) -> list[cst.Call]:
-    """Other loads, in the same function, of a path that a resume checkpoint is read from."""
-    others = []
-    for call in plan.tree.calls:
-        if call in found.loads or not call.args or not plan.imports.names(call.func) & {"torch.load"}:
-            continue
-        for load in found.loads:
-            if not load.args:
-                continue
-            # An option (`args.resume`) is the same path in every function.
-            if plan.function_of(load) is plan.function_of(call) or isinstance(call.args[0].value, cst.Attribute):
-                if same_text(plan, call.args[0].value, load.args[0].value):
-                    others.append(call)
-                    break
-    return others
 
 
 def _restore_optimizer(plan: Plan, found: Found) -> None:
@@ -366,8 +352,8 @@ def _asked_key(node: Node) -> str | None:
 
 
 def _comes_from(plan: Plan, found: Found, node: Node, function: Function, depth: int) -> bool:
-    """Whether an expression may be what one of the resume loads gave."""
-    if node in found.loads:
+    """Whether an expression may be what one of the resume loads gave, or another load of the same path."""
+    if node in found.loads or node in plan.facts["read_again"]:
         return True
     place = plan.flow.place(node, function) if depth and isinstance(node, cst.Name | cst.Attribute) else None
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()

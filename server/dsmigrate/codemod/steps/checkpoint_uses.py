@@ -16,7 +16,7 @@ from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import COPIES, MOVES, Found, Save, copies_of, same_text
-from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.checkpoint_helpers import how_to_read, need_helpers
 from dsmigrate.codemod.steps.checkpoint_load import bare
 from dsmigrate.codemod.steps.file_tests import Near
 from dsmigrate.codemod.steps.ranks import reached_by_all
@@ -55,7 +55,7 @@ def read_back(plan: Plan, found: Found) -> None:
             continue
         if not _is_sure(plan, save, call) or not _shares_helpers(plan, save, call):
             plan.handled.add(call)
-            plan.todo("MG622", call, f"a DeepSpeed checkpoint, which is a directory, may be read here: {_how_to_read(plan)}",
+            plan.todo("MG622", call, f"a DeepSpeed checkpoint, which is a directory, may be read here: {how_to_read(plan)}",
                       "callers hand in its path beside others")  # fmt: skip
             need_helpers(plan, loading=True)
             plan.facts["keep_weights"] = True
@@ -67,16 +67,6 @@ def read_back(plan: Plan, found: Found) -> None:
         plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
         if not found.loads:
             plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
-
-
-def _how_to_read(plan: Plan) -> str:
-    """What a person writes to read a checkpoint; of several files, only those that use the function for it have it."""
-    if len(plan.tree.parts) == 1:
-        return "use read_checkpoint(path) for it"
-    return (
-        'what the script saved is the entry "script" of the mp_rank_00_model_states.pt in it, weights and optimizer state '
-        "are for engine.load_checkpoint"
-    )
 
 
 def other_uses(plan: Plan, found: Found) -> None:
