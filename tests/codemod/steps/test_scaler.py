@@ -385,3 +385,10 @@ def test_a_path_without_a_scaler_is_not_spoken_of_where_autocast_is_off_too(regi
     )
     assert "leave_loss_unscaled" not in migrated.code
     assert "scaler.engine_backward(model, loss)" in migrated.code
+
+
+@pytest.mark.parametrize("name", ["_found_inf_per_device", "_check_inf_per_device"])
+def test_what_unscale_would_have_found_is_marked_where_it_went(name: str) -> None:
+    lines = ("scaler.unscale_(optimizer)", f"found = sum(v.item() for v in scaler.{name}(optimizer).values())")
+    migrated = convert(loop=scaled('torch.amp.GradScaler("cuda")', *lines))
+    assert "get_scale() before and after" in migrated.said("MG425", name, Kind.TODO).message

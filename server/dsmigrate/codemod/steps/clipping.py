@@ -18,6 +18,7 @@ from dsmigrate.codemod.steps.clip_hooks import (
     unclipped_steps,
 )
 from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
+from dsmigrate.codemod.steps.found_inf import asked_before
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
@@ -199,6 +200,7 @@ def unscale(plan: Plan) -> None:
         plan.handled.add(call)
         mark_twins(plan, statement)
         plan.converted("MG425", statement, "unscale_ removed", "the engine unscales before it clips")
+        asked_before(plan)
 
 
 _ONCE = '''
