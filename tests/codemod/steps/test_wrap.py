@@ -213,7 +213,8 @@ def test_batch_norm_statistics_are_spoken_of() -> None:
         wrap="model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), Net()).cuda()\nmodel = DDP(model)"
     )
     told = migrated.said("MG104", "model = DDP(model)", Kind.KEPT)
-    assert "average with those of rank 0, or save, can differ from rank 0's" in told.reason
+    assert "average with rank 0's, or save, its statistics can differ from rank 0's" in told.reason
+    assert "where it takes part in eval mode (frozen, or for a target)" in told.reason
 
 
 def test_a_layer_that_is_seen_does_not_speak_for_a_model_that_is_not() -> None:

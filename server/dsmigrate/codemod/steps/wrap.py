@@ -193,7 +193,8 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
             "MG104",
             wrap.statement,
             "DDP broadcast BatchNorm buffers before each forward; the engine does not",
-            "training losses are the same; statistics that ranks other than 0 use in evaluation, average with those of rank 0, or save, can differ from rank 0's",
+            "training losses are the same where BatchNorm trains; where it takes part in eval mode (frozen, or for a target), and in what ranks "
+            "other than 0 evaluate, average with rank 0's, or save, its statistics can differ from rank 0's",
         )
 
 
