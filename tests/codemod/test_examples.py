@@ -80,6 +80,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG409": ("            param.grad.add_(param.detach().sign(), alpha=1e-4)  # L1 penalty",),
     "MG410": ("        biggest = max(p.grad.abs().max().item() for p in model.parameters())",),
     "MG411": ("        loss.backward(create_graph=second_order)",),
+    "MG412": ('        optimizer.param_groups[1]["weight_decay"] = 0.01 * 0.9**step',),
+    "MG413": ("            step = torch.autograd.grad(F.cross_entropy(model(x + noise), y), noise)[0]",),
     "MG421": ("        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.5)",),
     "MG422": ("        grad_norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",),
     "MG423": ("        nn.utils.clip_grad_value_(model.parameters(), 0.1)",),

@@ -41,6 +41,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
+    taken_gradients,
     unscaling,
     unwrap,
     visible_devices,
@@ -108,6 +109,7 @@ def decide(plan: Plan) -> None:
     copied_wrappers.run(plan)
     engine_names.run(plan)
     optimizer.run(plan)
+    taken_gradients.taken_gradients(plan)
     accumulation.choose_accumulation(plan)
     unscaling.unscaled_gradients(plan)
     weight_writes.weight_writes(plan)

@@ -40,6 +40,7 @@ def run(plan: Plan) -> None:
         plan.helpers.append(_FORWARD_HELPER)
         lines.append(f"enter_in_forward({site.model}, {context})")
     lines.extend(plan.facts.get("odd_parameters", ()))
+    lines.extend([plan.facts["asserted_groups"]] if "asserted_groups" in plan.facts else ())
     moved = plan.facts.get("config_optimizer")
     given = f"model_parameters={moved}" if moved else f"optimizer={site.optimizer}"
     targets, end = site.target, "[0]"

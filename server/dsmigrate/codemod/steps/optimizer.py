@@ -14,6 +14,7 @@ from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps import thawing
 from dsmigrate.codemod.steps.contained_state import contained_state
+from dsmigrate.codemod.steps.empty_groups import empty_groups
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
 from dsmigrate.codemod.steps.own_engine import makes_engine
@@ -130,6 +131,7 @@ def run(plan: Plan) -> None:
             plan.converted("MG601", site.statement, "zero_allow_untested_optimizer: true",
                            "ZeRO's list of tested optimizers is short")  # fmt: skip
     group_order(plan)
+    empty_groups(plan)
     _added_groups(plan)
     thawing.run(plan)
     _foreign_parameters(plan, sites)
