@@ -9,7 +9,7 @@ from dsmigrate.codemod.steps.complex_weights import has_complex
 from tests.codemod.checks import Migrated, convert
 
 
-def filtered(parameter: str, **to: int) -> Migrated:
+def filtered(parameter: str, **to: object) -> Migrated:
     helpers = (
         "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         f"        self.weight = nn.Parameter({parameter})\n\n"
@@ -35,6 +35,12 @@ def test_complex_parameters_are_marked(parameter: str) -> None:
 
 def test_a_stage_that_is_asked_for_is_kept() -> None:
     migrated = filtered("torch.randn(9, dtype=torch.cfloat)", zero_stage=2)
+    migrated.said("MG311", "model = DDP(", Kind.TODO)
+    assert migrated.config["zero_optimization"]["stage"] == 2
+
+
+def test_half_precision_of_the_engine_is_no_way_for_them_either() -> None:
+    migrated = filtered("torch.randn(9, dtype=torch.cfloat)", precision="bf16")
     migrated.said("MG311", "model = DDP(", Kind.TODO)
     assert migrated.config["zero_optimization"]["stage"] == 2
 

@@ -22,7 +22,11 @@ def complex_weights(plan: Plan) -> None:
     if not any(map(has_complex, plan.facts["texts"])):
         return
     message = "parameters may be complex: hold them as real ones (torch.view_as_real, and view_as_complex in forward), or stay with DDP"
-    if plan.options.zero_stage is None:
+    if (
+        plan.options.zero_stage is None
+        and plan.options.precision == "keep"
+        and not {"fp16", "bf16"} & plan.config.keys()
+    ):
         plan.facts["stage_zero"] = True
         message += "; the config gets ZeRO stage 0, which stops at them"
     plan.todo("MG311", plan.wraps[0].statement, message,

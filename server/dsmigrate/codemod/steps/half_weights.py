@@ -44,9 +44,9 @@ class _Judge(Protocol):
 
 def half_weights(plan: Plan) -> None:
     """Choose ZeRO stage 0 where the trained weights are or may be half precision, unless the config has a section for them."""
+    complex_weights(plan)
     if {"fp16", "bf16"} & plan.config.keys() or plan.options.precision != "keep":
         return
-    complex_weights(plan)
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
         if runs_in_evaluation(statement) or _is_behind_engine(plan, statement):
