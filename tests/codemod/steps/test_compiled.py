@@ -78,3 +78,39 @@ def test_another_model_that_is_compiled_stays() -> None:
 def test_the_plain_model_that_is_compiled_beside_the_wrapper_stays() -> None:
     wrap = "net = Net().cuda()\nmodel = DDP(net)\nfast = torch.compile(net)"
     convert(wrap=wrap, end="print(fast(torch.ones(1)))").silent("MG708")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    if hasattr(m, '_orig_mod'):\n        return unwrap(m._orig_mod)\n    return m",
+        "    return unwrap(m._orig_mod) if hasattr(m, '_orig_mod') else m",
+    ],
+)
+def test_a_helper_that_asks_for_the_compiled_wrapper_stays(body: str) -> None:
+    helpers = f"def unwrap(m):\n{body}"
+    migrated = convert(
+        helpers=helpers,
+        wrap="model = DDP(Net().cuda())\nmodel = torch.compile(model)\nother = torch.compile(Net())",
+        end="print(unwrap(model), unwrap(other))",
+    )
+    assert migrated.section("helpers") == helpers + "\n"
+    assert "model.compile()" in migrated.section("wrap")
+
+
+def test_a_method_that_compiles_before_the_wrap_stays() -> None:
+    helpers = """
+        class Task:
+            def __init__(self):
+                self.net = Net().cuda()
+
+            def wrap(self):
+                self.net = DDP(self.net)
+
+            def compile(self):
+                self.net = torch.compile(self.net)
+        """
+    convert(
+        helpers=helpers,
+        wrap="task = Task()\ntask.compile()\ntask.wrap()\nmodel = task.net",
+    ).silent("MG708")

@@ -6,9 +6,9 @@ import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.half import makes_model
-from dsmigrate.codemod.tree import Statement, descendants
+from dsmigrate.codemod.steps.prefixed import DEPTH, is_wrapped
+from dsmigrate.codemod.tree import descendants
 
 IDEAS = (
     Idea(
@@ -34,10 +34,8 @@ def run(plan: Plan) -> None:
         if "torch.compile" not in plan.imports.names(call.func) or not call.args:
             continue
         wraps = [wrap for wrap in plan.wraps if wrap.call in descendants(call.args[0].value)]
-        tags = plan.tags(call.args[0].value)
         ours = plan.is_ours(call.args[0].value)
-        is_wrapper = any(tag[0] == "E" and tag[1:] in plan.group for tag in tags)
-        if wraps or (is_wrapper and _was_wrapped(plan, plan.tree.statement(call))):
+        if wraps or (ours and is_wrapped(plan, call.args[0].value, plan.tree.statement(call), DEPTH)):
             around.append(call)
             _in_place(plan, call, _AROUND, holds_wrap=bool(wraps))
         elif plan.zero_stage == 3:
@@ -47,17 +45,6 @@ def run(plan: Plan) -> None:
                 _compiled_where_made(plan, call)
     if around:
         _unwrapped(plan)
-
-
-def _was_wrapped(plan: Plan, statement: Statement) -> bool:
-    """Whether the model was in DDP when it was compiled, by whichever calls both places are reached."""
-    ways = [one for wrap in plan.wraps for way in paths_to(plan, wrap.statement) for one in way]
-    return any(
-        one.function is own.function and one.order < own.order
-        for way in paths_to(plan, statement)
-        for own in way
-        for one in ways
-    )
 
 
 def _in_place(plan: Plan, call: cst.Call, why: str, *, holds_wrap: bool = False) -> None:
@@ -85,10 +72,15 @@ def _in_place(plan: Plan, call: cst.Call, why: str, *, holds_wrap: bool = False)
 
 
 def _unwrapped(plan: Plan) -> None:
-    """``model._orig_mod`` looked through the compiled wrapper that is gone."""
+    """``model._orig_mod`` looked through the compiled wrapper that is gone; a test for it still tells what comes."""
     for statement in plan.tree.statements:
         for sub in descendants(statement.node) if isinstance(statement.node, cst.BaseSmallStatement) else ():
             if isinstance(sub, cst.Attribute) and sub.attr.value == "_orig_mod" and plan.is_ours(sub.value):
+                if any(
+                    isinstance(o, cst.If | cst.IfExp) and "_orig_mod" in plan.code(o.test)
+                    for o in plan.tree.ancestors(sub)
+                ):
+                    continue
                 plan.edits.replace(sub, lambda updated: updated.value)  # type: ignore[attr-defined]
                 plan.converted(
                     "MG708", statement, f"{plan.code(sub)} → {plan.code(sub.value)}", "the compiled wrapper is gone"
