@@ -153,3 +153,13 @@ def test_steps_in_a_loop_of_their_own_are_clipped_before_it() -> None:
     migrated = convert(loop=lines)
     assert migrated.config["gradient_clipping"] == 0.5
     assert not [c for c in migrated.changes if "did not clip" in c.message], migrated.told()
+
+
+def test_a_function_that_is_called_twice_clips_its_own_step() -> None:
+    epoch = loop(CLIP).replace("\n", "\n    ").rstrip()
+    migrated = convert(
+        helpers=f"def epoch(model, optimizer, train_loader):\n    {epoch}",
+        loop="epoch(model, optimizer, train_loader)\nepoch(model, optimizer, train_loader)",
+    )
+    assert migrated.config["gradient_clipping"] == 0.5
+    assert "clip_grad_norm_" not in migrated.section("helpers")

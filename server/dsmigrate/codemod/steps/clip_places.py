@@ -82,6 +82,8 @@ def _step_before(plan: Plan, path: Sequence[Statement]) -> tuple[Statement, Stat
         after = min((m for m in marks if m[0] > statement.order), default=None, key=lambda m: m[:2])
         if before is not None and before[1] == "s" and (after is None or after[1] == "b"):
             return before[2], statement
+        if marks:  # the innermost function that runs backward or steps tells
+            return None
     return None
 
 
