@@ -13,7 +13,8 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, state_is_whole
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
-from dsmigrate.codemod.steps.file_tests import file_tests
+from dsmigrate.codemod.steps.file_tests import Near, file_tests
+from dsmigrate.codemod.steps.folder_answers import folder_answers
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
@@ -75,6 +76,7 @@ def loads(plan: Plan, found: Found) -> None:
         return
     _convert_loads(plan, found)
     file_tests(plan, found)
+    folder_answers(plan, found, Near(plan, found))
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
     changed_on_the_way(plan, found)

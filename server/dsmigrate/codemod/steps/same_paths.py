@@ -18,7 +18,7 @@ _DEPTH = 5
 
 def same_paths(plan: Plan, found: Found) -> list[cst.Call]:
     """The loads that read nothing but resume checkpoints; those that may also read something else are marked."""
-    ours = {root for load in found.loads for root in _roots_of(plan, load)}
+    ours = {root for load in found.loads for root in roots_of(plan, load)}
     parts = {plan.part_of(plan.tree.statement(load)) for load in found.loads} | {plan.tree.parts[0]}
     others = []
     for call in plan.tree.calls:
@@ -27,10 +27,10 @@ def same_paths(plan: Plan, found: Found) -> list[cst.Call]:
         if _is_beside(plan, found, call):
             others.append(call)
             continue
-        roots = _roots_of(plan, call)
-        if not roots & ours or is_handle(plan, argument(call, 0, "f"), call):
+        own = roots_of(plan, call)
+        if not own & ours or is_handle(plan, argument(call, 0, "f"), call):
             continue
-        if roots <= ours and plan.part_of(plan.tree.statement(call)) in parts:
+        if own <= ours and plan.part_of(plan.tree.statement(call)) in parts:
             others.append(call)
         else:
             plan.handled.add(call)
@@ -52,20 +52,21 @@ def _is_beside(plan: Plan, found: Found, call: cst.Call) -> bool:
     return False
 
 
-def _roots_of(plan: Plan, load: cst.Call) -> set[_Root]:
+def roots_of(plan: Plan, load: cst.Call) -> set[_Root]:
+    """Where the path of a load comes from."""
     path = argument(load, 0, "f")
-    return _roots(plan, path, plan.function_of(load), _DEPTH) if path is not None else set()
+    return roots(plan, path, plan.function_of(load), _DEPTH) if path is not None else set()
 
 
-def _roots(plan: Plan, node: Node, function: Function, depth: int) -> set[_Root]:
+def roots(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> set[_Root]:
     """Where a path comes from: the expressions that callers hand in for a parameter, and what other names stand for."""
     place = plan.flow.place(node, function)
     if place is None:
         return {(id(function), plan.code(node))}
     bindings = plan.flow.by_place.get(place, ())
     if bindings and depth and all(b.kind == "argument" and b.index is None for b in bindings):
-        return {root for b in bindings for root in _roots(plan, b.value, b.function, depth - 1)}
+        return {root for b in bindings for root in roots(plan, b.value, b.function, depth - 1)}
     if depth and len(bindings) == 1 and bindings[0].kind == "assign" and bindings[0].index is None:
         if isinstance(bindings[0].value, cst.Name | cst.Attribute):
-            return _roots(plan, bindings[0].value, bindings[0].function, depth - 1)
+            return roots(plan, bindings[0].value, bindings[0].function, depth - 1)
     return {place}

@@ -1,0 +1,71 @@
+"""MG623: what a directory answers otherwise than a file, where the path of a resume checkpoint is looked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.checkpoint_facts import Found
+from dsmigrate.codemod.steps.same_paths import roots, roots_of
+from dsmigrate.codemod.tree import Node
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.steps.file_tests import Near
+
+_SIZES = frozenset({"os.path.getsize", "os.stat"})
+_GLOBS = frozenset({"glob.glob", "glob.iglob"})
+
+
+def folder_answers(plan: Plan, found: Found, near: Near) -> None:
+    """Mark the tests by which a resume would pass over a checkpoint, or take what is in it for one."""
+    resumed = {root for load in found.loads for root in roots_of(plan, load)}
+    for call in plan.tree.calls:
+        if call in plan.handled:
+            continue
+        asked, names = _asked(call), plan.imports.names(call.func)
+        last = (dotted(call.func) or "").rpartition(".")[2] or getattr(getattr(call.func, "attr", None), "value", "")
+        if asked is None:
+            continue
+        if _is_size(plan, call, names, last):
+            said = "its size here is that of the folder alone" if near.concerns_far(call, asked) else None
+        elif "os.path.isdir" in names or last == "is_dir":
+            same = resumed & roots(plan, asked, plan.function_of(call))
+            said = (
+                "this is true for it now; tell it from other folders by the *mp_rank_00_model_states.pt in it"
+                if same
+                else None
+            )
+        elif "os.walk" in names:
+            said = "it is among the folders here, and its own files are found as files"
+            said = said if near.leads_to(asked, plan.function_of(call)) else None
+        elif (names & _GLOBS and argument(call, None, "recursive") is not None) or last == "rglob":
+            said = "the files in it are found here too" if near.leads_to(asked, plan.function_of(call)) else None
+        else:
+            said = None
+        if said is not None:
+            plan.handled.add(call)
+            plan.todo(
+                "MG623", call, f"a DeepSpeed checkpoint is a directory: {said}", "the script looks for a file here"
+            )
+
+
+def _asked(call: cst.Call) -> Node | None:
+    """The path that a call asks about: its first argument, or the object whose method it is."""
+    func = call.func
+    if isinstance(func, cst.Attribute) and (func.attr.value in ("is_dir", "rglob") or not call.args):
+        made = func.value  # `Path(args.resume)` is what it is made of
+        return made.args[0].value if isinstance(made, cst.Call) and len(made.args) == 1 else made
+    return call.args[0].value if call.args else None
+
+
+def _is_size(plan: Plan, call: cst.Call, names: set[str], last: str) -> bool:
+    """``os.path.getsize(path)``, ``os.stat(path).st_size``, ``path.stat().st_size``."""
+    if "os.path.getsize" in names:
+        return True
+    parent = plan.tree.parent.get(call)
+    of_size = isinstance(parent, cst.Attribute) and parent.attr.value == "st_size"
+    return of_size and bool(names & _SIZES or last == "stat")

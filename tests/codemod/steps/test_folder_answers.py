@@ -1,0 +1,48 @@
+"""What a checkpoint answers otherwise, being a directory, where a resume looks for its file."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import Migrated, convert
+from tests.codemod.steps.checkpoint_scripts import RESUME, STATE, saving
+
+SAVES = saving(f'if rank == 0:\n    torch.save({STATE}, os.path.join(args.output, f"{{epoch}}.pt"))')
+NEWEST = RESUME.replace("if args.resume", "path = newest(args.output)\nif path").replace("args.resume", "path")
+
+
+def marked(migrated: Migrated) -> list[str]:
+    return [c.message for c in migrated.changes if c.code == "MG623" and c.kind is Kind.TODO]
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "[f for _, _, files in os.walk(folder) for f in files]",
+        "[f for f in glob.glob(folder + '/*.pt') if os.path.getsize(f) > 10000]",
+        "[f for f in glob.glob(folder + '/*.pt') if os.stat(f).st_size > 10000]",
+        "sorted(glob.glob(folder + '/**/*.pt', recursive=True))",
+        "sorted(Path(folder).rglob('*.pt'))",
+    ],
+)
+def test_a_search_that_a_directory_answers_otherwise_is_marked(listing: str) -> None:
+    helper = f"def newest(folder):\n    found = {listing}\n    return found[-1] if found else None"
+    migrated = convert(imports="import glob\nfrom pathlib import Path", helpers=helper, resume=NEWEST, loop=SAVES)
+    migrated.said("MG623", listing, Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "test", ["args.resume and not os.path.isdir(args.resume)", "args.resume and not Path(args.resume).is_dir()"]
+)
+def test_the_path_of_a_resume_that_is_told_from_a_folder_is_marked(test: str) -> None:
+    resume = RESUME.replace("if args.resume", f"if {test}")
+    migrated = convert(imports="from pathlib import Path", resume=resume, loop=SAVES)
+    migrated.said("MG623", test, Kind.TODO)
+
+
+def test_other_folders_are_asked_as_before() -> None:
+    before = (
+        "if not os.path.isdir(args.output):\n    os.makedirs(args.output)\nfor _ in os.walk(args.words):\n    pass\n"
+    )
+    assert not marked(convert(resume=before + RESUME, loop=SAVES))
