@@ -54,3 +54,20 @@ def test_groups_that_are_whole_or_treated_alike_are_not(groups: str, line: str) 
     migrated = convert(optimizer=groups, loop=LOOP.replace("LINE", line))
     migrated.silent("MG412")
     assert ASSERTED not in migrated.code
+
+
+FROZEN = FILTERED.replace('n.startswith("head")]', 'n.startswith("head") and p.requires_grad]')
+
+
+@pytest.mark.parametrize(
+    ("groups", "schedule", "is_asserted"),
+    [
+        (FROZEN, "LambdaLR(optimizer, lambda epoch: 0.9**epoch)", True),
+        (FILTERED, "LambdaLR(optimizer, lambda epoch: 0.9**epoch)", False),
+        (FILTERED, "LambdaLR(optimizer, lr_lambda=[lambda e: 0.9**e, lambda e: 1.0])", True),
+    ],
+)
+def test_schedules_count_where_a_part_may_be_frozen(groups: str, schedule: str, *, is_asserted: bool) -> None:
+    made = f"{groups}scheduler = torch.optim.lr_scheduler.{schedule}\n"
+    migrated = convert(optimizer=made, loop=LOOP.replace("LINE", "pass"))
+    assert (ASSERTED in migrated.code) == is_asserted

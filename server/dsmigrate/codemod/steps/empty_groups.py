@@ -31,13 +31,16 @@ _BY_NUMBER = frozenset({"enumerate", "zip"})
 def empty_groups(plan: Plan) -> None:
     """Let the script assert that no group is empty, where one may be and the groups are told apart by their number."""
     site = plan.site
-    where = _by_number(plan)
-    if site is None or where is None or plan.options.optimizer == "config":
+    where, schedule = _by_number(plan), _schedule(plan, with_lists=False)
+    if site is None or (where or schedule) is None or plan.options.optimizer == "config":
         return
     for made in plan.roles.optimizers:
         params = argument(made.call, 0, "params") if made.call is not None else None
         groups = _groups(plan, params, made.statement.function, _DEPTH) if params is not None else []
-        if len(groups) > 1 and any(_may_be_empty(plan, value, function, _DEPTH) for value, function in groups):
+        filters = [found for value, function in groups if (found := _filter(plan, value, function, _DEPTH)) is not None]
+        if len(groups) > 1 and where is None and any("requires_grad" in plan.code(found) for found in filters):
+            where = schedule  # an option that freezes a part may leave its group empty, and rates go by the number too
+        if len(groups) > 1 and filters and where is not None:
             plan.facts["asserted_groups"] = (
                 f'assert all(g["params"] for g in {site.optimizer}.param_groups), "DeepSpeed takes empty groups out"'
             )
@@ -55,18 +58,22 @@ def _by_number(plan: Plan) -> Statement | None:
         for sub in descendants(node.iter if isinstance(node, cst.For) else node):
             if isinstance(sub, cst.Subscript) and _is_groups(plan, sub.value):
                 return statement
-            if isinstance(sub, cst.Call):
-                name = (dotted(sub.func) or "").rpartition(".")[2]
-                given = [arg.value for arg in sub.args]
-                if name in _BY_NUMBER and any(_is_groups(plan, value) for value in given):
+            if isinstance(sub, cst.Call) and dotted(sub.func) in _BY_NUMBER:
+                if any(_is_groups(plan, arg.value) for arg in sub.args):
                     return statement
-                lists = any(isinstance(value, cst.List | cst.ListComp) for value in given)
-                if (
-                    lists
-                    and (name.endswith("LR") or SCHEDULER_WORD.search(name))
-                    and any(map(plan.roles.is_optimizer, given))
-                ):
-                    return statement
+    return _schedule(plan, with_lists=True)
+
+
+def _schedule(plan: Plan, *, with_lists: bool) -> Statement | None:
+    """Where a schedule of the optimizer is made, perhaps one with a list of values or functions."""
+    for call in plan.tree.calls:
+        name = (dotted(call.func) or "").rpartition(".")[2]
+        if not name.endswith("LR") and not SCHEDULER_WORD.search(name):
+            continue
+        given = [arg.value for arg in call.args]
+        lists = any(isinstance(value, cst.List | cst.ListComp) for value in given)
+        if (lists or not with_lists) and any(map(plan.roles.is_optimizer, given)):
+            return plan.tree.statement(call)
     return None
 
 
@@ -104,14 +111,18 @@ def _behind(plan: Plan, node: Node, function: Function) -> list[tuple[Node, Func
     ]
 
 
-def _may_be_empty(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """Whether parameters come through a filter, or into a list under a condition."""
+def _filter(plan: Plan, node: Node, function: Function, depth: int) -> Node | None:
+    """The filter that parameters come through, or the list that something fills; None where neither is seen."""
     if isinstance(node, cst.ListComp | cst.GeneratorExp):
-        return bool(node.for_in.ifs)
-    if isinstance(node, cst.Call) and dotted(node.func) in ("list", "filter"):
-        return dotted(node.func) == "filter" or any(
-            _may_be_empty(plan, arg.value, function, depth) for arg in node.args
-        )
+        return node if node.for_in.ifs else None
+    if isinstance(node, cst.Call) and dotted(node.func) == "filter":
+        return node
     if isinstance(node, cst.List) and not node.elements:
-        return True
-    return depth > 0 and any(_may_be_empty(plan, v, f, depth - 1) for v, f in _behind(plan, node, function))
+        return node
+    inner = (
+        [(arg.value, function) for arg in node.args]
+        if isinstance(node, cst.Call) and dotted(node.func) == "list"
+        else _behind(plan, node, function)
+    )
+    found = (_filter(plan, value, where, depth - 1) for value, where in inner if depth)
+    return next((each for each in found if each is not None), None)
