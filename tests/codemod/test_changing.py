@@ -80,3 +80,23 @@ def test_autocast_that_is_switched_while_training_is_marked(enabled: str, then: 
         """
     )
     migrated.said("MG307", "torch.autocast", Kind.TODO)
+
+
+def test_a_scaler_that_is_updated_still_says_whether_autocast_is_on() -> None:
+    migrated = convert(
+        loop="""
+        scaler = torch.amp.GradScaler("cuda") if args.amp else None
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            with torch.autocast("cuda", enabled=scaler is not None):
+                loss = F.cross_entropy(model(x), y)
+            if scaler is None:
+                loss.backward()
+                optimizer.step()
+            else:
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """
+    )
+    migrated.silent("MG307")

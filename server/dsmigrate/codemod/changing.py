@@ -11,7 +11,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
-_MUTATORS = frozenset({"append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "update", "remove"})
+_MUTATORS = frozenset({"append", "appendleft", "extend", "insert", "pop", "popleft", "clear", "remove"})
 
 
 @dataclass(slots=True)
