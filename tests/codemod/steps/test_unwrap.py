@@ -186,3 +186,17 @@ def test_a_mode_that_is_restored_is_read_from_the_module() -> None:
 def test_the_mode_of_the_engine_is_asked_of_its_module_in_a_test_too() -> None:
     migrated = convert(end="if model.training:\n    print(rank)\nwhile model.training:\n    model.eval()\n")
     assert "if model.module.training:\n    print(rank)\nwhile model.module.training:\n" in migrated.section("end")
+
+
+def test_a_static_graph_that_goes_is_spoken_of_like_the_keyword() -> None:
+    migrated = convert(wrap="model = DDP(Net().cuda())\nmodel._set_static_graph()")
+    assert "_set_static_graph" not in migrated.code
+    migrated.said("MG110", "model._set_static_graph()", Kind.KEPT)
+
+
+def test_the_mode_of_a_name_that_is_unwrapped_already_stays() -> None:
+    check_section(
+        "end",
+        'plain = model.module if hasattr(model, "module") else model\nprint(plain.training)',
+        'plain = model.module if hasattr(model, "module") else model\nprint(plain.training)\n',
+    )

@@ -146,7 +146,7 @@ _NORM_HELPER = '''def keep_grad_norm(engine):
         return
 
     def measure(*_):
-        limit = engine.gradient_clipping() or float("inf")
+        limit = engine.gradient_clipping() if engine.gradient_clipping() > 0 else float("inf")
         engine._global_grad_norm = torch.nn.utils.clip_grad_norm_(engine.module.parameters(), limit)
 
     if engine.gradient_clipping() > 0:

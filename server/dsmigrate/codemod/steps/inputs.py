@@ -43,6 +43,11 @@ IDEAS = (
         Kind.KEPT,
     ),
 )
+UNUSED = (
+    "parameters that no rank uses in a step now take it with a gradient of 0: weight decay, and the momentum of earlier "
+    "steps, move them"
+)
+LEFT_ALONE = "DDP with find_unused_parameters or a static graph left them alone"
 _MOVES = re.compile(r"\.to\(|\.cuda\(|device|\.xpu\(|prefetch|collate|\.npu\(")
 _MAKERS = frozenset(
     {"randn", "rand", "zeros", "ones", "randint", "tensor", "arange", "empty", "full", "as_tensor", "from_numpy"}
@@ -164,8 +169,7 @@ def _unused(plan: Plan) -> None:
         values = [argument(wrap.call, None, name) for name in _ALLOW_UNUSED]
         starred = [arg.value for arg in wrap.call.args if arg.star == "**" and _may_allow_unused(plan, wrap, arg.value)]
         if any(value is not None and dotted(value) != "False" for value in values):
-            plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step now take it with a gradient of 0: weight decay, and the "
-                      "momentum of earlier steps, move them", "DDP with find_unused_parameters left them alone")  # fmt: skip
+            plan.kept("MG110", wrap.statement, UNUSED, LEFT_ALONE)
         elif starred:
             plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step take it with a gradient of 0 now (weight decay and momentum move them), if "
                       f"**{plan.code(starred[0])} holds {' or '.join(_ALLOW_UNUSED)}", "DDP left them alone with either")  # fmt: skip

@@ -12,6 +12,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, is_ddp_class, qualifies
 from dsmigrate.codemod.steps.acquiring import own_parts
 from dsmigrate.codemod.steps.copies import copies
+from dsmigrate.codemod.steps.inputs import LEFT_ALONE, UNUSED
 from dsmigrate.codemod.steps.parts import parts
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
@@ -144,13 +145,33 @@ def _modes(plan: Plan) -> None:
             ):
                 plan.edits.remove(node)
                 plan.converted("MG505", statement, f"{func.attr.value} removed", "it belongs to DDP's reducer")
+                if func.attr.value == "_set_static_graph":
+                    plan.kept("MG110", statement, UNUSED, LEFT_ALONE)
         for sub in (sub for part in own_parts(node) for sub in descendants(part)):
-            if isinstance(sub, cst.Attribute) and sub.attr.value == "training" and plan.is_engine(sub.value):
+            if (
+                isinstance(sub, cst.Attribute)
+                and sub.attr.value == "training"
+                and plan.is_engine(sub.value)
+                and not _is_unwrapped(plan, sub.value, statement)
+            ):
                 base = plan.code(sub.value)
                 plan.edits.replace(sub, f"{base}.module.training")
                 plan.converted(
                     "MG505", statement, f"{base}.training → {base}.module.training", "engine.training is always True"
                 )
+
+
+def _is_unwrapped(plan: Plan, node: Node, statement: Statement) -> bool:
+    """Whether a name was given ``x.module if … else x`` or its like: the engine's module by then."""
+    place = plan.flow.place(node, statement.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return any(
+        isinstance(binding.value, cst.IfExp)
+        and any(
+            dotted(one) and str(dotted(one)).endswith(".module") for one in (binding.value.body, binding.value.orelse)
+        )
+        for binding in bindings
+    )
 
 
 def _wrapper_classes(plan: Plan, node: Node) -> list[Node]:
