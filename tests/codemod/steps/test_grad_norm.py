@@ -17,7 +17,7 @@ def test_a_limit_that_switches_clipping_off_leaves_gradients_alone(limit: float,
     limits: list[float] = []
     utils = SimpleNamespace(clip_grad_norm_=lambda _parameters, most: limits.append(most))
     names: dict[str, Any] = {"torch": SimpleNamespace(nn=SimpleNamespace(utils=utils))}
-    exec(grad_norm._NORM_HELPER, names)  # noqa: S102, SLF001
+    exec(grad_norm._NORM_HELPER, names)  # noqa: S102
     engine = SimpleNamespace(
         zero_optimization=lambda: False,
         gradient_clipping=lambda: limit,
@@ -26,6 +26,6 @@ def test_a_limit_that_switches_clipping_off_leaves_gradients_alone(limit: float,
         _take_model_step=lambda: None,
     )
     names["keep_grad_norm"](engine)
-    step = engine.clip_fp32_gradients if limit > 0 else engine._take_model_step  # noqa: SLF001
+    step = engine.clip_fp32_gradients if limit > 0 else engine._take_model_step
     step()
     assert limits == [taken]
