@@ -68,3 +68,11 @@ def test_its_state_out_of_such_a_file_is_no_checkpoint_of_the_engine() -> None:
 )
 def test_state_dicts_and_settings_are_not_marked(text: str) -> None:
     convert(end=text).silent("MG631")
+
+
+def test_settings_that_were_gathered_from_all_names_before_hold_no_optimizer() -> None:
+    migrated = convert(
+        wrap="config = {k: locals()[k] for k in names}\nmodel = DDP(Net().cuda())",
+        end='torch.save({"optimizer": optimizer.state_dict(), "config": config}, "last.pt")',
+    )
+    migrated.silent("MG631")

@@ -193,7 +193,7 @@ def _all_of(plan: Plan, node: Node, function: Function) -> bool:
     if not isinstance(node, cst.Call):
         return False
     text = dotted(node.func)
-    if text in ("globals", "locals") and not node.args:
+    if text in ("globals", "locals") and not node.args and not plan.is_before_engine(node):
         scope = function.top if text == "globals" else function
         return any(place[:2] == ("v", id(scope)) and _is_optimizer(tags) for place, tags in plan.roles.env.items())
     if text == "vars" and len(node.args) == 1:
