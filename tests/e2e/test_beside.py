@@ -10,7 +10,7 @@ from .harness import EXAMPLES, Lab
 pytestmark = [pytest.mark.e2e, pytest.mark.deepspeed, pytest.mark.xdist_group("training")]
 
 COMPILING_SECONDS = 300.0
-"""DeepSpeed compiles an operator in its first run on a machine, and this script may be the first of all to ask for it."""
+"""DeepSpeed compiles an operator in its first run on a machine, which this script may be."""
 
 CONVERTED = Case("two_entries-alone", "two_entries/pretrain.py")
 LEFT = Case("two_entries-left", "two_entries/finetune.py")
