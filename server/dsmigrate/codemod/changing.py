@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from dsmigrate.codemod.flow import Place
-from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -53,8 +53,7 @@ def _collected(plan: Plan) -> _Writes:
         if isinstance(node, cst.AugAssign):
             _note(plan, writes, node.target, statement)
         elif isinstance(node, cst.Assign | cst.AnnAssign) and node.value is not None:
-            targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
-            for target in targets:
+            for target in assigned_to(node):
                 if not isinstance(target, cst.Name) and not _makes(target, statement):
                     _note(plan, writes, target, statement)
         elif isinstance(node, cst.Global):

@@ -86,3 +86,10 @@ class Imports:
     def is_from_package(self, node: Node | None, package: str) -> bool:
         """Whether a dotted expression stands for something inside a package."""
         return any(name == package or name.startswith(package + ".") for name in self.names(node))
+
+
+def assigned_to(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What an assignment of any form gives a value to; nothing for other statements."""
+    if isinstance(node, cst.Assign):
+        return [target.target for target in node.targets]
+    return [node.target] if isinstance(node, cst.AnnAssign | cst.AugAssign) else []

@@ -6,6 +6,7 @@ import pytest
 
 from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
+from tests.codemod.steps.trainer_scripts import TRAINS
 
 KEEPER = """
 class Keeper:
@@ -112,19 +113,7 @@ def test_a_load_beside_a_converted_save_is_marked() -> None:
     convert(resume=LOAD, end=save).said("MG626", "part.load_state_dict", Kind.TODO)
 
 
-TRAINER = """
-class Trainer:
-    def __init__(self, net, args):
-        self.model = DDP(net)
-        self.optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
-
-    def train(self, loader):
-        for x, y in loader:
-            loss = F.cross_entropy(self.model(x.cuda()), y.cuda())
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-
+TRAINER = f"""{TRAINS}
     def save(self, names):
         for name in NAMES:
             torch.save(getattr(self, name).state_dict(), name)

@@ -6,20 +6,9 @@ import pytest
 
 from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import convert
+from tests.codemod.steps.trainer_scripts import TRAINS
 
-TRAINER = """
-class Trainer:
-    def __init__(self, net, args):
-        self.model = DDP(net)
-        self.optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
-
-    def train(self, loader):
-        for x, y in loader:
-            loss = F.cross_entropy(self.model(x.cuda()), y.cuda())
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-
+TRAINER = f"""{TRAINS}
     def save(self):
         torch.save(SAVED, "a.pt")
 """

@@ -8,7 +8,7 @@ import libcst as cst
 
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import paths_to
@@ -278,12 +278,7 @@ def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) 
     )
     for statement in plan.statements_between(first, last):
         node = statement.node
-        targets: list[Node] = []
-        if isinstance(node, cst.Assign):
-            targets = [t.target for t in node.targets]
-        elif isinstance(node, cst.AugAssign | cst.AnnAssign):
-            targets = [node.target]
-        if any(dotted(t) in read for t in targets):
+        if any(dotted(target) in read for target in assigned_to(node)):
             return True
         if not attributes or isinstance(node, cst.BaseCompoundStatement):
             continue

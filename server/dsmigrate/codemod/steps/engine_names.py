@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import assigned_to
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -32,18 +33,12 @@ _OF_THE_ENGINE = frozenset({
 def run(plan: Plan) -> None:
     """Mark assignments to such attributes of what is the engine now."""
     for statement in plan.tree.statements:
-        for target in _targets(statement.node):
+        for target in assigned_to(statement.node):
             if not isinstance(target, cst.Attribute) or target.attr.value not in _OF_THE_ENGINE:
                 continue
             if _is_wrapped(plan, target.value, statement):
                 plan.todo("MG512", statement, f"{plan.code(target)} is an attribute that the engine has and uses itself: give it another name",
                           "DDP had none of that name")  # fmt: skip
-
-
-def _targets(node: Node) -> list[Node]:
-    if isinstance(node, cst.Assign):
-        return [target.target for target in node.targets]
-    return [node.target] if isinstance(node, cst.AnnAssign | cst.AugAssign) else []
 
 
 def _is_wrapped(plan: Plan, node: Node, statement: Statement) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from dsmigrate.codemod.flow import argument
-from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Class, Function, Node, Statement
 
@@ -133,9 +133,8 @@ def _makes(plan: Plan, statement: Statement) -> Iterator[str]:
     """``self.w = nn.Parameter(…)``, ``self.w: nn.Parameter = …``, ``self.register_parameter("w", …)``."""
     node, owner = statement.node, statement.function.self_name
     if isinstance(node, cst.Assign | cst.AnnAssign):
-        targets = [t.target for t in node.targets] if isinstance(node, cst.Assign) else [node.target]
         if node.value is not None and _is_parameter(plan, node.value, statement.function):
-            for target in targets:
+            for target in assigned_to(node):
                 if isinstance(target, cst.Attribute) and dotted(target.value) == owner:
                     yield target.attr.value
     elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):

@@ -7,6 +7,7 @@ import re
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.names import assigned_to
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.ranks import rank_guard
 from dsmigrate.codemod.tree import Node, Statement
@@ -34,14 +35,8 @@ def rank_rates(plan: Plan) -> None:
         if isinstance(func, cst.Attribute) and func.attr.value == "step" and plan.roles.is_scheduler(func.value):
             _check(plan, plan.tree.statement(call))
     for statement in plan.tree.statements:
-        node = statement.node
-        if isinstance(node, cst.Assign):
-            targets: list[Node] = [target.target for target in node.targets]
-        elif isinstance(node, cst.AugAssign):
-            targets = [node.target]
-        else:
-            continue
-        if any(isinstance(target, cst.Subscript) and _is_group(plan, target.value, statement) for target in targets):
+        targets = [target for target in assigned_to(statement.node) if isinstance(target, cst.Subscript)]
+        if any(_is_group(plan, target.value, statement) for target in targets):
             _check(plan, statement)
 
 

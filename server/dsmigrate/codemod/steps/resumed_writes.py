@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, origins
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
@@ -69,14 +69,10 @@ def _writes(plan: Plan, found: Found, loads: set[cst.Call]) -> Iterator[Statemen
             yield plan.tree.statement(call)
     for statement in plan.tree.statements:
         node = statement.node
-        if isinstance(node, cst.Assign):
-            targets: list[Node] = [target.target for target in node.targets]
-        elif isinstance(node, cst.AugAssign):
-            targets = [node.target]
-        else:
-            continue
-        value = node.value
-        if any(_is_changed(plan, target, value, statement, buffers) for target in targets):
+        value = node.value if isinstance(node, cst.Assign | cst.AnnAssign | cst.AugAssign) else None
+        if value is not None and any(
+            _is_changed(plan, target, value, statement, buffers) for target in assigned_to(node)
+        ):
             yield statement
 
 

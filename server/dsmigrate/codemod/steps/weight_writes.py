@@ -9,7 +9,7 @@ import libcst as cst
 
 from dsmigrate.codemod.flow import Binding
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.names import dotted
+from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.module_weights import is_own_of_loop, is_own_other_name, is_own_part, is_own_weight
 from dsmigrate.codemod.steps.unpacking import unpacked
@@ -43,14 +43,7 @@ def weight_writes(plan: Plan) -> None:
         if writes(plan, call):
             _needs_stage_zero(plan, plan.tree.statement(call))
     for statement in plan.tree.statements:
-        node = statement.node
-        if isinstance(node, cst.Assign):
-            targets: list[Node] = [target.target for target in node.targets]
-        elif isinstance(node, cst.AugAssign):
-            targets = [node.target]
-        else:
-            continue
-        if any(is_written(plan, target, statement) for target in targets):
+        if any(is_written(plan, target, statement) for target in assigned_to(statement.node)):
             _needs_stage_zero(plan, statement)
 
 
