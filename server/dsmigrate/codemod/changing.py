@@ -59,7 +59,7 @@ def _collected(plan: Plan) -> _Writes:
         elif isinstance(node, cst.Global):
             for item in node.names:
                 for other in statement.function.statements:
-                    if _binds(other.node, item.name.value):
+                    if any(dotted(target) == item.name.value for target in assigned_to(other.node)):
                         _note(plan, writes, item.name, other)
         elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
             func = node.value.func
@@ -74,10 +74,6 @@ def _makes(target: Node, statement: Statement) -> bool:
     return (
         function.name == "__init__" and isinstance(target, cst.Attribute) and dotted(target.value) == function.self_name
     )
-
-
-def _binds(node: Node, name: str) -> bool:
-    return isinstance(node, cst.Assign) and any(dotted(target.target) == name for target in node.targets)
 
 
 def _note(plan: Plan, writes: _Writes, target: Node, statement: Statement) -> None:

@@ -6,7 +6,7 @@ set of what may be: ``True`` where gradients lie, ``False`` where none do; the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import libcst as cst
@@ -47,20 +47,16 @@ class _Ends:
     returns: State = _NOWHERE
 
 
-@dataclass(slots=True, init=False)
 class _Walk:
-    plan: Plan
-    events: dict[Statement, list[State | list[Function]]]
-    zeroes: set[Statement]
-    reaching: set[Function]
-    found: set[Statement] = field(default_factory=set)
-    running: list[Function] = field(default_factory=list)
-    known: dict[tuple[Function, State], State] = field(default_factory=dict)
-    blocks: dict[Node, list[Statement]] = field(default_factory=dict)
+    """What the functions that reach a backward, a step or a zero_grad make of the gradients."""
 
     def __init__(self, plan: Plan, sites: Sites) -> None:
         self.plan, self.zeroes = plan, set(sites.zeroes)
-        self.found, self.running, self.known, self.blocks = set(), [], {}, {}
+        self.found: set[Statement] = set()
+        self.running: list[Function] = []
+        self.known: dict[tuple[Function, State], State] = {}
+        self.blocks: dict[Node, list[Statement]] = {}
+        self.events: dict[Statement, list[State | list[Function]]] = {}
         backward = {id(call) for call in (*sites.backward, *plan.facts.get("handed_backward", ()))}
         steps = {id(call) for call in sites.steps}
         own = [*sites.backward, *sites.steps, *plan.facts.get("handed_backward", ())]
@@ -72,7 +68,6 @@ class _Walk:
                 if caller not in self.reaching:
                     self.reaching.add(caller)
                     queue.append(caller)
-        self.events = {}
         for call in reversed(plan.tree.calls):  # arguments are there before what takes them
             what: State | list[Function] | None = (
                 _FILLED if id(call) in backward else _CLEAN if id(call) in steps else None
