@@ -71,9 +71,12 @@ class Lab:
     def launch(
         self, case: Case, folder: Path, argv: Sequence[str], flavour: str, timeout: float = TIMEOUT_SECONDS
     ) -> Outcome:
-        """Run the script of a case that lies in ``folder``, there. An abort at exit is tried a second time."""
+        """Run the script of a case that lies in ``folder``, there.
+
+        After an abort at exit, or a broken connection between the ranks, it is tried a second time.
+        """
         outcome = self._launch_once(case, folder, argv, flavour, timeout)
-        if outcome.aborted:
+        if outcome.aborted or outcome.lost_each_other:
             outcome = self._launch_once(case, folder, argv, flavour, timeout)
         return outcome
 

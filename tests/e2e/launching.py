@@ -10,14 +10,18 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from dsmigrate.verify.failures import is_the_network
+from dsmigrate.verify.launching import reserved_port
 
 from .readings import Reading, read
 
@@ -26,6 +30,7 @@ TIMEOUT_SECONDS = 60.0
 ABORTED = -signal.SIGABRT
 _ABORT = re.compile(r"SIGABRT|exits with return code = -6|terminate called without an active exception")
 """How torchrun, DeepSpeed's launcher and the C++ runtime tell of a process that aborted."""
+PORTS_RESERVED = 16
 NEEDS_INTEL_UNTIL = (0, 14, 0)
 """Up to this release DeepSpeed trains on a CPU only with Intel's extension of torch; see ``older_site``."""
 
@@ -67,11 +72,17 @@ def training_environment() -> dict[str, str]:
     return environment
 
 
+_reserved: deque[ExitStack] = deque()
+
+
 def free_port() -> int:
-    """A TCP port of this machine that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port of this machine that nothing listens on; no other socket gets it before 16 more were asked for."""
+    stack = ExitStack()
+    port = stack.enter_context(reserved_port())
+    _reserved.append(stack)
+    if len(_reserved) > PORTS_RESERVED:
+        _reserved.popleft().close()
+    return port
 
 
 def tells_of_an_abort(text: str) -> bool:
@@ -93,6 +104,11 @@ class Outcome:
     def aborted(self) -> bool:
         """Whether a process was ended by SIGABRT, as gloo does now and then at interpreter exit."""
         return ABORTED in self.returncodes or any(map(tells_of_an_abort, self.texts))
+
+    @property
+    def lost_each_other(self) -> bool:
+        """Whether the ranks ended for no reason but a connection between them that broke."""
+        return not self.timed_out and is_the_network(self.returncodes, self.texts)
 
     @property
     def succeeded(self) -> bool:

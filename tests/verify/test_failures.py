@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dsmigrate.verify.failures import explain_failure, why_not_in_time
+from dsmigrate.verify.failures import explain_failure, is_the_network, why_not_in_time
 from dsmigrate.verify.job import judge
 from dsmigrate.verify.model import Ending, Outcome
 from tests.verify.runs import converted, run
@@ -104,3 +104,27 @@ def test_an_original_whose_ranks_are_out_of_step_is_not_told_to_wait_longer() ->
     said = why_not_in_time(run(taken=(7, 8)))
     assert "rank 0 took 7, rank 1 took 8" in said
     assert "--timeout" not in said
+
+
+RESET = "RuntimeError: [/src/gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:29399: Connection reset by peer."
+MESH = "RuntimeError: Gloo connectFullMesh failed with [/src/gloo/transport/tcp/pair.cc:144] no error"
+STORE = "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed."
+
+
+@pytest.mark.parametrize(
+    ("codes", "texts", "wanted"),
+    [
+        ((1, 1), (RESET, MESH), True),
+        ((1, 1), (STORE, f"warming up\n{RESET}"), True),
+        ((1, -9), (RESET, "training"), True),
+        ((1, None), (RESET, "training"), True),
+        ((1, 1), (RESET, "ZeroDivisionError: division by zero"), False),
+        ((1, 1), (RESET, "a word of gloo/transport"), False),
+        ((0, 0), ("", ""), False),
+        ((-9, -9), (RESET, RESET), False),
+    ],
+)
+def test_processes_that_only_lost_each_other_are_told(
+    codes: tuple[int | None, ...], texts: tuple[str, ...], wanted: bool
+) -> None:
+    assert is_the_network(codes, texts) is wanted

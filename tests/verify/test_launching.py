@@ -6,12 +6,13 @@ import base64
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from dsmigrate.verify import launching
-from dsmigrate.verify.launching import HARNESS, Launch, base_environment, free_port, kind_of, plan
+from dsmigrate.verify.launching import HARNESS, Launch, base_environment, kind_of, plan, reserved_port
 
 
 def launch(kind: str, source: str = "", *arguments: str) -> Launch:
@@ -103,10 +104,21 @@ def test_what_another_launcher_has_left_behind_is_gone(monkeypatch: pytest.Monke
     assert "CUDA_VISIBLE_DEVICES" not in on_gpus or on_gpus["CUDA_VISIBLE_DEVICES"]
 
 
-def test_ports_are_free() -> None:
-    port = free_port()
-    with socket.socket() as one:
+def test_a_reserved_port_is_for_who_asks_for_it() -> None:
+    with reserved_port() as port, socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", port))
+        one.listen()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems give reserved ports to nobody at all")
+def test_nobody_gets_a_reserved_port_by_chance() -> None:
+    with reserved_port() as port:
+        for _ in range(40_000):  # the system goes through all that it has, at random
+            with socket.socket() as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                one.bind(("127.0.0.1", 0))
+                assert one.getsockname()[1] != port
 
 
 def test_the_shared_memory_of_a_run_is_freed_and_that_of_others_stays(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsmigrate.verify.model import Cause, Ending, Run
@@ -102,6 +103,7 @@ _KNOWN = (
         "memory", r"CUDA out of memory|OutOfMemoryError", "out of GPU memory", "smaller batches, or --device pretend"
     ),
 )
+_NETWORK = re.compile(r"^[\w.]*(?:Dist(?:Network|Store)Error: |RuntimeError: .*gloo/transport/)", re.MULTILINE)
 _COLLECTIVE = re.compile(r"\b(save_checkpoint|load_checkpoint|barrier|broadcast\w*|all_\w+|reduce\w*|gather\w*)\b")
 
 
@@ -118,6 +120,16 @@ def explain_failure(run: Run) -> tuple[Cause, ...]:
             line = next((line for line in said.splitlines() if found[0][:60] in line), found[0])
             return (Cause(known.id, known.title, line.strip()[:300], known.advice, certain=True),)
     return ()
+
+
+def is_the_network(codes: Sequence[int | None], texts: Sequence[str]) -> bool:
+    """Return whether all processes that failed lost one another: ``codes`` and ``texts`` of each, in one order.
+
+    Where one process fails by itself, the others lose it, and only they speak of the network. Those that were ended
+    from outside (a negative code, or None) say nothing.
+    """
+    failed = [text for code, text in zip(codes, texts, strict=False) if code is not None and code > 0]
+    return bool(failed) and all(map(_NETWORK.search, failed))
 
 
 def _hang(run: Run) -> Cause:

@@ -8,7 +8,8 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +50,21 @@ def free_shared_memory(port: int) -> None:
             file.unlink()
 
 
-def free_port() -> int:
-    """Return a TCP port of this machine that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """Give a TCP port of this machine that is free, and let nobody get it by chance while the block runs.
+
+    Seconds pass before the first process listens there. On Linux a socket that is bound but does not listen keeps the
+    system from giving the port to others that ask for any (gloo's, in another run), and lets who asks for it by number
+    listen. Other systems would refuse them as well.
+    """
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("", 0))
+        port = int(keeper.getsockname()[1])
+        if sys.platform != "linux":
+            keeper.close()
+        yield port
 
 
 def kind_of(source: str, asked: str) -> str:

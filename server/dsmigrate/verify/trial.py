@@ -10,6 +10,7 @@ from typing import Any
 
 from dsmigrate.verify import launching, reading, running
 from dsmigrate.verify.device import Device
+from dsmigrate.verify.failures import is_the_network
 from dsmigrate.verify.harness.job import VARIABLE, Job
 from dsmigrate.verify.model import Run, VerifyError
 from dsmigrate.verify.request import Request
@@ -46,16 +47,22 @@ class Trials:
     ) -> Run:
         """Train a script and return its records; ``name`` is for people, and for its folder.
 
-        Another program may take the free port before the run does: then it is tried once more, at another.
+        A run whose processes lose each other before the first step, because another program took the port or broke
+        into a connection that was being made, says nothing of the script: it is tried once more, at another port.
         """
         words: dict[str, Any] = {"arguments": arguments, "stage": stage, "steps": steps, "save_after": save_after}
-        found = self._run(name, scene, **words)
-        return self._run(name, scene, **words) if _lost_its_port(found) else found
+        with launching.reserved_port() as port:
+            found = self._run(name, scene, port, **words)
+        if not _lost_each_other(found):
+            return found
+        with launching.reserved_port() as port:
+            return self._run(name, scene, port, **words)
 
     def _run(
         self,
         name: str,
         scene: Scene,
+        port: int,
         *,
         arguments: Sequence[str],
         stage: int | None,
@@ -64,7 +71,6 @@ class Trials:
     ) -> Run:
         trace = self._folder(name)
         request = self.request
-        port = launching.free_port()
         job = Job(
             trace=str(trace),
             work=str(scene.folder),
@@ -112,8 +118,12 @@ class Trials:
         return folder
 
 
-def _lost_its_port(run: Run) -> bool:
-    return not run.is_complete and not run.steps and any("EADDRINUSE" in tail for tail in run.outcome.tails)
+def _lost_each_other(run: Run) -> bool:
+    """Whether a run ended before its first step for no reason but the network."""
+    if run.is_complete or run.steps:
+        return False
+    tails = run.outcome.tails
+    return any("EADDRINUSE" in tail for tail in tails) or is_the_network(run.outcome.codes, tails)
 
 
 def _source(script: Path) -> str:
