@@ -6,7 +6,7 @@ import threading
 import libcst
 import pytest
 
-from dsmigrate.files.syntax import MAX_DEPTH, parse, with_deep_stack
+from dsmigrate.files.syntax import MAX_DEPTH, parse, read, with_deep_stack
 from dsmigrate.files.text import SourceError
 
 NESTED = {
@@ -45,6 +45,16 @@ def test_nesting_that_is_accepted_can_be_parsed_and_visited(shape: str) -> None:
     module = with_deep_stack(lambda: libcst.parse_module(text).visit(libcst.CSTTransformer()))
     assert isinstance(module, libcst.Module)
     assert with_deep_stack(lambda: module.code) == text
+
+
+def test_what_is_only_read_may_be_nested_deeper_than_what_is_edited() -> None:
+    assert read(NESTED["sums"](MAX_DEPTH + 20)).body
+
+
+def test_what_is_only_read_has_to_be_python() -> None:
+    with pytest.raises(SourceError, match="not valid Python") as caught:
+        read("x = 1\nx = (\n")
+    assert caught.value.line == 2
 
 
 def test_long_flat_code_is_not_nesting() -> None:

@@ -148,8 +148,9 @@ def _parsed(index: Index, path: str) -> cst.Module | None:
     if file is None or file.text is None or file.python is None:
         return None
     try:
+        syntax.parse(file.text.text)
         return cst.parse_module(file.text.text)
-    except cst.ParserSyntaxError:
+    except (SourceError, cst.ParserSyntaxError):
         return None
 
 

@@ -74,7 +74,7 @@ def _modules(plan: Plan, entry: ast.Module) -> list[_Module]:
     for text in plan.facts.get("texts", ()):
         if "add_argument(" in text:
             try:
-                tree = syntax.parse(text)
+                tree = syntax.read(text)
             except SourceError:
                 continue
             if ast.dump(tree) != own:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
+from dsmigrate.codemod.across import SetResult, migrate_set
+from dsmigrate.codemod.model import Options, Status
 from dsmigrate.codemod.project.index import Index, import_lines
 from dsmigrate.codemod.project.users import referred
 from tests.codemod.across.together import ENGINE, ENTRY, convert, migrate
@@ -251,6 +255,37 @@ def test_reading_is_lazy() -> None:
     index.outline("train.py")
     assert seen == ["train.py"]
     assert "other.py" not in project.result.looked_at
+
+
+DEEP = {
+    "attributes": "x = a" + ".b" * 1000,
+    "sums": "x = a" + " + b" * 1000,
+    "branches": "if a:\n    pass\n" + "elif b:\n    pass\n" * 300,
+    "folders": "import sys\nsys.path.append(here" + ".parent" * 3000 + ")",
+}
+
+
+def _as_it_comes(files: dict[str, str]) -> SetResult | None:
+    return migrate_set(
+        lambda path: files[path].encode() if path in files else None, "train.py", shown=str, options=Options()
+    )
+
+
+@pytest.mark.parametrize("nested", DEEP)
+def test_a_module_beside_the_training_may_be_nested_as_deeply_as_python_takes(nested: str) -> None:
+    entry = ENTRY.replace("    import engine\n", "    import engine\n    import tables\n")
+    files = {"train.py": dedent(entry), "engine.py": dedent(ENGINE), "tables.py": DEEP[nested]}
+    found = _as_it_comes(files)
+    assert found is not None
+    assert set(found.modules) == {"engine.py"}
+
+
+def test_a_module_of_the_training_that_is_nested_too_deeply_stays_as_it_is() -> None:
+    files = {"train.py": dedent(ENTRY), "engine.py": f"{dedent(ENGINE)}\n{DEEP['sums']}\n"}
+    found = _as_it_comes(files)
+    assert found is not None
+    assert found.entry.status is Status.REFUSED
+    assert not found.modules
 
 
 def test_a_helper_named_backward_gets_the_engine() -> None:

@@ -81,9 +81,9 @@ class Index:
             return Outline()
         if file.outlined is None:
             try:
-                file.python = syntax.parse(file.text.text)
+                file.python = syntax.read(file.text.text)
                 file.outlined = outline(file.python, file.text.text)
-            except SourceError:
+            except (SourceError, RecursionError):
                 file.outlined = Outline()
         if path not in self._searched:
             self._searched.add(path)
@@ -248,7 +248,7 @@ class Index:
         if self._speaks(path):
             return [p for item in self.outline(path).every_import() for p in self.imported(path, item)]
         try:
-            head = syntax.parse("\n".join(import_lines(file.text.text)))
+            head = syntax.read("\n".join(import_lines(file.text.text)))
         except SourceError:
             head = None
         found = self.outline(path) if head is None else outline(head, "")

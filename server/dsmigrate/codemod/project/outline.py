@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dsmigrate.codemod.project import writing
 
@@ -15,6 +17,8 @@ _TRAINS = re.compile(
     r"|comm_hook|GradBucket|bucket\.(?:buffer|get_tensor)\(|consolidate_state_dict"
     r"|save_on_master|param_groups|no_grad|inference_mode|\.eval\(\)|\.train\(\)|torch\.save|\.grad\b|params_and_buffers_to_ignore|sys\.argv|\.module\b"
 )
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""The fields of statements that hold statements, in their order."""
 MAY_IMPORT = re.compile(r"(?:^|\r)[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
@@ -28,31 +32,56 @@ class Import:
     name: str | None
 
 
-@dataclass(slots=True)
+@dataclass
 class Definition:
-    """A top-level function or class: the dotted names it refers to, and whether it speaks of training.
-
-    ``writes``: it changes weights, buffers or what is trained; ``bases`` are the dotted names of its base classes.
-    """
+    """A top-level function or class, all those of one name together; what it does is found when it is asked for."""
 
     name: str
-    refers_to: frozenset[str]
-    trains: bool
-    writes: bool = False
-    bases: frozenset[str] = frozenset()
+    nodes: list[writing.Definition]
+    texts: list[str]
+    buffers: frozenset[str] | None
+    """The buffers that its file registers; None where the file writes nothing."""
+
+    @cached_property
+    def refers_to(self) -> frozenset[str]:
+        """The dotted names that it reads."""
+        return frozenset().union(*map(_references, self.nodes))
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether it speaks of training."""
+        return any(map(speaks_of_training, self.texts))
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether it changes weights, buffers or what is trained."""
+        names = self.buffers
+        return names is not None and any(writing.writes(node, names) for node in self.nodes)
+
+    @property
+    def bases(self) -> frozenset[str]:
+        """The dotted names of its base classes."""
+        every = (base for node in self.nodes for base in getattr(node, "bases", ()))
+        return frozenset(name for base in every if (name := dotted(base)) is not None)
 
 
-@dataclass(slots=True)
+@dataclass
 class Outline:
-    """One module; ``refers_to`` and ``trains`` are those of its own statements, ``stars`` its ``import *`` sources."""
+    """One module; ``own`` are its statements outside of definitions, ``stars`` its ``import *`` sources."""
 
     imports: dict[str, list[Import]] = field(default_factory=dict)
     stars: list[Import] = field(default_factory=list)
     definitions: dict[str, Definition] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
-    refers_to: frozenset[str] = frozenset()
+    own: list[ast.stmt] = field(default_factory=list)
     trains: bool = False
     search_paths: tuple[str, ...] = ()
+
+    @cached_property
+    def refers_to(self) -> frozenset[str]:
+        """The dotted names that its own statements read, the decorators and bases of its definitions among them."""
+        heads = (head for found in self.definitions.values() for node in found.nodes for head in _heads(node))
+        return frozenset().union(heads, *map(_references, self.own))
 
     def every_import(self) -> list[Import]:
         """All imports of the module, plain ones and star imports."""
@@ -69,32 +98,33 @@ def outline(tree: ast.Module, text: str) -> Outline:
     lines = text.splitlines()
     buffers = writing.buffers(text) if writing.may_write(text) else None
     found = Outline()
-    own: set[str] = set()
     for node in tree.body:
+        segment = "\n".join(lines[node.lineno - 1 : node.end_lineno])
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            refers = frozenset(_references(node))
-            segment = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-            trains = speaks_of_training(segment)
-            writes = buffers is not None and writing.writes(node, buffers)
-            bases = frozenset(name for base in getattr(node, "bases", ()) if (name := dotted(base)) is not None)
-            former = found.definitions.get(node.name)
-            if former is not None:
-                refers, bases = refers | former.refers_to, bases | former.bases
-                trains, writes = trains or former.trains, writes or former.writes
-            found.definitions[node.name] = Definition(node.name, refers, trains, writes, bases)
-            own.update(_heads(node))
+            definition = found.definitions.setdefault(node.name, Definition(node.name, [], [], buffers))
+            definition.nodes.append(node)
+            definition.texts.append(segment)
         else:
-            own.update(_references(node))
-            found.trains = found.trains or speaks_of_training("\n".join(lines[node.lineno - 1 : node.end_lineno]))
+            found.own.append(node)
+            found.trains = found.trains or speaks_of_training(segment)
             found.assigned.update(
                 sub.id for sub in ast.walk(node) if isinstance(sub, ast.Name) and isinstance(sub.ctx, ast.Store)
             )
-    found.refers_to = frozenset(own)
-    for sub in ast.walk(tree):
-        if isinstance(sub, ast.Import | ast.ImportFrom):
-            _import(found, sub)
+    for statement in _statements(tree):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            _import(found, statement)
     found.search_paths = tuple(_search_paths(tree)) if "sys.path" in text or "path.append" in text else ()
     return found
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """All statements of a module, at any depth: a seventh of what a walk over all nodes costs."""
+    found: list[ast.AST] = [tree]
+    for node in found:  # it grows: outer statements come before inner ones
+        for name in _BLOCKS:
+            found.extend(getattr(node, name, ()))
+        if isinstance(node, ast.stmt):
+            yield node
 
 
 def _import(found: Outline, node: ast.Import | ast.ImportFrom) -> None:
