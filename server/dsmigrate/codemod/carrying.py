@@ -82,7 +82,9 @@ def carry_branches(plan: Plan, statement: Statement) -> str | None:
 def _given_to_object(plan: Plan, node: Node, function: Function) -> tuple[Node, Function] | None:
     """The one value that ``self.x`` ever gets, where another class than the engine's owner keeps it."""
     cls = function.class_seen
-    if cls is None or not isinstance(node, cst.Attribute) or dotted(node.value) != function.self_name:
+    if cls is None or not isinstance(node, cst.Attribute) or not isinstance(node.value, cst.Name):
+        return None
+    if node.value.value != function.self_name:
         return None
     site = plan.site
     if site is not None and site.function.class_seen is not None:

@@ -233,11 +233,7 @@ class Flow:
 
     def positional(self, function: Function) -> tuple[str, ...]:
         """Parameters that positional arguments fill: without ``self`` for methods."""
-        if function.owner is not None and isinstance(function.node, cst.FunctionDef):
-            static = any(dotted(d.decorator) == "staticmethod" for d in function.node.decorators)
-            if not static:
-                return function.params[1:]
-        return function.params
+        return function.params if function.owner is None or function.is_static else function.params[1:]
 
     # -- building -------------------------------------------------------------------------------------------------
 

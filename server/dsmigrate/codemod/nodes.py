@@ -106,13 +106,24 @@ class Function:
 
     @property
     def self_name(self) -> str | None:
-        """The name of the instance parameter of a method; an inner function of a method sees its method's."""
+        """The name of the instance parameter of a method; an inner function of a method sees its method's.
+
+        A method of the class has the class in its place; a static one has none.
+        """
         function: Function | None = self
         while function is not None:
-            if function.owner is not None and function.params:
-                return function.params[0]
+            if function.owner is not None:
+                return function.params[0] if function.params and not function.is_static else None
             function = function.parent
         return None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether this is a static method: its first parameter is one like the others."""
+        if not isinstance(self.node, cst.FunctionDef) or self.owner is None:
+            return False
+        names = [d.decorator.value for d in self.node.decorators if isinstance(d.decorator, cst.Name)]
+        return "staticmethod" in names
 
     @property
     def class_seen(self) -> Class | None:

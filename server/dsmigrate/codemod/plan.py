@@ -309,6 +309,7 @@ class Plan:
             if (
                 place[0] == "a"
                 and function.class_seen is not None
+                and function.self_name is not None
                 and self.flow.family(function.class_seen) == place[1]
             ):
                 text = f"{function.self_name}.{place[2]}"

@@ -37,6 +37,17 @@ def test_an_object_that_holds_it_is_marked(saved: str) -> None:
     migrated.said("MG631", "torch.save(", Kind.TODO)
 
 
+def test_the_first_parameter_of_a_static_method_is_not_the_object() -> None:
+    migrated = convert(
+        helpers=TRAINER.replace("SAVED", "self.record(epoch, {})")
+        + "\n    @staticmethod\n    def record(epoch, rest):\n        return {**rest, 'epoch': epoch}\n",
+        wrap="trainer = Trainer(Net().cuda(), args)",
+        optimizer="",
+        loop="trainer.train(train_loader)\ntrainer.save()",
+    )
+    migrated.silent("MG631")
+
+
 def test_its_state_out_of_such_a_file_is_no_checkpoint_of_the_engine() -> None:
     migrated = convert(
         resume='state = torch.load("a.pt")\noptimizer.load_state_dict(state["optimizer"].state_dict())',

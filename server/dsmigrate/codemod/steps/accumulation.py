@@ -286,7 +286,7 @@ def _changes_between(plan: Plan, first: Statement, last: Statement, test: Node) 
             if (
                 isinstance(sub, cst.Call)
                 and isinstance(sub.func, cst.Attribute)
-                and dotted(sub.func.value) == first.function.self_name
+                and dotted(sub.func.value) in {first.function.self_name} - {None}
             ):
                 return True
     return False

@@ -117,7 +117,7 @@ def _set_by_name(plan: Plan, place: Place) -> Iterator[_Where]:
     """What ``setattr(self, name, value)`` or ``self.__dict__.update(values)`` may put into an attribute that nothing else sets."""
     for call in plan.tree.calls:
         function, text = plan.function_of(call), dotted(call.func) or ""
-        if function.class_seen is None or plan.flow.family(function.class_seen) != place[1]:
+        if function.class_seen is None or plan.flow.family(function.class_seen) != place[1] or not function.self_name:
             continue
         if text == "setattr" and len(call.args) > 2 and dotted(call.args[0].value) == function.self_name:
             names = _texts(plan, call.args[1].value, function)

@@ -46,7 +46,7 @@ def is_module(plan: Plan, cls: Class) -> bool:
     if any(_MODULE.search(name) or _LAYER.match(name) for one in above(plan, cls) for name in _bases(plan, one)):
         return True
     forward = cls.methods.get("forward")
-    return bool(set(cls.bases) - {"object"}) and forward is not None and not _is_static(forward)
+    return bool(set(cls.bases) - {"object"}) and forward is not None and not forward.is_static
 
 
 def _bases(plan: Plan, cls: Class) -> Iterator[str]:
@@ -54,11 +54,6 @@ def _bases(plan: Plan, cls: Class) -> Iterator[str]:
     yield from cls.bases
     for base in cls.node.bases:
         yield from plan.imports.names(base.value)
-
-
-def _is_static(function: Function) -> bool:
-    node = function.node
-    return isinstance(node, cst.FunctionDef) and any(dotted(d.decorator) == "staticmethod" for d in node.decorators)
 
 
 def is_method_of_a_module(plan: Plan, function: Function) -> bool:
@@ -132,6 +127,8 @@ def _made(plan: Plan, cls: Class) -> set[str]:
 def _makes(plan: Plan, statement: Statement) -> Iterator[str]:
     """``self.w = nn.Parameter(…)``, ``self.w: nn.Parameter = …``, ``self.register_parameter("w", …)``."""
     node, owner = statement.node, statement.function.self_name
+    if owner is None:
+        return
     if isinstance(node, cst.Assign | cst.AnnAssign):
         if node.value is not None and _is_parameter(plan, node.value, statement.function):
             for target in assigned_to(node):
