@@ -114,3 +114,44 @@ def test_a_method_that_compiles_before_the_wrap_stays() -> None:
         helpers=helpers,
         wrap="task = Task()\ntask.compile()\ntask.wrap()\nmodel = task.net",
     ).silent("MG708")
+
+
+HOLDER = """
+class Task:
+    def __init__(self, net):
+        self.net = net
+
+    def wrap(self):
+        self.net = DDP(self.net)
+
+    def speed_up(self):
+        self.net = torch.compile(self.net)
+"""
+LOOP = """
+for x, y in train_loader:
+    loss = F.cross_entropy(task.net(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OPTIMIZER = "optimizer = torch.optim.AdamW(task.net.parameters(), lr=args.lr)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "compiled"),
+    [
+        ("task.speed_up()\n", "", "self.net.compile()"),
+        ("", "task.speed_up()", "self.net.module.compile()"),
+        (
+            "if args.amp:\n    task.speed_up()\n",
+            "if not args.amp:\n    task.speed_up()",
+            "(self.net.module if isinstance(self.net, deepspeed.DeepSpeedEngine) else self.net).compile()",
+        ),
+    ],
+)
+def test_a_method_compiles_what_it_finds_where_it_is_called(before: str, after: str, compiled: str) -> None:
+    migrated = convert(
+        helpers=HOLDER, wrap=f"task = Task(Net().cuda())\n{before}task.wrap()", optimizer=OPTIMIZER, loop=LOOP,
+        resume=after, end="print(task.net.training)", to={"zero_stage": 3},
+    )  # fmt: skip
+    assert f"        {compiled}\n" in migrated.code

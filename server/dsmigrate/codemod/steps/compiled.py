@@ -8,7 +8,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.half import makes_model
 from dsmigrate.codemod.steps.prefixed import DEPTH, is_wrapped
-from dsmigrate.codemod.tree import descendants
+from dsmigrate.codemod.tree import Node, descendants
 
 IDEAS = (
     Idea(
@@ -64,11 +64,33 @@ def _in_place(plan: Plan, call: cst.Call, why: str, *, holds_wrap: bool = False)
         plan.edits.replace(call, lambda updated: updated.args[0].value)  # type: ignore[attr-defined]
         plan.edits.insert_after(statement.line_node, f"{target}.compile({rest})")
     else:
-        module = f"{model}.module" if plan.is_engine(given) else model
+        module = _module(plan, call, given)
         plan.edits.substitute(node, f"{module}.compile({rest})", *([] if target == model else [f"{target} = {model}"]))
     plan.converted(
         "MG708", statement, f"torch.compile({model}) → {target if holds_wrap else model}.compile(), in place", why
     )
+
+
+def _module(plan: Plan, call: cst.Call, given: Node) -> str:
+    """What is compiled: the engine's module, the model itself, or what the method gets that is called before and after."""
+    model = plan.code(given)
+    if not plan.is_engine(given):
+        return model
+    if _is_behind_engine(plan, call, DEPTH):
+        return f"{model}.module"
+    plan.need("deepspeed")
+    return f"({model}.module if isinstance({model}, deepspeed.DeepSpeedEngine) else {model})"
+
+
+def _is_behind_engine(plan: Plan, call: cst.Call, depth: int) -> bool:
+    """Whether a call surely runs after the engine is made."""
+    if plan.is_before_engine(call) or depth == 0:
+        return False
+    function = plan.function_of(call)
+    if plan.site is not None and function is plan.site.function:
+        return True
+    callers = [other for other in plan.flow.callers.get(function, ()) if plan.function_of(other) is not function]
+    return bool(callers) and all(_is_behind_engine(plan, other, depth - 1) for other in callers)
 
 
 def _unwrapped(plan: Plan) -> None:
