@@ -69,9 +69,11 @@ def _users_first(helpers: list[_Helper]) -> list[_Helper]:
 
 def _parsed(text: str) -> _Helper:
     tree = ast.parse(text)
-    names = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
-    state = any(isinstance(node, ast.Assign) for node in tree.body)
-    return _Helper(text, names, frozenset(_counted(tree)), state)
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    state = {
+        t.id for node in tree.body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)
+    }
+    return _Helper(text, frozenset(names | state), frozenset(_counted(tree)), bool(state))
 
 
 def _counted(tree: ast.Module) -> Counter[str]:

@@ -74,6 +74,16 @@ REMOVE_HELPER = '''def remove_checkpoint(path):
     else:
         os.remove(path)
 '''
+_FORGETTING_HELPER = '''def remove_checkpoint(path):
+    """Remove a checkpoint: one that is only requested so far, a directory of DeepSpeed, or a file of the script before."""
+    others = [asked for asked in _checkpoint_requests if os.path.abspath(asked[1]) != os.path.abspath(path)]
+    requested = len(others) < len(_checkpoint_requests)
+    _checkpoint_requests[:] = others
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path) or not requested:
+        os.remove(path)
+'''
 
 
 SAVED = '"saved by the engine"'
@@ -96,6 +106,16 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
             text += _OWN_LIMIT
     if text not in plan.helpers:
         plan.helpers.append(text)
+
+
+def need_removal(plan: Plan, *, forgets: bool) -> None:
+    """Give the script the function for removing; with ``forgets`` also what is requested and not written yet."""
+    plan.need("shutil")
+    if forgets and REMOVE_HELPER in plan.helpers:
+        plan.helpers.remove(REMOVE_HELPER)
+    wanted = _FORGETTING_HELPER if forgets or _FORGETTING_HELPER in plan.helpers else REMOVE_HELPER
+    if wanted not in plan.helpers:
+        plan.helpers.append(wanted)
 
 
 def how_to_read(plan: Plan) -> str:

@@ -19,9 +19,9 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
     sources,
     state_calls,
 )
-from dsmigrate.codemod.steps.checkpoint_helpers import REMOVE_HELPER, SAVED, need_helpers
+from dsmigrate.codemod.steps.checkpoint_helpers import SAVED, need_helpers, need_removal
 from dsmigrate.codemod.steps.checkpoint_swaps import swaps
-from dsmigrate.codemod.steps.checkpoint_uses import other_uses, read_back
+from dsmigrate.codemod.steps.checkpoint_uses import is_before_writing, other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
@@ -186,9 +186,7 @@ def _removals(plan: Plan, found: Found) -> None:
             plan.edits.replace(call, f"remove_checkpoint({plan.tree.module.code_for_node(path)})")
         else:
             continue
-        plan.need("shutil")
-        if REMOVE_HELPER not in plan.helpers:
-            plan.helpers.append(REMOVE_HELPER)
+        need_removal(plan, forgets=any(is_before_writing(plan, save, call, 2) for save in found.saves))
         plan.converted("MG623", call, f"{plan.code(func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
 
 

@@ -81,7 +81,7 @@ def other_uses(plan: Plan, found: Found) -> None:
         if _asks_too_early(plan, save, call):
             plan.todo("MG623", call, "the checkpoint requested above is not written yet here: all ranks write it behind the guard",
                       "torch.save had written it by now")  # fmt: skip
-        elif plan.imports.names(call.func) & MOVES and _is_before_writing(plan, save, call, 2):
+        elif plan.imports.names(call.func) & MOVES and is_before_writing(plan, save, call, 2):
             plan.todo("MG623", call, f"{dotted(call.func)} finds no checkpoint here: the one requested before is written later, by all "
                       "ranks; request it under its final name, and copies of it as further requests",
                       "torch.save had written it by now; all ranks write it behind the guard")  # fmt: skip
@@ -268,7 +268,7 @@ def _elements(node: Node) -> list[Node]:
 
 def _asks_too_early(plan: Plan, save: Save, call: cst.Call) -> bool:
     """Whether a call asks for the path right behind the request, before the checkpoint can be there."""
-    if (dotted(call.func) or "").rpartition(".")[2] not in _ASKS or not _is_before_writing(plan, save, call):
+    if (dotted(call.func) or "").rpartition(".")[2] not in _ASKS or not is_before_writing(plan, save, call):
         return False
     return not (call.args and _is_older(plan, save, call.args[0].value, plan.tree.statement(call)))
 
@@ -314,7 +314,7 @@ def _counts(plan: Plan, save: Save, near: Near) -> None:
         if cleans and any(near.reaches(call, arg.value) for arg in call.args):
             plan.todo("MG623", call, f"{dotted(call.func)} finds directories now: a DeepSpeed checkpoint is one",
                       "what removes or counts files does not find them, or fails")  # fmt: skip
-        elif _lists(plan, call, near, callee) and _is_before_writing(plan, save, call):
+        elif _lists(plan, call, near, callee) and is_before_writing(plan, save, call):
             plan.todo("MG623", call, "the checkpoint requested above is not there yet: what is counted here lacks it, and one more is kept; "
                       "do this behind save_requested_checkpoints",
                       "torch.save had written it by now; all ranks write it behind the guard")  # fmt: skip
@@ -339,7 +339,7 @@ def _is_listing(plan: Plan, call: cst.Call) -> bool:
     return isinstance(call.func, cst.Attribute) and call.func.attr.value in _LISTING_METHODS
 
 
-def _is_before_writing(plan: Plan, save: Save, call: cst.Call, depth: int = 0) -> bool:
+def is_before_writing(plan: Plan, save: Save, call: cst.Call, depth: int = 0) -> bool:
     """Whether a call, or one that leads to it, comes after the request and before all ranks write what was requested."""
     known: dict[cst.Call, list[_Stretch]] = plan.facts.setdefault("unwritten", {})
     if save.call not in known:
@@ -348,7 +348,7 @@ def _is_before_writing(plan: Plan, save: Save, call: cst.Call, depth: int = 0) -
     if any(statement.function is where and first < statement.order <= last for where, first, last in known[save.call]):
         return True
     callers = plan.flow.callers.get(statement.function, ()) if depth else ()
-    return any(_is_before_writing(plan, save, caller, depth - 1) for caller in callers)
+    return any(is_before_writing(plan, save, caller, depth - 1) for caller in callers)
 
 
 def _stretches(plan: Plan, statement: Statement, depth: int) -> Iterator[_Stretch]:
