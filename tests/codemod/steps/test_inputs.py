@@ -70,6 +70,22 @@ def test_buffers_are_sent_once_where_there_may_be_some() -> None:
     migrated.said("MG109", "model = DDP(", Kind.CONVERTED)
 
 
+@pytest.mark.parametrize(
+    ("imports", "value"), [("", "torch.ones(2, 3).t()"), ("", "w.permute(1, 0)"), ("import torchaudio", "mel")]
+)
+def test_a_buffer_that_may_not_be_contiguous_is_sent_as_a_copy(imports: str, value: str) -> None:
+    net = f"net = nn.Sequential(nn.BatchNorm1d(32), Net())\nnet.register_buffer('basis', {value})"
+    wrap = f"{net}\nmodel = DDP(net.cuda())"
+    assert (
+        convert(imports=imports, wrap=wrap)
+        .section("optimizer")
+        .endswith(
+            "for buffer in model.module.buffers():\n    buffer_data = buffer.data.contiguous()\n"
+            "    torch.distributed.broadcast(buffer_data, src=0)\n    buffer.data.copy_(buffer_data)\n"
+        )
+    )
+
+
 def test_buffers_that_ddp_did_not_send_stay_those_of_each_rank() -> None:
     """DDP with ``broadcast_buffers=False`` leaves buffers that were filled at random as they are, on every rank."""
     wrap = "model = DDP(nn.Sequential(nn.BatchNorm1d(32), Net()).cuda(), broadcast_buffers=False)"

@@ -25,6 +25,12 @@ _ZOOS = frozenset(
 )  # fmt: skip
 _BATCH_NORM = re.compile(r"batch_?norm|resnet", re.IGNORECASE)
 
+# What may give a tensor that is not contiguous, in a file that registers buffers, and packages that have such buffers.
+_TURNS = re.compile(
+    r"\.t\(\)|\.m?[TH]\b|transpose|permute|swap(?:axes|dims)|move(?:axis|dim)|adjoint|\.unfold\(|::|\[:,"
+)
+_MAKES_TURNED = re.compile(r"^\s*(?:from|import) (?:torchaudio|e3nn|nnAudio|kornia)\b", re.MULTILINE)
+
 Source: TypeAlias = "Callable[[str], bool]"
 """Whether a full name, ``timm.create_model``, is of the modules that are looked for."""
 
@@ -239,3 +245,15 @@ def _calls_foreign(plan: Plan, call: cst.Call, function: Function, depth: int, s
     if any(source(full) for full in names):
         return True
     return any(_is_foreign(plan, arg.value, function, depth, source) for arg in call.args)
+
+
+def sent_from_rank_0(plan: Plan, name: str) -> list[str]:
+    """The body of a loop over tensors; NCCL takes only what is contiguous, which a buffer like ``basis.t()`` is not."""
+    texts: tuple[str, ...] = plan.facts["texts"]
+    if not any(("register_buffer" in text and _TURNS.search(text)) or _MAKES_TURNED.search(text) for text in texts):
+        return [f"    torch.distributed.broadcast({name}.data, src=0)"]
+    return [
+        f"    {name}_data = {name}.data.contiguous()",
+        f"    torch.distributed.broadcast({name}_data, src=0)",
+        f"    {name}.data.copy_({name}_data)",
+    ]

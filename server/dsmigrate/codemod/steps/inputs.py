@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.buffers import may_have_buffers
+from dsmigrate.codemod.steps.buffers import may_have_buffers, sent_from_rank_0
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.steps.wrap import keeps_own_buffers
 from dsmigrate.codemod.tree import Node, Statement, descendants
@@ -153,10 +153,7 @@ def _buffers(plan: Plan) -> None:
                   "since torch 2.1 DDP's constructor does not send them either, and deepspeed.initialize does not")  # fmt: skip
         return
     plan.need("torch")
-    plan.after_engine[:0] = [
-        f"for buffer in {site.target}.module.buffers():",
-        "    torch.distributed.broadcast(buffer.data, src=0)",
-    ]
+    plan.after_engine[:0] = [f"for buffer in {site.target}.module.buffers():", *sent_from_rank_0(plan, "buffer")]
     plan.converted("MG109", plan.wraps[0].statement, "rank 0's buffers are sent to all ranks once, as DDP did when it was made",
                    "deepspeed.initialize broadcasts parameters only")  # fmt: skip
 

@@ -10,7 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.buffers import has_batch_norm
+from dsmigrate.codemod.steps.buffers import has_batch_norm, sent_from_rank_0
 from dsmigrate.codemod.steps.written_buffers import written_buffer
 from dsmigrate.codemod.tree import Node, descendants
 
@@ -129,7 +129,7 @@ def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
                            "they are copied before the engine, which broadcasts them too, is made")  # fmt: skip
             return [
                 f"for tensor in {target}.{'parameters()' if keeps_own_buffers(plan) else 'state_dict().values()'}:",
-                "    torch.distributed.broadcast(tensor.data, src=0)",
+                *sent_from_rank_0(plan, "tensor"),
             ]
     return []
 

@@ -34,7 +34,9 @@ _HELPER = '''def send_buffers(engine):
 
     def before(*_):
         for buffer in engine.module.buffers() if due[0] else ():
-            torch.distributed.broadcast(buffer.data, src=0)
+            data = buffer.data.contiguous()
+            torch.distributed.broadcast(data, src=0)
+            buffer.data.copy_(data)
 
     def after(*_):
         due[0] = torch.is_grad_enabled()
