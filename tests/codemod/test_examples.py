@@ -151,6 +151,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG709": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
     "MG710": ("        with torch.inference_mode():",),
     "MG711": ("            validate(model, val_loader)",),
+    "MG712": ("    for lr in (1e-3, 3e-4, 1e-4):",),
     "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
     "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
     "MG902": ("        second.step()",),

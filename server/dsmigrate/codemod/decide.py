@@ -38,6 +38,7 @@ from dsmigrate.codemod.steps import (
     rank_rates,
     redundancy,
     refusals,
+    repeated,
     site,
     sites,
     stage3,
@@ -116,6 +117,7 @@ def decide(plan: Plan) -> None:
     rank_rates.rank_rates(plan)
     checkpoint.run(plan)
     compiled.run(plan)
+    repeated.run(plan)
     stage3.run(plan)
     rank_forwards.run(plan)
     own_weights.run(plan)
