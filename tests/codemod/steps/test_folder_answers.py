@@ -46,3 +46,22 @@ def test_other_folders_are_asked_as_before() -> None:
         "if not os.path.isdir(args.output):\n    os.makedirs(args.output)\nfor _ in os.walk(args.words):\n    pass\n"
     )
     assert not marked(convert(resume=before + RESUME, loop=SAVES))
+
+
+@pytest.mark.parametrize(
+    ("test", "asked"),
+    [
+        ("args.resume.endswith('.pt')", "args.resume.rstrip(os.sep).endswith('.pt')"),
+        ("args.resume.endswith(('.pt', '.pth'))", "args.resume.rstrip(os.sep).endswith(('.pt', '.pth'))"),
+        ("os.path.splitext(args.resume)[1] == '.pt'", "os.path.splitext(os.path.normpath(args.resume))[1] == '.pt'"),
+    ],
+)
+def test_the_ending_of_a_resume_path_may_have_a_slash_behind_it(test: str, asked: str) -> None:
+    migrated = convert(resume=RESUME.replace("if args.resume", f"if {test}"), loop=SAVES)
+    assert f"if {asked}:" in migrated.code
+    migrated.said("MG623", test, Kind.CONVERTED)
+
+
+@pytest.mark.parametrize("test", ["args.output.endswith('.pt')", "args.resume.endswith('pt')"])
+def test_other_endings_are_asked_for_as_before(test: str) -> None:
+    assert f"print({test})" in convert(resume=f"{RESUME}\nprint({test})", loop=SAVES).code

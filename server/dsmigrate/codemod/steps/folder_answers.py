@@ -10,7 +10,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found
-from dsmigrate.codemod.steps.same_paths import roots, roots_of
+from dsmigrate.codemod.steps.same_paths import Root, roots, roots_of
 from dsmigrate.codemod.tree import Node
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _GLOBS = frozenset({"glob.glob", "glob.iglob"})
 def folder_answers(plan: Plan, found: Found, near: Near) -> None:
     """Mark the tests by which a resume would pass over a checkpoint, or take what is in it for one."""
     resumed = {root for load in found.loads for root in roots_of(plan, load)}
+    _endings(plan, resumed)
     for call in plan.tree.calls:
         if call in plan.handled:
             continue
@@ -51,6 +52,33 @@ def folder_answers(plan: Plan, found: Found, near: Near) -> None:
             plan.todo(
                 "MG623", call, f"a DeepSpeed checkpoint is a directory: {said}", "the script looks for a file here"
             )
+
+
+def _endings(plan: Plan, resumed: set[Root]) -> None:
+    """``path.endswith(".pt")`` holds with the slash too that a shell completes the name of a directory with."""
+    for call in plan.tree.calls:
+        func = call.func
+        if not call.args or call in plan.edits.expressions or func in plan.edits.expressions:
+            continue
+        if isinstance(func, cst.Attribute) and func.attr.value == "endswith" and _begins_with_dot(call.args[0].value):
+            asked, text = func.value, "{}.rstrip(os.sep)"
+        elif "os.path.splitext" in plan.imports.names(func):
+            asked, text = call.args[0].value, "os.path.normpath({})"
+        else:
+            continue
+        if not isinstance(asked, cst.Name | cst.Attribute) or asked in plan.edits.expressions:
+            continue
+        if resumed & roots(plan, asked, plan.function_of(call)):
+            plan.need("os")
+            plan.edits.replace(asked, text.format(plan.code(asked)))
+            plan.converted("MG623", call, f"the ending of {plan.code(asked)} is asked for without a slash behind it",
+                           "a DeepSpeed checkpoint is a directory, and shells complete its name so")  # fmt: skip
+
+
+def _begins_with_dot(node: Node) -> bool:
+    """``".pt"`` or ``(".pt", ".pth")``."""
+    texts = [element.value for element in node.elements] if isinstance(node, cst.Tuple) else [node]
+    return all(isinstance(t, cst.SimpleString) and str(t.evaluated_value).startswith(".") for t in texts)
 
 
 def _asked(call: cst.Call) -> Node | None:

@@ -12,7 +12,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import Found, is_handle, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import how_to_read
 from dsmigrate.codemod.tree import Function, Node
 
-_Root: TypeAlias = tuple[object, ...]
+Root: TypeAlias = tuple[object, ...]
 _DEPTH = 5
 
 
@@ -52,13 +52,13 @@ def _is_beside(plan: Plan, found: Found, call: cst.Call) -> bool:
     return False
 
 
-def roots_of(plan: Plan, load: cst.Call) -> set[_Root]:
+def roots_of(plan: Plan, load: cst.Call) -> set[Root]:
     """Where the path of a load comes from."""
     path = argument(load, 0, "f")
     return roots(plan, path, plan.function_of(load), _DEPTH) if path is not None else set()
 
 
-def roots(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> set[_Root]:
+def roots(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> set[Root]:
     """Where a path comes from: the expressions that callers hand in for a parameter, and what other names stand for."""
     place = plan.flow.place(node, function)
     if place is None:
