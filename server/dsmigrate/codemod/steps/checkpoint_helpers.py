@@ -86,6 +86,20 @@ _FORGETTING_HELPER = '''def remove_checkpoint(path):
 '''
 
 
+_COPY_HELPER = '''def copy_checkpoint(path, target):
+    """Copy a checkpoint that all ranks have written, in the place of what stands there."""
+    target = os.fspath(target)
+    if os.path.isfile(path):
+        return shutil.copyfile(path, target)
+    shutil.copytree(path, target + ".new")
+    if os.path.isdir(target):
+        shutil.rmtree(target)
+    elif os.path.isfile(target):
+        os.replace(target, target + ".before")  # a file of the DDP script
+    return os.replace(target + ".new", target)
+'''
+
+
 SAVED = '"saved by the engine"'
 
 
@@ -116,6 +130,14 @@ def need_removal(plan: Plan, *, forgets: bool) -> None:
     wanted = _FORGETTING_HELPER if forgets or _FORGETTING_HELPER in plan.helpers else REMOVE_HELPER
     if wanted not in plan.helpers:
         plan.helpers.append(wanted)
+
+
+def need_copying(plan: Plan) -> None:
+    """Give the script the function that copies a checkpoint which is there."""
+    plan.need("os")
+    plan.need("shutil")
+    if _COPY_HELPER not in plan.helpers:
+        plan.helpers.append(_COPY_HELPER)
 
 
 def how_to_read(plan: Plan) -> str:

@@ -19,7 +19,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
     sources,
     state_calls,
 )
-from dsmigrate.codemod.steps.checkpoint_helpers import SAVED, need_helpers, need_removal
+from dsmigrate.codemod.steps.checkpoint_helpers import SAVED, need_copying, need_helpers, need_removal
 from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.checkpoint_uses import is_before_writing, other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
@@ -145,10 +145,20 @@ def _hollow(plan: Plan, save: Save, *, keep_weights: bool) -> None:
 
 
 def _copies(plan: Plan, save: Save) -> None:
-    """``shutil.copyfile(path, best)`` becomes another request, a move behind the save its final name."""
+    """``shutil.copyfile(path, best)`` becomes another request, a move behind the save its final name.
+
+    What is copied when all ranks have written it is copied as a directory.
+    """
     for copied in copies_of(plan, save):
         call, target = copied.call, plan.code(copied.path)
-        if plan.imports.names(call.func) & COPIES:
+        if not is_before_writing(plan, save, call):
+            if plan.imports.names(call.func) & COPIES:
+                need_copying(plan)
+                plan.edits.replace(call.func, "copy_checkpoint")
+                plan.converted(
+                    "MG623", call, f"{plan.code(call.func)} → copy_checkpoint", "a DeepSpeed checkpoint is a directory"
+                )
+        elif plan.imports.names(call.func) & COPIES:
             plan.edits.replace(call, f"request_checkpoint({_hollow_text(plan, save)}, {target})")
             plan.converted(
                 "MG623", call, "copying the checkpoint → a second request", "a DeepSpeed checkpoint is a directory"
