@@ -14,9 +14,15 @@ from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
 from tests.codemod.steps.checkpoint_scripts import RESUME, STATE, saving
 
-IMPORTS = (
-    "import glob\nimport subprocess\n\nimport mlflow\nimport wandb\nfrom hub import add_file, cleanup, upload_file"
-)
+IMPORTS = """
+import glob
+import subprocess
+import zipfile
+
+import mlflow
+import wandb
+from hub import add_file, cleanup, upload_file
+"""
 PATH = 'os.path.join(args.output, f"{epoch}.pt")'
 SAVE = f"torch.save({STATE}, {PATH})"
 
@@ -43,6 +49,8 @@ def marked(migrated: Migrated) -> list[str]:
         'upload_file(path_in_repo="x", file="last.pt")',
         'add_file("last.pt")',
         'wandb.save("last.pt")',
+        'zipfile.ZipFile("all.zip", "w").write("last.pt")',
+        'remote.put("last.pt", "bucket/last.pt")',
         'mlflow.log_artifact("last.pt")',
         'subprocess.run(["aws", "s3", "cp", "last.pt", "s3://bucket"])',
         'print(os.path.getsize("last.pt"))',

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
 from tests.codemod.steps.checkpoint_scripts import RESUME, STATE, saving
 
@@ -29,6 +30,7 @@ def test_what_is_written_already_is_copied(behind: str) -> None:
     assert 'copy_checkpoint("last.pt", "final.pt")' in copied
     assert "final.pt" not in saved
     assert "request_checkpoint(" not in copied
+    assert not [change for change in migrated.changes if change.kind is Kind.TODO]
 
 
 def test_what_is_only_requested_is_requested_twice() -> None:

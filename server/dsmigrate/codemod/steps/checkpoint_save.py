@@ -155,6 +155,7 @@ def _copies(plan: Plan, save: Save) -> None:
             if plan.imports.names(call.func) & COPIES:
                 need_copying(plan)
                 plan.edits.replace(call.func, "copy_checkpoint")
+                plan.handled.add(call)
                 plan.converted(
                     "MG623", call, f"{plan.code(call.func)} → copy_checkpoint", "a DeepSpeed checkpoint is a directory"
                 )

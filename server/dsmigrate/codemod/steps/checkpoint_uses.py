@@ -292,7 +292,17 @@ def _is_harmless(plan: Plan, save: Save, call: cst.Call) -> bool:
     if _takes_files(plan, call):
         return False
     last = _last(call)
+    if (last == "put" and len(call.args) > 1) or (last == "write" and _is_archive(plan, call)):
+        return False
     return last in _HARMLESS or "log" in last.lower() or "print" in last.lower()
+
+
+def _is_archive(plan: Plan, call: cst.Call) -> bool:
+    """Whether a method is that of ``zipfile.ZipFile(…)``, which takes of a directory only its name."""
+    held = call.func.value if isinstance(call.func, cst.Attribute) else None
+    place = plan.flow.place(held, plan.function_of(call)) if held is not None else None
+    made = [held, *(b.value for b in plan.flow.by_place.get(place, ()))] if place is not None else [held]
+    return any(isinstance(one, cst.Call) and "zipfile.ZipFile" in plan.imports.names(one.func) for one in made)
 
 
 def _last(call: cst.Call) -> str:
