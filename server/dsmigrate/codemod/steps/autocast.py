@@ -12,6 +12,7 @@ from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.entered_regions import first_inside
 from dsmigrate.codemod.steps.evaluation import evaluate_in_own_regions, evaluation
 from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside, is_reached_without, runs_apart
 from dsmigrate.codemod.steps.reaching import trains, under_no_grad
@@ -68,8 +69,8 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
 
 def _of_training(plan: Plan, regions: list[tuple[Node, Statement]]) -> list[tuple[Node, Statement]]:
     """The regions in which a step's forward runs; where no step is seen, all in which gradients are recorded."""
-    recording = [item for item in regions if not under_no_grad(plan, item[1])]
-    training = [item for item in recording if trains(plan, item[1].function)]
+    recording = [item for item in regions if not under_no_grad(plan, first_inside(plan, item[1]))]
+    training = [item for item in recording if trains(plan, first_inside(plan, item[1]).function)]
     training = training or [item for item in recording if helps_to_train(plan, item[1])]
     return training or [item for item in recording if not _has_steps(plan)]
 

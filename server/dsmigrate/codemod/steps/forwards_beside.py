@@ -10,6 +10,7 @@ import libcst as cst
 from dsmigrate.codemod.carrying import carry
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.entered_regions import first_inside
 from dsmigrate.codemod.steps.reaching import calls_engine, serves_training, under_no_grad
 from dsmigrate.codemod.steps.regions import in_region
 from dsmigrate.codemod.tree import Node, Statement
@@ -80,6 +81,7 @@ def is_sheltered(plan: Plan, statement: Statement, regions: Sequence[Statement])
 
 def paths_to(plan: Plan, statement: Statement, depth: int = _DEPTH) -> Iterator[tuple[Statement, ...]]:
     """A statement with the calls that lead to it, innermost first; one path for each way."""
+    statement = first_inside(plan, statement)
     callers = plan.flow.callers.get(statement.function, ())[:_MOST_CALLERS] if depth else ()
     if not callers:
         yield (statement,)

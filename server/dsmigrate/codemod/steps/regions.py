@@ -11,9 +11,10 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
+from dsmigrate.codemod.steps.entered_regions import decorators_of, first_inside, only_call, stands_for_autocast
 from dsmigrate.codemod.steps.made_regions import made_region
 from dsmigrate.codemod.steps.reaching import runs_engine, serves_training, under_no_grad
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
 
 
@@ -30,44 +31,25 @@ class Region:
 
 
 def regions_around_engine(plan: Plan) -> list[tuple[Node, Statement]]:
-    """Autocast expressions of ``with`` statements inside which the engine is called."""
-    found: list[tuple[Node, Statement]] = []
-    for statement in plan.tree.withs:
-        node = statement.node
-        assert isinstance(node, cst.With)
-        for item in node.items:
-            if "C" not in plan.tags(item.item) and not may_be_autocast(item.item):
-                called = item.item.func if isinstance(item.item, cst.Call) else None
-                if called is None or not _stands_for_autocast(plan, called, statement.function, _DEPTH):
-                    continue
-            if _engine_called_within(plan, statement):
-                found.append((item.item, statement))
-    return found
+    """Autocast expressions of ``with`` statements and decorators inside which the engine is called."""
+    around: list[tuple[Node, Statement]] = [
+        (item.item, statement)
+        for statement in plan.tree.withs
+        if isinstance(statement.node, cst.With)
+        for item in statement.node.items
+        if _enters(plan, item.item, statement)
+    ]
+    around += [
+        (decorator, plan.tree.statement(function.node))
+        for function in plan.tree.functions
+        for decorator in decorators_of(plan, function)
+    ]
+    return [region for region in around if _engine_called_within(plan, region[1])]
 
 
-_DEPTH = 5
-
-
-def _stands_for_autocast(plan: Plan, node: Node, function: Function, depth: int) -> bool:
-    """Whether a variable may hold torch's autocast, or a partial of it: ``region = autocast if amp else nullcontext``."""
-    if depth == 0:
-        return False
-    if isinstance(node, cst.IfExp):
-        return any(_stands_for_autocast(plan, branch, function, depth - 1) for branch in (node.body, node.orelse))
-    if isinstance(node, cst.Call):
-        callee = plan.flow.callee(node)
-        if callee is not None:
-            values = plan.flow.by_place.get(plan.flow.returned(callee), ())
-            return any(_stands_for_autocast(plan, b.value, b.function, depth - 1) for b in values)
-        is_partial = "functools.partial" in plan.imports.names(node.func) and bool(node.args)
-        return is_partial and _stands_for_autocast(plan, node.args[0].value, function, depth - 1)
-    if not isinstance(node, cst.Name | cst.Attribute):
-        return False
-    if any("." in name for name in plan.imports.names(node) & AUTOCAST_NAMES):
-        return True
-    place = plan.flow.place(node, function)
-    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    return any(b.index is None and _stands_for_autocast(plan, b.value, b.function, depth - 1) for b in bindings)
+def _enters(plan: Plan, item: Node, statement: Statement) -> bool:
+    """Whether what a ``with`` statement is given is a region, or enters one."""
+    return "C" in plan.tags(item) or may_be_autocast(item) or stands_for_autocast(plan, item, statement.function)
 
 
 def _engine_called_within(plan: Plan, statement: Statement) -> bool:
@@ -78,16 +60,16 @@ def _engine_called_within(plan: Plan, statement: Statement) -> bool:
 
 def helps_to_train(plan: Plan, statement: Statement) -> bool:
     """Whether a region stands in a function that works for a training step."""
-    return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
+    inside = first_inside(plan, statement)
+    return serves_training(plan, inside.function) and not under_no_grad(plan, inside)
 
 
 def in_region(plan: Plan, statement: Statement) -> bool:
-    """Whether a statement stands in an autocast region of its function."""
+    """Whether a statement stands in an autocast region of its function, or in a function that runs in one."""
     return any(
-        isinstance(outer.node, cst.With)
-        and any("C" in plan.tags(i.item) or may_be_autocast(i.item) for i in outer.node.items)
+        isinstance(outer.node, cst.With) and any(_enters(plan, i.item, outer) for i in outer.node.items)
         for outer in (statement, *statement.enclosing())
-    )
+    ) or any(True for _ in decorators_of(plan, statement.function))
 
 
 def may_be_autocast(node: Node) -> bool:
@@ -122,6 +104,10 @@ def resolve_region(plan: Plan, node: Node, statement: Statement) -> Region | Non
             return _from_call(plan, direct, bindings[0].function)
         if isinstance(value, cst.IfExp):
             return _from_choice(plan, value, bindings[0].function)
+    sole = only_call(plan, node, function)
+    region = _from_call(plan, sole, plan.function_of(sole)) if sole is not None else None
+    if region is not None:
+        return region
     text = carry(plan, node, function)
     if text is None and isinstance(node, cst.Call) and not node.args:
         text = carry(plan, node.func, function)
