@@ -15,7 +15,9 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.entered_regions import first_inside
 from dsmigrate.codemod.steps.evaluation import evaluate_in_own_regions, evaluation
 from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside, is_reached_without, runs_apart
+from dsmigrate.codemod.steps.hidden_regions import hidden_regions
 from dsmigrate.codemod.steps.reaching import trains, under_no_grad
+from dsmigrate.codemod.steps.region_types import guessed_type
 from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.steps.unread_forwards import unread_forwards
@@ -34,7 +36,8 @@ IDEAS = (
     Idea(
         "MG307",
         "An autocast region that cannot be carried to the config",
-        "Whether it is on, or its type, is known only inside the loop; or a training forward ran outside of it.",
+        "Whether it is on, or its type, is known only inside the loop; or a training forward ran outside of it; or autocast is "
+        "switched on otherwise than around the model (`__enter__`, a stack, `torch.set_autocast_enabled`).",
         "torch_autocast is read once, when the engine is made, and holds for every forward.",
         "deepspeed/runtime/engine.py",
         Kind.TODO,
@@ -91,9 +94,9 @@ def _setting(plan: Plan, training: list[tuple[Node, Statement]]) -> Region | Non
         if not targets.holds("torch_autocast", plan.options.target_version):
             _left_to_the_person(plan, statement)
             return None
-        plan.todo("MG307", statement, "torch_autocast is on in bfloat16 in the config: set it as this region is, which is known only here",
+        kind = _guess(plan, training)
+        plan.todo("MG307", statement, f"torch_autocast is on in {kind} in the config: set it as this region is, which is known only here",
                   "the engine switches the region off unless torch_autocast is enabled, and runs the model as the config says")  # fmt: skip
-        plan.config["torch_autocast"] = {"enabled": True, "dtype": "bfloat16", "lower_precision_safe_modules": []}
         return None
     if len({(r.enabled, r.dtype) for r in resolved if r is not None}) > 1:
         plan.todo("MG307", statement, "several different autocast regions run the model; torch_autocast takes one",
@@ -103,6 +106,35 @@ def _setting(plan: Plan, training: list[tuple[Node, Statement]]) -> Region | Non
         plan.todo("MG307", where, "torch_autocast follows another region; whether it is that of this one is known only here",
                   "the engine uses one setting for every forward")  # fmt: skip
     return first
+
+
+def _guess(plan: Plan, regions: list[tuple[Node, Statement]]) -> str:
+    """Switch ``torch_autocast`` on in the likely type, beside a todo; gives that type."""
+    kind = guessed_type(plan, regions)
+    plan.config["torch_autocast"] = {"enabled": True, "dtype": kind, "lower_precision_safe_modules": []}
+    _without_scaler(plan, Region(enabled=True, dtype=kind), [item[1] for item in regions])
+    return kind
+
+
+def autocast_elsewhere(plan: Plan) -> bool:
+    """Mark autocast that may reach the engine in another way than by a region around it; says whether training may run so."""
+    if targets.holds("regions_left_alone", plan.options.target_version):
+        return False
+    hidden = hidden_regions(plan)
+    training = [item for item in hidden if not under_no_grad(plan, item[1])]
+    right = targets.holds("torch_autocast", plan.options.target_version)
+    kind = _guess(plan, training) if training and right else ""
+    for item in hidden:
+        if item not in training:
+            plan.todo("MG307", item[1], "if this runs the model under autocast, call the engine's module: the engine switches the region off",
+                      "the engine runs every forward as torch_autocast says")  # fmt: skip
+        elif not right:
+            _left_to_the_person(plan, item[1])
+        else:
+            plan.todo("MG307", item[1], f"torch_autocast is on in {kind} in the config, for every forward: see that the model runs so by this use of "
+                      "autocast, which is not followed, and switch it off there if not",
+                      "the engine switches autocast around its forward off unless torch_autocast is enabled")  # fmt: skip
+    return bool(training)
 
 
 def _under_conditions(plan: Plan, region: Region, beside: Sequence[Beside]) -> Region | None:

@@ -105,7 +105,7 @@ def _of_call(plan: Plan, node: cst.Call, function: Function, depth: int) -> Iter
 
 def _of_function(plan: Plan, callee: Function, depth: int) -> Iterator[Origin]:
     """What a call of a function enters or gives."""
-    if _is_manager(callee):
+    if is_manager(callee):
         yield from _entered_by(plan, callee, depth)
         return
     given = plan.flow.by_place.get(plan.flow.returned(callee), ())
@@ -173,7 +173,8 @@ def _of_name(plan: Plan, node: Node, function: Function, depth: int) -> Iterator
             yield from _entered_by(plan, named, depth)
 
 
-def _is_manager(function: Function) -> bool:
+def is_manager(function: Function) -> bool:
+    """Whether a function is a context manager, by ``contextlib.contextmanager``."""
     return isinstance(function.node, cst.FunctionDef) and any(
         (dotted(d.decorator) or "").rpartition(".")[2] == "contextmanager" for d in function.node.decorators
     )

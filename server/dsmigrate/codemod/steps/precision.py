@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.apex import apex
-from dsmigrate.codemod.steps.autocast import autocast
+from dsmigrate.codemod.steps.autocast import autocast, autocast_elsewhere
 from dsmigrate.codemod.steps.half import half_as_asked, half_model
 from dsmigrate.codemod.steps.half_weights import half_weights
 from dsmigrate.codemod.steps.regions import regions_around_engine
@@ -22,4 +22,6 @@ def run(plan: Plan) -> None:
     has_regions = bool(regions)
     if plan.options.precision == "keep" and regions:
         has_regions = autocast(plan, regions)
+    if plan.options.precision == "keep" and not has_regions and "torch_autocast" not in plan.config:
+        has_regions = autocast_elsewhere(plan)
     scalers(plan, has_regions=has_regions)

@@ -14,6 +14,8 @@ from dsmigrate.codemod.role_names import AUTOCAST_NAMES, qualifies
 from dsmigrate.codemod.steps.entered_regions import decorators_of, first_inside, only_call, stands_for_autocast
 from dsmigrate.codemod.steps.made_regions import made_region
 from dsmigrate.codemod.steps.reaching import runs_engine, serves_training, under_no_grad
+from dsmigrate.codemod.steps.region_types import type_of
+from dsmigrate.codemod.steps.scaler_conditions import scaler_condition
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import resolve
 
@@ -150,12 +152,6 @@ def _from_choice(plan: Plan, node: cst.IfExp, function: object) -> Region | None
     return None
 
 
-_DTYPES = {
-    "torch.float16": "float16", "torch.half": "float16", "torch.bfloat16": "bfloat16", "torch.float32": "float32",
-    "torch.float": "float32",
-}  # fmt: skip
-
-
 def _from_call(plan: Plan, call: cst.Call, function: object) -> Region | None:
     names = plan.imports.names(call.func)
     legacy = any(".cuda.amp." in name for name in names)
@@ -178,20 +174,10 @@ def _from_call(plan: Plan, call: cst.Call, function: object) -> Region | None:
         value = resolve(plan, enabled_node, function)  # type: ignore[arg-type]
         if value.known and value.expression is None and not value.is_default:
             enabled = bool(value.static)
-        elif value.expression is not None:
-            enabled = value.expression
         else:
-            return None
-    if dtype_node is None:
-        if device_text is not None:
-            return Region(enabled, '"float16" if torch.cuda.is_available() else "bfloat16"', dtype_is_text=True)
-        return Region(enabled, "bfloat16" if device == "cpu" else "float16")
-    full = plan.imports.names(dtype_node) & set(_DTYPES)
-    if full:
-        return Region(enabled, _DTYPES[full.pop()])
-    text = carry(plan, dtype_node, function)  # type: ignore[arg-type]
-    if text is None:
-        return None
-    if text in _DTYPES:
-        return Region(enabled, _DTYPES[text])
-    return Region(enabled, f"str({text})", dtype_is_text=True)
+            text = value.expression or scaler_condition(plan, enabled_node, function)  # type: ignore[arg-type]
+            if text is None:
+                return None
+            enabled = text
+    found = type_of(plan, dtype_node, function, device_text=device_text, on_cpu=device == "cpu")  # type: ignore[arg-type]
+    return None if found is None else Region(enabled, *found)
