@@ -86,6 +86,34 @@ def full(x):
     migrated.silent("MG301", "MG307")
 
 
+def test_a_region_in_a_function_that_is_called_out_of_sight_is_marked() -> None:
+    helpers = f"""
+def make(model):
+    @{BF16}
+    def run(x):
+        return model(x)
+
+    return run
+"""
+    text = loop("loss = F.cross_entropy(run(x), y)", before="run = make(model)")
+    migrated = convert(helpers=helpers, loop=text)
+    assert migrated.config["torch_autocast"] == autocast("bfloat16")
+    assert "return model(x)" in migrated.section("helpers")
+    assert "is not seen" in migrated.said("MG307", f"@{BF16}", Kind.TODO).message
+
+
+def test_a_region_whose_arguments_are_unpacked_is_marked() -> None:
+    wrap = 'kinds = {"device_type": "cuda", "dtype": torch.bfloat16}\nmodel = DDP(Net().cuda())'
+    migrated = convert(wrap=wrap, loop=region("torch.autocast(**kinds)"))
+    migrated.said("MG307", "**kinds", Kind.TODO)
+
+
+def test_autocast_that_getattr_gives_is_seen_and_an_option_of_that_name_is_none() -> None:
+    seen = convert(loop=region('getattr(torch, "autocast")("cuda", dtype=torch.bfloat16)'))
+    assert seen.config["torch_autocast"] == autocast("bfloat16")
+    convert(loop=loop(PLAIN, before='mixed = getattr(args, "autocast", False)')).silent("MG307")
+
+
 def test_autocast_by_hand_in_an_evaluation_leaves_training_as_it_was() -> None:
     helpers = f"""
 @torch.no_grad()

@@ -14,9 +14,15 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.entered_regions import first_inside
 from dsmigrate.codemod.steps.evaluation import evaluate_in_own_regions, evaluation
-from dsmigrate.codemod.steps.forwards_beside import Beside, forwards_beside, is_reached_without, runs_apart
+from dsmigrate.codemod.steps.forwards_beside import (
+    Beside,
+    forwards_beside,
+    is_reached_without,
+    is_training_forward,
+    runs_apart,
+)
 from dsmigrate.codemod.steps.hidden_regions import hidden_regions
-from dsmigrate.codemod.steps.reaching import trains, under_no_grad
+from dsmigrate.codemod.steps.reaching import runs_for_outputs, trains, under_no_grad
 from dsmigrate.codemod.steps.region_types import guessed_type
 from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
 from dsmigrate.codemod.steps.sites import find_backward
@@ -53,7 +59,7 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
     if targets.holds("regions_left_alone", plan.options.target_version):
         _left_alone(plan, regions)
         return True
-    training = _of_training(plan, regions)
+    training = _of_training(plan, regions) or _of_unseen_steps(plan, regions)
     setting = _setting(plan, training) if training else None
     if setting is not None:
         _to_config(plan, setting, training)
@@ -76,6 +82,17 @@ def _of_training(plan: Plan, regions: list[tuple[Node, Statement]]) -> list[tupl
     training = [item for item in recording if trains(plan, first_inside(plan, item[1]).function)]
     training = training or [item for item in recording if helps_to_train(plan, item[1])]
     return training or [item for item in recording if not _has_steps(plan)]
+
+
+def _of_unseen_steps(plan: Plan, regions: list[tuple[Node, Statement]]) -> list[tuple[Node, Statement]]:
+    """The regions that may be those of training, marked, where no forward pass of a step is seen anywhere."""
+    if any(is_training_forward(plan, call) for call in plan.tree.calls):
+        return []
+    found = [item for item in regions if not runs_for_outputs(plan, first_inside(plan, item[1]))]
+    for _, statement in found:
+        plan.todo("MG307", statement, "torch_autocast follows this region, as if the training step ran in it; the call that does so is not seen",
+                  "the engine switches the region off unless torch_autocast is enabled")  # fmt: skip
+    return found
 
 
 def _has_steps(plan: Plan) -> bool:

@@ -20,7 +20,11 @@ Origin = tuple[Node, bool]
 
 
 def names_autocast(plan: Plan, node: Node) -> bool:
-    """Whether an expression names torch's autocast itself, imports taken into account."""
+    """Whether an expression names torch's autocast itself, imports taken into account, or gets it by ``getattr``."""
+    if isinstance(node, cst.Call) and dotted(node.func) == "getattr" and len(node.args) > 1:
+        name = node.args[1].value
+        is_named = isinstance(name, cst.SimpleString) and name.evaluated_value == "autocast"
+        return is_named and plan.imports.is_from_package(node.args[0].value, "torch")
     return any("." in name for name in plan.imports.names(node) & AUTOCAST_NAMES)
 
 

@@ -41,7 +41,7 @@ def forwards_beside(plan: Plan, regions: Sequence[Statement]) -> list[Beside]:
     found: dict[Statement, Beside] = {}
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
-        if statement in found or not calls_engine(plan, call) or not _is_training(plan, call, statement):
+        if statement in found or not is_training_forward(plan, call):
             continue
         outside = [path for path in paths_to(plan, statement) if not any(is_sheltered(plan, s, regions) for s in path)]
         told = [_beside(plan, statement, inside, path) for path in outside]
@@ -64,8 +64,10 @@ def is_reached_without(statement: Statement, flag: str) -> bool:
     return (flag, False) in (_plain_test(outer.node.test, taken) for outer, taken in _ifs_to(statement))  # type: ignore[attr-defined]
 
 
-def _is_training(plan: Plan, call: cst.Call, statement: Statement) -> bool:
-    if plan.is_before_engine(call) or statement.function.name == "forward":
+def is_training_forward(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call runs the engine for a training step."""
+    statement = plan.tree.statement(call)
+    if not calls_engine(plan, call) or plan.is_before_engine(call) or statement.function.name == "forward":
         return False
     return serves_training(plan, statement.function) and not under_no_grad(plan, statement)
 

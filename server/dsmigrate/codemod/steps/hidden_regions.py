@@ -13,7 +13,9 @@ from dsmigrate.codemod.steps.entered_regions import autocast_origins, decorators
 from dsmigrate.codemod.steps.reaching import calls_in, runs_engine
 from dsmigrate.codemod.tree import Class, Function, Node, Statement, descendants
 
-_SETTERS = frozenset({"torch.set_autocast_enabled", "torch.set_autocast_cpu_enabled", "torch.set_autocast_xpu_enabled"})
+_SETTERS = frozenset({
+    "set_autocast_enabled", "set_autocast_cpu_enabled", "set_autocast_xpu_enabled", "_set_autocast_enabled",
+})  # fmt: skip
 _ASKING = frozenset({"isinstance", "issubclass", "hasattr"})
 
 
@@ -42,12 +44,13 @@ def _uses(plan: Plan) -> Iterator[Node]:
 
 
 def _is_name_of_autocast(plan: Plan, node: Node) -> bool:
-    return isinstance(node, cst.Name | cst.Attribute) and names_autocast(plan, node)
+    return isinstance(node, cst.Name | cst.Attribute | cst.Call) and names_autocast(plan, node)
 
 
 def _switches_on(plan: Plan, call: cst.Call) -> bool:
     """``torch.set_autocast_enabled(True)``, in its older and its newer form."""
-    if not plan.imports.names(call.func) & _SETTERS or not call.args:
+    names = {name.rpartition(".")[2] for name in plan.imports.names(call.func)}
+    if not names & _SETTERS or not call.args:
         return False
     return not any(dotted(arg.value) == "False" for arg in call.args)
 

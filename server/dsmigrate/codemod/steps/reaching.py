@@ -116,6 +116,11 @@ def _without_gradients(plan: Plan, function: Function) -> bool:
     )
 
 
+def runs_for_outputs(plan: Plan, statement: Statement) -> bool:
+    """Whether a statement runs without gradients, or in a function that runs the model for its outputs alone."""
+    return under_no_grad(plan, statement) or _without_gradients(plan, statement.function)
+
+
 def _puts_into_evaluation(plan: Plan, call: cst.Call) -> bool:
     func = call.func
     if not isinstance(func, cst.Attribute) or call.args:

@@ -58,7 +58,7 @@ def _named(plan: Plan, call: cst.Call) -> str | None:
             if name in _DTYPES:
                 return _DTYPES[name]
     names = plan.imports.names(call.func)
-    if names & _SETTERS or argument(call, 1, "dtype") is not None:
+    if names & _SETTERS or argument(call, 1, "dtype") is not None or any(arg.star for arg in call.args):
         return None
     if any(".cpu.amp." in name for name in names):
         return "bfloat16"

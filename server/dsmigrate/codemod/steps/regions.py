@@ -153,6 +153,8 @@ def _from_choice(plan: Plan, node: cst.IfExp, function: object) -> Region | None
 
 
 def _from_call(plan: Plan, call: cst.Call, function: object) -> Region | None:
+    if any(arg.star for arg in call.args):
+        return None
     names = plan.imports.names(call.func)
     legacy = any(".cuda.amp." in name for name in names)
     on_cpu = any(".cpu.amp." in name for name in names)
