@@ -82,6 +82,20 @@ def train(model, optimizer, loader):
     migrated.silent("MG307")
 
 
+def test_a_region_around_the_call_that_trains_is_one() -> None:
+    helpers = """
+def train(model, optimizer, loader):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    migrated = convert(helpers=helpers, loop=f"with {BF16}:\n    train(model, optimizer, train_loader)")
+    assert migrated.config["torch_autocast"] == autocast("bfloat16")
+    migrated.silent("MG306", "MG307")
+
+
 def test_a_decorator_on_the_models_own_forward_needs_nothing() -> None:
     helpers = f"""
 class Mixed(Net):

@@ -60,6 +60,17 @@ def test_a_region_around_what_a_function_is_given_is_marked() -> None:
     convert(helpers=helpers, loop=text).said("MG307", f"with {BF16}", Kind.TODO)
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["    @{}\n    def forward(self, net, x, y):\n", "    def forward(self, net, x, y):\n        with {}:\n    "],
+)
+def test_a_loss_that_runs_the_model_it_is_given_in_a_region_is_marked(form: str) -> None:
+    helpers = f"class Loss(nn.Module):\n{form.format(BF16)}        return F.cross_entropy(net(x), y)\n"
+    migrated = convert(helpers=helpers, loop=loop("loss = criterion(model, x, y)", before="criterion = Loss()"))
+    assert migrated.config["torch_autocast"] == autocast("bfloat16")
+    migrated.said("MG307", BF16, Kind.TODO)
+
+
 def test_regions_that_cannot_run_the_engine_say_nothing() -> None:
     helpers = """
 class Exact(Net):

@@ -22,7 +22,7 @@ from dsmigrate.codemod.steps.forwards_beside import (
     runs_apart,
 )
 from dsmigrate.codemod.steps.hidden_regions import hidden_regions
-from dsmigrate.codemod.steps.reaching import runs_for_outputs, trains, under_no_grad
+from dsmigrate.codemod.steps.reaching import leads_to_backward, runs_for_outputs, trains, under_no_grad
 from dsmigrate.codemod.steps.region_types import guessed_type
 from dsmigrate.codemod.steps.regions import Region, helps_to_train, resolve_region
 from dsmigrate.codemod.steps.sites import find_backward
@@ -79,7 +79,11 @@ def autocast(plan: Plan, regions: list[tuple[Node, Statement]]) -> bool:
 def _of_training(plan: Plan, regions: list[tuple[Node, Statement]]) -> list[tuple[Node, Statement]]:
     """The regions in which a step's forward runs; where no step is seen, all in which gradients are recorded."""
     recording = [item for item in regions if not under_no_grad(plan, first_inside(plan, item[1]))]
-    training = [item for item in recording if trains(plan, first_inside(plan, item[1]).function)]
+    training = [
+        item
+        for item in recording
+        if trains(plan, first_inside(plan, item[1]).function) or leads_to_backward(plan, item[1])
+    ]
     training = training or [item for item in recording if helps_to_train(plan, item[1])]
     return training or [item for item in recording if not _has_steps(plan)]
 

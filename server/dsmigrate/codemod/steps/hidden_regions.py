@@ -71,6 +71,8 @@ def _seen(plan: Plan) -> set[Node]:
         for item in statement.node.items:
             found.update(node for node, _ in autocast_origins(plan, item.item, statement.function))
     for function in plan.tree.functions:
+        if any(_is_given(plan, call) for call in calls_in(plan).get(function, ())):
+            continue
         for decorator in decorators_of(plan, function):
             assert function.parent is not None
             found.update(node for node, _ in autocast_origins(plan, decorator, function.parent))
@@ -123,8 +125,10 @@ def _is_off(node: Node) -> bool:
 
 def _within_a_module(plan: Plan, node: Node) -> bool:
     """Whether a use stands in a module's own code: what runs inside of the engine's forward is left as it is."""
-    function = plan.function_of(node)
+    statement = plan.tree.statement(node)
+    function = plan.tree.function_of_node.get(statement.node) if isinstance(statement.node, cst.FunctionDef) else None
+    function = function or statement.function
     cls = function.class_seen
     if cls is None or find_method(plan.flow, cls, "forward") is None:
         return False
-    return not any(runs_engine(plan, call) for call in calls_in(plan).get(function, ()))
+    return not any(runs_engine(plan, call) or _is_given(plan, call) for call in calls_in(plan).get(function, ()))

@@ -91,6 +91,12 @@ def trains(plan: Plan, function: Function) -> bool:
     return function in _with_forward(plan)
 
 
+def leads_to_backward(plan: Plan, statement: Statement) -> bool:
+    """Whether a backward pass runs in what a compound statement runs, as in a region around a call of the whole loop."""
+    calls = [c for c in plan.tree.calls if statement.order < plan.tree.statement(c).order <= statement.last_order]
+    return not set(find_backward(plan)).isdisjoint([*calls, *calls_run(plan, calls)])
+
+
 def _with_forward(plan: Plan) -> set[Function]:
     known: set[Function] | None = plan.facts.get("with_forward")
     if known is not None:
