@@ -83,3 +83,11 @@ def _derived(flow: Flow, cls: Class) -> list[Class]:
                 found.append(other)
                 queue.append(other)
     return found
+
+
+def lineage(flow: Flow, cls: Class) -> list[Class]:
+    """A class and all its bases in the tree, near ones first."""
+    found = [cls]
+    for one in found:
+        found.extend(base for base in flow.bases(one) if base not in found)
+    return found

@@ -33,18 +33,19 @@ def is_inside_optimizer(roles: Roles, function: Function) -> bool:
     """Whether a function is a method of an optimizer class, or stands in one: how it steps is its own affair."""
     scope: Function | None = function
     while scope is not None:
-        if scope.owner is not None and _derives_from_optimizer(roles, scope.owner):
+        if scope.owner is not None and derives_from_optimizer(roles, scope.owner):
             return True
         scope = scope.parent
     return False
 
 
-def _derives_from_optimizer(roles: Roles, cls: Class) -> bool:
+def derives_from_optimizer(roles: Roles, cls: Class) -> bool:
+    """Whether a class of the tree is an optimizer, by itself or through its bases."""
     known: dict[str, bool] = roles.optimizer_classes
     if cls.key not in known:
         known[cls.key] = False
         own = _class_is_optimizer(cls, roles)
-        known[cls.key] = own or any(_derives_from_optimizer(roles, base) for base in roles.flow.bases(cls))
+        known[cls.key] = own or any(derives_from_optimizer(roles, base) for base in roles.flow.bases(cls))
     return known[cls.key]
 
 

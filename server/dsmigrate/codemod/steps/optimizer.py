@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import libcst as cst
 
-from dsmigrate.codemod.makers import construction, is_partial
+from dsmigrate.codemod.dispatch import lineage
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
@@ -17,10 +18,11 @@ from dsmigrate.codemod.steps.contained_state import contained_state
 from dsmigrate.codemod.steps.empty_groups import empty_groups
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
+from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
 from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
-from dsmigrate.codemod.tree import Class, Node, descendants
+from dsmigrate.codemod.tree import Class, descendants
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
 TESTED = frozenset({
@@ -57,7 +59,8 @@ IDEAS = (
     Idea(
         "MG603",
         "An optimizer from elsewhere",
-        "The optimizer is made by a function of another module; whether it treats every number by itself is not known.",
+        "The optimizer is made by a function of another module, or its class is chosen by name when the script runs; whether "
+        "it treats every number by itself is not known.",
         "If it uses per-layer norms or shapes (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
         "deepspeed/runtime/zero/stage_1_and_2.py",
         Kind.KEPT,
@@ -123,8 +126,14 @@ def run(plan: Plan) -> None:
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
         if site.call is not None and makes_engine(plan, site.call, site.statement.function):
             continue
-        for made in _classes(plan, site):
-            untested |= _judged(plan, site, made)
+        meant = meant_by(plan, site.call) if site.call is not None else [Meant(None)]
+        untested |= any(not made.names & TESTED for made in meant)
+        layerwise = [name for made in meant if (name := _layerwise_name(plan, made)) is not None]
+        for name in layerwise:
+            plan.needs_stage_zero("MG602", site.statement, f"{name} works layer by layer",
+                                  "ZeRO 1-3 hand it flat pieces of the parameters")  # fmt: skip
+        for made in meant if not layerwise else ():
+            _unknown(plan, site, made)
     if untested or not sites:
         plan.config["zero_allow_untested_optimizer"] = True
         for site in sites[:1]:
@@ -140,49 +149,29 @@ def run(plan: Plan) -> None:
     pickled_optimizer(plan)
 
 
-def _classes(plan: Plan, site: OptimizerSite) -> list[Node | None]:
-    """What may make the optimizer: a class, both of a choice, the one inside of a ``partial``; None where it is not seen."""
-    if site.call is None:
-        return [None]
-    queue = [plan.facts.get("sharded", {}).get(site.call) or construction(plan.flow, site.call)[0]]
-    found: list[Node | None] = []
-    while queue:
-        made = queue.pop(0)
-        if isinstance(made, cst.IfExp):
-            queue += [made.body, made.orelse]
-        elif isinstance(made, cst.Call) and is_partial(plan.flow, made):
-            queue.append(made.args[0].value)
-        else:
-            found.append(made)
-    return found
+def _layerwise_name(plan: Plan, made: Meant) -> str | None:
+    """The name of a class that looks at whole parameters, None for all others."""
+    if made.cls is not None:
+        return made.cls.name if LAYERWISE.search(made.cls.name) or _looks_at_layers(plan, made.cls) else None
+    last = {name.rpartition(".")[2] for name in made.names}
+    if any(LAYERWISE.search(name) for name in last) and not _is_elementwise_of_torch(made.names, last):
+        return min(last)
+    return None
 
 
-def _judged(plan: Plan, site: OptimizerSite, made: Node | None) -> bool:
-    """Say what ZeRO does to an optimizer of a class; gives whether it is one that ZeRO was not tested with."""
-    names = plan.imports.names(made)
-    if names & TESTED:
-        return False
-    last = {name.rpartition(".")[2] for name in names}
-    text = dotted(made)
-    cls = plan.flow.class_named(text, site.statement.function) if text is not None else None
-    if cls is not None:
-        if _looks_at_layers(cls) or LAYERWISE.search(cls.name):
-            _layerwise(plan, site, cls.name)
-    elif any(LAYERWISE.search(name) for name in last) and not _is_elementwise_of_torch(names, last):
-        _layerwise(plan, site, min(last))
-    elif not last & ELEMENTWISE and not _from_torch(made):
-        shown = text if site.call is not None else plan.code(site.node)
-        plan.note(
-            "MG603",
-            Kind.KEPT,
-            site.statement,
-            f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)",
-            "ZeRO 1-3 hand the optimizer flat pieces of the parameters",
-        )
-    return True
+def _unknown(plan: Plan, site: OptimizerSite, made: Meant) -> None:
+    """Say that an optimizer may look at whole parameters, where its class is not seen."""
+    last = {name.rpartition(".")[2] for name in made.names}
+    if made.cls is not None or last & ELEMENTWISE:
+        return
+    shown = made.text if site.call is not None else plan.code(site.node)
+    message = f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)"
+    if made.is_any_of_torch:
+        message = f"{shown} may be Adafactor or Muon, which work layer by layer: use ZeRO stage 0 with those"
+    plan.note("MG603", Kind.KEPT, site.statement, message, "ZeRO 1-3 hand the optimizer flat pieces of the parameters")
 
 
-def _is_elementwise_of_torch(names: set[str], last: set[str]) -> bool:
+def _is_elementwise_of_torch(names: Collection[str], last: set[str]) -> bool:
     return any(name.startswith("torch.optim.") for name in names) and bool(last & ELEMENTWISE)
 
 
@@ -194,19 +183,14 @@ def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
                                   "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
 
 
-def _from_torch(made: Node | None) -> bool:
-    """``getattr(torch.optim, name)`` may be any class of torch, nearly all of them elementwise."""
-    return isinstance(made, cst.Call | cst.Subscript)
+def _looks_at_layers(plan: Plan, cls: Class) -> bool:
+    """Whether an optimizer class of the tree, or a base of it, uses norms, shapes or dimensions of single parameters."""
+    return any(_looks(plan, one) for one in lineage(plan.flow, cls))
 
 
-def _layerwise(plan: Plan, site: OptimizerSite, name: str) -> None:
-    plan.needs_stage_zero(
-        "MG602", site.statement, f"{name} works layer by layer", "ZeRO 1-3 hand it flat pieces of the parameters"
-    )
-
-
-def _looks_at_layers(cls: Class) -> bool:
-    """Whether an optimizer class of the file uses norms, shapes or dimensions of single parameters."""
+def _looks(plan: Plan, cls: Class) -> bool:
+    if any(LAYERWISE.search(name) for base in cls.bases for name in _outside(plan, cls, base)):
+        return True
     for sub in descendants(cls.node):
         if isinstance(sub, cst.Attribute) and sub.attr.value in (
             "norm", "ndim", "shape", "dim", "size", "view", "mean", "max", "svd", "T", "mm", "matmul", "flatten", "sum",
@@ -216,6 +200,16 @@ def _looks_at_layers(cls: Class) -> bool:
         if isinstance(sub, cst.MatrixMultiply):
             return True
     return False
+
+
+def _outside(plan: Plan, cls: Class, base: str) -> set[str]:
+    """The last names of a base class that does not stand in the tree; those of torch by their own rule."""
+    if plan.flow.class_named(base, cls.scope) is not None:
+        return set()
+    root, dot, rest = base.partition(".")
+    names = {f"{full}{dot}{rest}" for full in plan.imports.meanings(root, cls.scope) or {root}}
+    last = {name.rpartition(".")[2] for name in names}
+    return set() if _is_elementwise_of_torch(names, last) else last
 
 
 def _added_groups(plan: Plan) -> None:
