@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
-
 import libcst as cst
 
-from dsmigrate.codemod.dispatch import lineage
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps import thawing
 from dsmigrate.codemod.steps.contained_state import contained_state
+from dsmigrate.codemod.steps.elementwise_words import ELEMENTWISE, LAYERWISE
 from dsmigrate.codemod.steps.empty_groups import empty_groups
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
@@ -22,22 +18,14 @@ from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
 from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
-from dsmigrate.codemod.tree import Class, descendants
+from dsmigrate.codemod.steps.whole_parameters import is_elementwise_of_torch, look_of
+from dsmigrate.codemod.tree import Node
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
 TESTED = frozenset({
     "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.adam.Adam", "torch.optim.adamw.AdamW", "torch.optim.Adagrad",
     "torch.optim.adagrad.Adagrad", "apex.optimizers.FusedAdam",
 })  # fmt: skip
-# Update rules that treat every number by itself: a flat slice of the parameters trains as the whole does.
-ELEMENTWISE = TORCH_OPTIMIZERS - {"LBFGS", "SparseAdam", "Adafactor", "Muon"} | frozenset({
-    "FusedAdam", "FusedSGD", "Lion", "AdaBelief", "AdaBound", "RMSpropTF", "NAdamW", "AdamWLegacy", "MADGRAD",
-})  # fmt: skip
-LAYERWISE = re.compile(
-    r"lars|larc|lamb|muon|shampoo|soap|adafactor|novograd|adan\b|adamp|sgdp|came|galore|8bit|sophia|kfac|spectral|trust",
-    re.IGNORECASE,
-)
-
 IDEAS = (
     Idea(
         "MG601",
@@ -128,10 +116,9 @@ def run(plan: Plan) -> None:
             continue
         meant = meant_by(plan, site.call) if site.call is not None else [Meant(None)]
         untested |= any(not made.names & TESTED for made in meant)
-        layerwise = [name for made in meant if (name := _layerwise_name(plan, made)) is not None]
-        for name in layerwise:
-            plan.needs_stage_zero("MG602", site.statement, f"{name} works layer by layer",
-                                  "ZeRO 1-3 hand it flat pieces of the parameters")  # fmt: skip
+        layerwise = [said for made in meant if (said := _layerwise(plan, made)) is not None]
+        for said in layerwise:
+            plan.needs_stage_zero("MG602", site.statement, said, "ZeRO 1-3 hand it flat pieces of the parameters")
         for made in meant if not layerwise else ():
             _unknown(plan, site, made)
     if untested or not sites:
@@ -149,14 +136,22 @@ def run(plan: Plan) -> None:
     pickled_optimizer(plan)
 
 
-def _layerwise_name(plan: Plan, made: Meant) -> str | None:
-    """The name of a class that looks at whole parameters, None for all others."""
+def _layerwise(plan: Plan, made: Meant) -> str | None:
+    """What is said of a class that looks at whole parameters, or may do so; None for all others."""
     if made.cls is not None:
-        return made.cls.name if LAYERWISE.search(made.cls.name) or _looks_at_layers(plan, made.cls) else None
+        look = None if LAYERWISE.search(made.cls.name) else look_of(plan, made.cls)
+        if look is not None and not look.is_sure:
+            return f"{made.cls.name} may work layer by layer: what {_shown(plan, look.node)} does is not known"
+        return f"{made.cls.name} works layer by layer" if look or LAYERWISE.search(made.cls.name) else None
     last = {name.rpartition(".")[2] for name in made.names}
-    if any(LAYERWISE.search(name) for name in last) and not _is_elementwise_of_torch(made.names, last):
-        return min(last)
+    if any(LAYERWISE.search(name) for name in last) and not is_elementwise_of_torch(made.names, last):
+        return f"{min(last)} works layer by layer"
     return None
+
+
+def _shown(plan: Plan, node: Node) -> str:
+    func = node.func if isinstance(node, cst.Call) else node
+    return dotted(func) or (f".{func.attr.value}" if isinstance(func, cst.Attribute) else plan.code(func))
 
 
 def _unknown(plan: Plan, site: OptimizerSite, made: Meant) -> None:
@@ -171,45 +166,12 @@ def _unknown(plan: Plan, site: OptimizerSite, made: Meant) -> None:
     plan.note("MG603", Kind.KEPT, site.statement, message, "ZeRO 1-3 hand the optimizer flat pieces of the parameters")
 
 
-def _is_elementwise_of_torch(names: Collection[str], last: set[str]) -> bool:
-    return any(name.startswith("torch.optim.") for name in names) and bool(last & ELEMENTWISE)
-
-
 def _foreign_parameters(plan: Plan, sites: list[OptimizerSite]) -> None:
     """An optimizer that also owns parameters of something else than the model (a loss with weights)."""
     for site in sites:
         for outsider in outsiders(plan, site):
             plan.needs_stage_zero("MG608", site.statement, f"the optimizer owns parameters of {outsider} too",
                                   "ZeRO 1-3 know the parameters of the engine's module only")  # fmt: skip
-
-
-def _looks_at_layers(plan: Plan, cls: Class) -> bool:
-    """Whether an optimizer class of the tree, or a base of it, uses norms, shapes or dimensions of single parameters."""
-    return any(_looks(plan, one) for one in lineage(plan.flow, cls))
-
-
-def _looks(plan: Plan, cls: Class) -> bool:
-    if any(LAYERWISE.search(name) for base in cls.bases for name in _outside(plan, cls, base)):
-        return True
-    for sub in descendants(cls.node):
-        if isinstance(sub, cst.Attribute) and sub.attr.value in (
-            "norm", "ndim", "shape", "dim", "size", "view", "mean", "max", "svd", "T", "mm", "matmul", "flatten", "sum",
-            "numel", "reshape", "transpose",
-        ):  # fmt: skip
-            return True
-        if isinstance(sub, cst.MatrixMultiply):
-            return True
-    return False
-
-
-def _outside(plan: Plan, cls: Class, base: str) -> set[str]:
-    """The last names of a base class that does not stand in the tree; those of torch by their own rule."""
-    if plan.flow.class_named(base, cls.scope) is not None:
-        return set()
-    root, dot, rest = base.partition(".")
-    names = {f"{full}{dot}{rest}" for full in plan.imports.meanings(root, cls.scope) or {root}}
-    last = {name.rpartition(".")[2] for name in names}
-    return set() if _is_elementwise_of_torch(names, last) else last
 
 
 def _added_groups(plan: Plan) -> None:
