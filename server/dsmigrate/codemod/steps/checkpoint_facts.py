@@ -12,7 +12,7 @@ import libcst as cst
 from dsmigrate.codemod.flow import Binding, argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.weight_writes import belongs
+from dsmigrate.codemod.steps.weight_parts import belongs
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _SAVERS = frozenset({"torch.save", "torch.serialization.save"})

@@ -12,7 +12,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls, state_is_whole
 from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.steps.sites import find_backward
-from dsmigrate.codemod.steps.weight_writes import belongs
+from dsmigrate.codemod.steps.weight_parts import belongs
 from dsmigrate.codemod.tree import Function, Statement
 
 IDEAS = (

@@ -18,7 +18,7 @@ from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED
 from dsmigrate.codemod.steps.copies import SAVERS, given_to, moved, saved
 from dsmigrate.codemod.steps.unpacking import unpacked
-from dsmigrate.codemod.steps.weight_writes import belongs, goes_over
+from dsmigrate.codemod.steps.weight_parts import belongs, goes_over
 from dsmigrate.codemod.tree import Function, Node, Statement
 
 _SETTING = re.compile(

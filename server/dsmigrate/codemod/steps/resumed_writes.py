@@ -14,7 +14,8 @@ from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, origins
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
-from dsmigrate.codemod.steps.weight_writes import belongs, is_written, writes
+from dsmigrate.codemod.steps.weight_parts import belongs
+from dsmigrate.codemod.steps.weight_writes import is_written, writes
 from dsmigrate.codemod.steps.written_buffers import registered
 from dsmigrate.codemod.tree import Function, Node, Statement
 
