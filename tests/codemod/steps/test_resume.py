@@ -62,14 +62,18 @@ def test_a_resume_before_the_wrap_is_finished_behind_the_engine() -> None:
 
 def test_a_checkpoint_that_is_read_where_the_optimizer_takes_it_is_still_read() -> None:
     load = 'optimizer.load_state_dict(torch.load("optimizer.pt"))'
-    check_section("resume", load, 'read_checkpoint("optimizer.pt")\nresume_engine(model)')
-    guarded = f"if rank == 0:\n    {load}\n"
-    check_section("resume", guarded, 'if rank == 0:\n    read_checkpoint("optimizer.pt")\nresume_engine(model)')
+    wrap = 'net = Net()\nnet.load_state_dict(torch.load("net.pt"))\nmodel = DDP(net.cuda())'
+    check_section("resume", load, 'read_checkpoint("optimizer.pt")\nresume_engine(model)', wrap=wrap)
+    guarded, after = (
+        f"if rank == 0:\n    {load}\n",
+        'if rank == 0:\n    read_checkpoint("optimizer.pt")\nresume_engine(model)',
+    )
+    check_section("resume", guarded, after, wrap=wrap)
 
 
 def test_a_checkpoint_that_the_optimizer_takes_before_the_wrap_is_still_read() -> None:
     migrated = convert(
-        wrap="net = Net().cuda()",
+        wrap='net = Net().cuda()\nnet.load_state_dict(torch.load("net.pt"))',
         optimizer="""
             optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
             if os.path.isfile("optimizer.pt"):

@@ -101,6 +101,6 @@ def test_what_is_no_write_to_trained_weights(text: str) -> None:
 
 
 def test_a_parameter_of_any_name_is_a_tensor() -> None:
-    net = "class Scaled(torch.nn.Module):\n    def __init__(self):\n        self.scale = torch.nn.Parameter(torch.ones(1))\n"
+    net = "class Scaled(torch.nn.Module):\n    def __init__(self):\n        self.scale = nn.Parameter(torch.ones(1))\n"
     migrated = convert(helpers=net, wrap="model = DDP(Scaled().cuda())", end="model.module.scale *= 2")
     migrated.said("MG509", "model.module.scale *= 2", Kind.KEPT)

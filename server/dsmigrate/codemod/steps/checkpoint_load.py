@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.folder_answers import folder_answers
 from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
+from dsmigrate.codemod.steps.resumed_alone import weights_left_out
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
 from dsmigrate.codemod.steps.resumed_writes import written_on_the_way
 from dsmigrate.codemod.steps.same_paths import same_paths
@@ -30,7 +31,8 @@ IDEAS = (
         "Weights loaded into the module after initialize are undone by the next step at ZeRO 1-3, where the master copy "
         "wins. Checkpoints that the DDP script wrote cannot be read. State that the script changes between reading and "
         "loading would come back as it was saved, and so would a model that it changes between the load and the wrap: such "
-        "places are marked. ZeRO 1 and 2 would also clip by the limit of the saved run; resume_engine sets that of the "
+        "places are marked, and so is a script that takes the optimizer's state from a checkpoint and not the weights: the engine "
+        "has no way to load the one without the other. ZeRO 1 and 2 would also clip by the limit of the saved run; resume_engine sets that of the "
         "config again. At ZeRO 1-3 a checkpoint is resumed by as many processes as saved it: another number is a "
         "ZeRORuntimeException, unless DeepSpeed's ds_to_universal has converted it.",
         "engine-semantics 12-13; deepspeed/runtime/engine.py, _load_zero_checkpoint",
@@ -79,6 +81,7 @@ def loads(plan: Plan, found: Found) -> None:
     folder_answers(plan, found, Near(plan, found))
     _restore_optimizer(plan, found)
     _restore_weights(plan, found)
+    weights_left_out(plan, found)
     changed_on_the_way(plan, found)
     written_on_the_way(plan, found)
     need_helpers(plan, loading=True)
