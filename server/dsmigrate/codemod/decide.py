@@ -25,6 +25,7 @@ from dsmigrate.codemod.steps import (
     fsdp,
     gradients,
     inputs,
+    late_parameters,
     loop,
     odd_parameters,
     optimizer,
@@ -114,6 +115,7 @@ def decide(plan: Plan) -> None:
     accumulation.choose_accumulation(plan)
     unscaling.unscaled_gradients(plan)
     weight_writes.weight_writes(plan)
+    late_parameters.run(plan)
     rank_rates.rank_rates(plan)
     checkpoint.run(plan)
     compiled.run(plan)

@@ -61,6 +61,8 @@ def of(line: str = "pass", tail: str = "pass", **files: str) -> Project:
         "self.fc.weight.data = self.fc.weight.data.abs()",
         "torch.clamp(self.w, -1, 1, out=self.w.data)",
         "for p in self.parameters(): p.data.clamp_(-1, 1)",
+        "self.fc.weight *= 0.9",
+        "torch._foreach_mul_(list(self.parameters()), 0.9)",
     ],
 )
 def test_weights_that_a_quiet_model_writes_need_stage_zero(line: str) -> None:
@@ -181,3 +183,15 @@ def test_a_quiet_file_says_nothing_of_layers_that_stand_elsewhere() -> None:
     norms = "import torch\nNorms = torch.nn.BatchNorm1d\n"
     files = {"train.py": entry, "models.py": models.replace("LINE", "self.w.data.clamp_(-1, 1)"), "norms.py": norms}
     assert "MG104" in convert(files).told()
+
+
+def test_a_layer_that_a_quiet_model_makes_in_its_forward_is_marked() -> None:
+    line = "if not hasattr(self, 'proj'): self.proj = nn.Linear(8, 8)"
+    assert "models.py:16 MG519 todo" in of(line).told()
+    assert "MG519" not in of().told()
+
+
+def test_parameters_that_a_helper_steps_by_itself_need_stage_zero() -> None:
+    helper = "def shrink(net):\n    for p in net.parameters():\n        p -= 0.1 * p\n"
+    project = of(tail="from shrinking import shrink; shrink(model)", shrinking=helper)
+    assert "shrinking.py:3 MG509 kept" in project.told()

@@ -54,7 +54,7 @@ def is_own_part(plan: Plan, node: Node, function: Function) -> bool:
     path = _path(node, function)
     if cls is None or path is None or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
         return False
-    return not is_frozen(plan, cls, function.self_name or "self", path) and _is_in_the_model(plan, cls)
+    return not is_frozen(plan, cls, function.self_name or "self", path) and is_in_the_model(plan, cls)
 
 
 def is_within(plan: Plan, node: Node, function: Function) -> bool:
@@ -62,7 +62,7 @@ def is_within(plan: Plan, node: Node, function: Function) -> bool:
     owner = function.owner
     if owner is None or isinstance(node, cst.Call) or not _is_within(plan, node, function):
         return False
-    return not _is_made_anew(plan, node, function) and _is_in_the_model(plan, owner)
+    return not _is_made_anew(plan, node, function) and is_in_the_model(plan, owner)
 
 
 def _is_made_anew(plan: Plan, node: Node, function: Function) -> bool:
@@ -143,7 +143,7 @@ def _held(plan: Plan, node: Node, function: Function) -> list[Class]:
     return plan.flow.kinds.get(place, []) if place is not None else []
 
 
-def _is_in_the_model(plan: Plan, cls: Class) -> bool:
+def is_in_the_model(plan: Plan, cls: Class) -> bool:
     """Whether objects of a module's class may be the trained model or parts of it: not averages of it, nor others."""
     known: dict[Class, bool] = plan.facts.setdefault("classes_in_the_model", {})
     if cls not in known:
