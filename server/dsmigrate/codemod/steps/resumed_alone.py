@@ -14,7 +14,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, origins
-from dsmigrate.codemod.steps.ranks import asks_for_rank
+from dsmigrate.codemod.steps.rank_tests import asks_for_rank
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _NO_WEIGHTS = re.compile(r"optim|sched|scaler|epoch|step|iter|loss|best|acc|rng|random|arg|config|cfg", re.IGNORECASE)
