@@ -11,7 +11,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls, state_is_whole
 from dsmigrate.codemod.steps.ranks import reached_by_all
-from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.training_after import training_follows
 from dsmigrate.codemod.steps.weight_parts import belongs
 from dsmigrate.codemod.tree import Function, Statement
 
@@ -137,30 +137,12 @@ def late_weights(plan: Plan, found: Found) -> None:
             plan.kept("MG625", statement, "weights of a part are loaded from the checkpoint that the engine restores as a whole",
                       "its own copy of them wins at ZeRO 1-3, and holds the same values")  # fmt: skip
             continue
-        if _only_evaluates(plan, statement):
+        if not training_follows(plan, statement):
             plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",
                       "at ZeRO 1-3 the next training step would undo them")  # fmt: skip
             continue
         plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step, but for frozen ones: load them before",
                   "the engine's master copy of what the optimizer has wins at ZeRO 1-3")  # fmt: skip
-
-
-def _only_evaluates(plan: Plan, statement: Statement) -> bool:
-    """Whether nothing trains after a statement: no backward below it in its function, nor in a loop around it."""
-    training = {plan.function_of(call) for call in find_backward(plan)}
-    name = statement.function.name.lower()
-    if any(word in name for word in ("eval", "valid", "test", "infer")) and statement.function not in training:
-        return True
-    if any(isinstance(outer.node, cst.For | cst.While) for outer in statement.enclosing()):
-        return False
-    for call in plan.tree.calls:
-        inner = plan.tree.statement(call)
-        if inner.function is statement.function and inner.order > statement.order:
-            if plan.flow.callee(call) in training or call in find_backward(plan):
-                return False
-    return statement.function in training or any(
-        plan.flow.callee(call) in training and plan.function_of(call) is statement.function for call in plan.tree.calls
-    )
 
 
 def _takes_unseen(plan: Plan, call: cst.Call, callee: Function) -> bool:

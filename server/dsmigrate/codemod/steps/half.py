@@ -8,6 +8,7 @@ from dsmigrate.codemod.carrying import carry_branches
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
+from dsmigrate.codemod.steps.training_after import is_evaluation
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
@@ -58,7 +59,7 @@ def half_model(plan: Plan) -> None:
         if not makes_model(plan, call):
             continue
         statement = plan.tree.statement(call)
-        if plan.is_engine(func.value) or runs_in_evaluation(statement):
+        if plan.is_engine(func.value) or is_evaluation(plan, statement):
             continue
         outer_call = plan.tree.parent.get(call)
         if isinstance(outer_call, cst.Attribute) and outer_call.attr.value == "float":
@@ -97,9 +98,3 @@ def makes_model(plan: Plan, call: cst.Call) -> bool:
         and plan.roles.env.get(binding.place, set()) & {f"R{k}" for k in plan.group}
         for binding in plan.flow.bindings
     )
-
-
-def runs_in_evaluation(statement: Statement) -> bool:
-    """Whether a statement stands in a function that is named for evaluation or export."""
-    name = statement.function.name.lower()
-    return any(word in name for word in ("eval", "valid", "test", "infer", "predict", "export"))

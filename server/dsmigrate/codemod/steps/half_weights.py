@@ -11,8 +11,9 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.complex_weights import complex_weights
-from dsmigrate.codemod.steps.half import makes_model, runs_in_evaluation
+from dsmigrate.codemod.steps.half import makes_model
 from dsmigrate.codemod.steps.half_parts import LOADERS, is_made_with_dtype, is_part_of_model
+from dsmigrate.codemod.steps.training_after import is_evaluation
 from dsmigrate.codemod.tree import Function, Node, Statement
 
 IDEAS = (
@@ -49,7 +50,7 @@ def half_weights(plan: Plan) -> None:
         return
     for call in plan.tree.calls:
         statement = plan.tree.statement(call)
-        if runs_in_evaluation(statement) or _is_behind_engine(plan, statement):
+        if is_evaluation(plan, statement) or _is_behind_engine(plan, statement):
             continue
         if _is_for_weights(plan, call, _may_be_half) or _halves_part(plan, call):
             plan.needs_stage_zero("MG311", call, "the weights are or may be half precision",
