@@ -39,6 +39,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG116": ("    model = DDP(Net().cuda(), gradient_average=False)",),
     "MG121": ("        loss = model.module.loss(x.cuda(), y.cuda())",),
     "MG128": ("    model = DDP(Net().cuda(), device_ids=[local_rank])",),
+    "MG129": ("    model = DDP(net.cuda(), device_ids=[local_rank])",),
     "MG201": ("        timeout=datetime.timedelta(minutes=60),",),
     "MG202": ("    mp.spawn(worker, args=(world_size, 10), nprocs=world_size, join=True)",),
     "MG203": ('    os.environ["MASTER_ADDR"] = "localhost"', '    os.environ["MASTER_PORT"] = "12355"'),

@@ -21,6 +21,7 @@ from dsmigrate.codemod.steps import (
     definitions,
     engine,
     engine_names,
+    evaluated_buffers,
     existing,
     fsdp,
     gradients,
@@ -128,6 +129,7 @@ def decide(plan: Plan) -> None:
     config_optimizer.run(plan)
     existing.run(plan)
     written_buffers.run(plan)
+    evaluated_buffers.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
     definitions.run(plan)

@@ -68,7 +68,7 @@ def written(write: str, wrap: str = "model = DDP(Centred().cuda())", **sections:
 def test_a_buffer_of_the_ranks_own_data_is_sent_before_each_forward(write: str) -> None:
     migrated = written(write)
     assert migrated.section("optimizer").endswith(f"torch.distributed.broadcast(buffer.data, src=0)\n{HOOK}")
-    assert "def send_buffers(engine):" in migrated.code
+    assert "def send_buffers(model):" in migrated.code
     migrated.said("MG128", "model = DDP(", Kind.CONVERTED)
 
 

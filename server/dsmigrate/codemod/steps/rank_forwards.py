@@ -44,9 +44,9 @@ def run(plan: Plan) -> None:
     """Mark forwards under a rank guard at stage 3; below it one sentence says that stage 3 needs them on all ranks."""
     seen: set[Statement] = set()
     for call in plan.tree.calls:
-        if plan.is_before_engine(call) or not _runs_model(plan, call):
+        if plan.is_before_engine(call) or not runs_model(plan, call):
             continue
-        for guard, where in _guarded_places(plan, call, _DEPTH):
+        for guard, where in guarded_places(plan, call):
             if guard in seen:
                 continue
             seen.add(guard)
@@ -59,7 +59,7 @@ def run(plan: Plan) -> None:
                 return
 
 
-def _runs_model(plan: Plan, call: cst.Call) -> bool:
+def runs_model(plan: Plan, call: cst.Call) -> bool:
     """Whether a call runs the trained model: itself, by a method of it, or in a function of a module that is not here."""
     func = call.func
     if isinstance(func, cst.Name | cst.Attribute | cst.Subscript) and plan.is_ours(func):
@@ -74,7 +74,7 @@ def _runs_model(plan: Plan, call: cst.Call) -> bool:
     )
 
 
-def _guarded_places(plan: Plan, call: cst.Call, depth: int) -> Iterator[tuple[Statement, Statement]]:
+def guarded_places(plan: Plan, call: cst.Call, depth: int = _DEPTH) -> Iterator[tuple[Statement, Statement]]:
     """The guards that let only some ranks to a call, each with the statement behind it; none where all ranks get there.
 
     Where a function is called from several places, each of them that stands under a guard is one.
@@ -88,7 +88,16 @@ def _guarded_places(plan: Plan, call: cst.Call, depth: int) -> Iterator[tuple[St
         return
     for caller in plan.flow.callers.get(statement.function, ()):
         if plan.function_of(caller) is not statement.function:
-            yield from _guarded_places(plan, caller, depth - 1)
+            yield from guarded_places(plan, caller, depth - 1)
+
+
+def has_free_way(plan: Plan, call: cst.Call, depth: int = _DEPTH) -> bool:
+    """Whether a way leads to a call on which no guard stands, so that all ranks get there."""
+    function = plan.function_of(call)
+    if _guard_here(plan, call, plan.tree.statement(call)) is not None:
+        return False
+    callers = [other for other in plan.flow.callers.get(function, ()) if plan.function_of(other) is not function]
+    return not callers or depth == 0 or any(has_free_way(plan, other, depth - 1) for other in callers)
 
 
 def _guard_here(plan: Plan, call: cst.Call, statement: Statement) -> tuple[Statement, Statement] | None:

@@ -10,8 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.buffers import has_batch_norm, sent_from_rank_0
-from dsmigrate.codemod.steps.written_buffers import written_buffer
+from dsmigrate.codemod.steps.buffers import sent_from_rank_0
 from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
@@ -151,18 +150,15 @@ def _inner(call: Node) -> Node:
 
 def _keywords(plan: Plan, wrap: Wrap) -> None:
     dropped: list[str] = []
-    broadcast = True
     for position, arg in enumerate(wrap.call.args):
         if arg.keyword is None:
             if position > 0 or arg.star:
                 dropped.append(plan.code(arg))
             continue
         name = arg.keyword.value
-        if name == "module":
+        if name in ("module", "broadcast_buffers"):
             continue
-        if name == "broadcast_buffers":
-            broadcast = dotted(arg.value) != "False"
-        elif name == "process_group":
+        if name == "process_group":
             if dotted(arg.value) != "None":
                 raise plan.refuse(
                     "MG903",
@@ -187,36 +183,6 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
         plan.note(
             "MG103", Kind.CONVERTED, wrap.statement, f"dropped: {', '.join(dropped)}", reasons or "DDP's own arguments"
         )
-    speaks = written_buffer(plan) is None and has_batch_norm(plan)
-    if broadcast and not wrap.is_apex and speaks and not _synchronised(plan):
-        plan.kept(
-            "MG104",
-            wrap.statement,
-            "DDP broadcast BatchNorm buffers before each forward; the engine does not",
-            "training losses are the same where BatchNorm trains; where it takes part in eval mode (frozen, or for a target), and in what ranks "
-            "other than 0 evaluate, average with rank 0's, or save, its statistics can differ from rank 0's",
-        )
-
-
-def _synchronised(plan: Plan) -> bool:
-    """Whether BatchNorm is synchronised without a condition, so that its statistics are equal on all ranks."""
-    return any(
-        (dotted(call.func) or "").rpartition(".")[2] in ("convert_sync_batchnorm", "convert_syncbn_model")
-        and _always_runs(plan, call, 4)
-        for call in plan.tree.calls
-    )
-
-
-def _always_runs(plan: Plan, call: cst.Call, depth: int) -> bool:
-    """Whether no ``if`` stands around a call, nor around those of its function, and it is not the function's own recursion."""
-    statement = plan.tree.statement(call)
-    function = statement.function
-    if any(isinstance(outer.node, cst.If) for outer in statement.enclosing()) or plan.flow.callee(call) is function:
-        return False
-    if function.is_module or depth == 0 or (plan.site is not None and function is plan.site.function):
-        return True
-    callers = [other for other in plan.flow.callers.get(function, ()) if plan.function_of(other) is not function]
-    return bool(callers) and all(_always_runs(plan, other, depth - 1) for other in callers)
 
 
 def _drop_data_parallel(plan: Plan, call: cst.Call) -> None:

@@ -28,21 +28,25 @@ IDEAS = (
     ),
 )
 
-_HELPER = '''def send_buffers(engine):
+SEND_BUFFERS = '''def send_buffers(model):
     """Send rank 0's buffers to all ranks before a forward that follows one with gradients, as DDP did."""
     due = [True]
 
     def before(*_):
-        for buffer in engine.module.buffers() if due[0] else ():
-            data = buffer.data.contiguous()
-            torch.distributed.broadcast(data, src=0)
-            buffer.data.copy_(data)
+        kinds = {}
+        for buffer in model.buffers() if due[0] else ():
+            kinds.setdefault((buffer.dtype, buffer.device), []).append(buffer.data)
+        for buffers in kinds.values():
+            sent = torch.cat([buffer.flatten() for buffer in buffers])
+            torch.distributed.broadcast(sent, src=0)
+            for buffer, part in zip(buffers, sent.split([buffer.numel() for buffer in buffers])):
+                buffer.copy_(part.view_as(buffer))
 
     def after(*_):
         due[0] = torch.is_grad_enabled()
 
-    engine.register_forward_pre_hook(before)
-    engine.register_forward_hook(after)
+    model.register_forward_pre_hook(before)
+    model.register_forward_hook(after)
 '''
 _COLLECTIVE = re.compile(
     r"all_?(gather|reduce)|gather_all|concat_all|(^|_)sync(ed)?(_|$)|dist_|broadcast_from", re.IGNORECASE
@@ -65,7 +69,7 @@ def run(plan: Plan) -> None:
                   "engine does not: broadcast them there", "the ranks train with different values of it")  # fmt: skip
         return
     plan.need("torch")
-    plan.helpers.append(_HELPER)
+    plan.helpers.append(SEND_BUFFERS)
     plan.after_engine[:0] = [f"send_buffers({site.target})"]
     plan.converted("MG128", plan.wraps[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
                    f"each rank writes a buffer from its own data at {plan.part_of(written).path}:{written.line}")  # fmt: skip

@@ -1,0 +1,119 @@
+"""Where all ranks evaluate, BatchNorm's statistics are rank 0's on all of them, as under DDP."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind
+from tests.codemod.checks import Migrated, convert
+
+HELPERS = """
+    @torch.no_grad()
+    def validate(model, loader):
+        model.eval()
+        return sum(F.cross_entropy(model(x), y).item() for x, y in loader)
+
+
+    def measure(model, loader):
+        model.eval()
+        total = 0.0
+        for x, y in loader:
+            total += F.cross_entropy(model(x), y).item()
+        return total
+
+
+    def run_batch(model, x, y):
+        return F.cross_entropy(model(x), y)
+    """
+MADE = "nn.Sequential(nn.Linear(32, 32), nn.BatchNorm1d(32), Net())"
+WRAP = f"model = DDP({MADE}.cuda())"
+LOOP = """
+    for epoch in range(args.epochs):
+        for x, y in train_loader:
+            loss = {loss}
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        {evaluate}
+    """
+LOSS = "run_batch(model, x, y)"
+
+
+def evaluated(evaluate: str, *, wrap: str = WRAP, loss: str = LOSS, **sections: str) -> Migrated:
+    loop = LOOP.format(loss=loss, evaluate=evaluate.replace("\n", "\n        "))
+    return convert(helpers=HELPERS, wrap=wrap, loop=loop, **sections)
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        "scheduler.step(validate(model, loader))",
+        "if measure(model, loader) > best:\n    break",
+        "with torch.no_grad():\n    print(run_batch(model, x, y))",
+        "if epoch % 2 == 0:\n    value = validate(model.module, loader)",
+        "value = validate(model, loader)\nif rank == 0:\n    print(validate(model.module, loader))",
+    ],
+)
+def test_statistics_are_sent_where_all_ranks_evaluate(evaluate: str) -> None:
+    migrated = evaluated(evaluate)
+    assert "\nsend_buffers(model)\n" in migrated.section("optimizer")
+    migrated.said("MG129", WRAP, Kind.CONVERTED)
+    migrated.silent("MG104")
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        "if rank == 0:\n    validate(model.module, loader)",
+        "if rank == 0:\n    validate(model, loader)",
+        "print(epoch)",
+    ],
+)
+def test_an_evaluation_of_rank_0_has_its_statistics_anyway(evaluate: str) -> None:
+    migrated = evaluated(evaluate)
+    assert "send_buffers" not in migrated.code
+    migrated.said("MG104", WRAP, Kind.KEPT)
+    migrated.silent("MG129")
+
+
+@pytest.mark.parametrize("alone", ["measure", "validate"])
+def test_where_some_ranks_run_the_wrapped_model_too_it_is_left_to_the_person(alone: str) -> None:
+    migrated = evaluated(f"value = validate(model, loader)\nif rank == 0:\n    print({alone}(model, loader))")
+    assert "send_buffers" not in migrated.code
+    migrated.said("MG129", "return sum(F.cross_entropy(model(x), y).item()", Kind.TODO)
+
+
+def test_an_evaluation_outside_autocast_gets_a_hook_on_the_module() -> None:
+    loop = """
+        for x, y in train_loader:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        validate(model, train_loader)
+        """
+    migrated = convert(helpers=HELPERS, wrap=WRAP, loop=loop)
+    assert "F.cross_entropy(model.module(x), y)" in migrated.section("helpers")
+    assert "\nsend_buffers(model.module)\n" in migrated.section("optimizer")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        f"model = DDP({MADE}.cuda(), broadcast_buffers=False)",
+        f"model = DDP(nn.SyncBatchNorm.convert_sync_batchnorm({MADE}).cuda())",
+        "model = DDP(Net().cuda())",
+    ],
+)
+def test_statistics_that_ddp_did_not_send_or_that_are_equal_are_left_alone(wrap: str) -> None:
+    migrated = evaluated("scheduler.step(validate(model, loader))", wrap=wrap)
+    assert "send_buffers" not in migrated.code
+    migrated.silent("MG104", "MG129")
+
+
+def test_a_choice_of_the_person_is_spoken_of() -> None:
+    wrap = f"model = DDP({MADE}.cuda(), broadcast_buffers=args.amp)"
+    migrated = evaluated("scheduler.step(validate(model, loader))", wrap=wrap)
+    assert "send_buffers" not in migrated.code
+    migrated.said("MG104", wrap, Kind.KEPT)
