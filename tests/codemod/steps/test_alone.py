@@ -96,3 +96,15 @@ def test_a_part_that_refuses_a_launcher_is_spoken_of(text: str) -> None:
 
 def test_an_assertion_about_another_rank_is_not() -> None:
     convert(resume="assert rank != -1\nif rank == -1:\n    raise SystemExit\n").silent("MG216")
+
+
+def test_what_one_process_under_a_launcher_passes_over_is_named() -> None:
+    group = MAY_BE_ALONE.replace("rank, local_rank = 0, 0", "rank, local_rank = 0, -1")
+    wrap = f"model = Net().cuda()\nif local_rank != -1:\n    {WRAP}\n"
+    end = "if local_rank in (-1, 0):\n    print(rank)\nif local_rank == -1:\n    evaluate(model)\n"
+    migrated = convert(group=group, wrap=wrap, end=end)
+    line = migrated.before.splitlines().index("    if local_rank == -1:") + 1
+    told = migrated.said("MG216", "DDP(model", Kind.KEPT)
+    assert "whose local rank is 0 and not -1: " in told.reason
+    assert f"line {line} go the way of several processes" in told.reason
+    assert str(line - 2) not in told.reason

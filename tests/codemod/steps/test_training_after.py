@@ -123,3 +123,28 @@ def test_a_model_that_is_cast_before_it_is_trained_is_told_of(name: str) -> None
         f"{HEAD}{functions}{main}    train_epoch(model, loader, optimizer)\n\n\nmain(args, loader, val_loader)\n"
     )
     migrated.said("MG305", "net = net.half()", Kind.TODO)
+
+
+SWAP = f"""
+def measure(model, loader, averaged):
+    own = copy.deepcopy(model.module.state_dict())
+    {LOAD}averaged)
+    value = sum(F.mse_loss(model(x), y) for x, y in loader)
+    {{back}}
+    return value
+
+"""
+EPOCHS = f"for epoch in range(3):\n    {TRAIN}\n    measure(model, loader, averaged)"
+
+
+@pytest.mark.parametrize(
+    ("back", "kind"),
+    [
+        (f"{LOAD}own)", Kind.KEPT),
+        (f"if value > 0:\n        {LOAD}own)", Kind.TODO),
+        (f"if value > 0:\n        return 0\n    {LOAD}own)", Kind.TODO),
+        ("print(own)", Kind.TODO),
+    ],
+)
+def test_weights_that_are_put_back_before_training_goes_on_stay(back: str, kind: Kind) -> None:
+    converted(SWAP.format(back=back), EPOCHS).said("MG625", f"{LOAD}averaged)", kind)

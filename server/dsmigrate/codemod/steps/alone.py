@@ -22,13 +22,16 @@ IDEAS = (
         "A script that set up a process group and wrapped its model under a condition also trained when Python alone "
         "started it; that start stops now.",
         "The engine is there in every run. deepspeed.initialize sets up a process group where none is, and looks for MPI "
-        "where no launcher has set RANK, LOCAL_RANK and the address: without mpi4py it raises ModuleNotFoundError.",
+        "where no launcher has set RANK, LOCAL_RANK and the address: without mpi4py it raises ModuleNotFoundError. A launcher "
+        "gives one process the local rank 0: what a script does only at -1 (an evaluation of each epoch, another sampler) is "
+        "then passed over, and the report names these tests.",
         "deepspeed/comm/comm.py, init_distributed",
         Kind.KEPT,
     ),
 )
 
 _DEPTH = 4
+_MOST = 8  # places that a sentence names
 
 
 def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
@@ -41,7 +44,27 @@ def started_alone(plan: Plan, init_names: AbstractSet[str]) -> None:
         return
     if all(_is_passed_over(plan, init, inits, _DEPTH) or _is_left(plan, init) for init in inits):
         plan.kept("MG216", wraps[0], "Python alone, which trained in one process here, cannot start the script now",
-                  "deepspeed.initialize needs what a launcher sets; --nproc_per_node 1 starts one process")  # fmt: skip
+                  "deepspeed.initialize needs what a launcher sets; --nproc_per_node 1 starts one process" + _other_tests(plan))  # fmt: skip
+
+
+def _other_tests(plan: Plan) -> str:
+    """What to say of tests for ``local_rank == -1``, which one process under a launcher does not pass."""
+    tests = [
+        plan.tree.statement(node)
+        for node in plan.tree.statement_of
+        if isinstance(node, cst.Comparison)
+        and (asks_for_no_rank(node, cst.Equal) or asks_for_no_rank(node, cst.NotEqual))
+    ]
+    kept = [test for test in dict.fromkeys(tests) if not plan.edits.is_removed(test.node)]
+    places = [
+        f"{plan.part_of(test).path}:{test.line}" if plan.part_of(test).path else f"line {test.line}" for test in kept
+    ]
+    if not places:
+        return ""
+    more = f" and {len(places) - _MOST} more" if len(places) > _MOST else ""
+    return (
+        f", whose local rank is 0 and not -1: {', '.join(places[:_MOST])}{more} go the way of several processes there"
+    )
 
 
 def refuses_ranks(plan: Plan) -> None:
@@ -51,15 +74,15 @@ def refuses_ranks(plan: Plan) -> None:
     for statement in plan.tree.statements:
         node = statement.node
         if isinstance(node, cst.Assert):
-            refuses = _asks_for_no_rank(node.test, cst.Equal)
+            refuses = asks_for_no_rank(node.test, cst.Equal)
         else:
-            refuses = isinstance(node, cst.If) and _asks_for_no_rank(node.test, cst.NotEqual) and _raises(node.body)
+            refuses = isinstance(node, cst.If) and asks_for_no_rank(node.test, cst.NotEqual) and _raises(node.body)
         if refuses:
             plan.kept("MG216", statement, "this part of the script refuses a run under a launcher, and there is no other now: it stays with the original",
                       "a launcher gives every process a rank")  # fmt: skip
 
 
-def _asks_for_no_rank(test: Node, operator: type[cst.BaseCompOp]) -> bool:
+def asks_for_no_rank(test: Node, operator: type[cst.BaseCompOp]) -> bool:
     """``args.local_rank == -1``, or with another operator."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False

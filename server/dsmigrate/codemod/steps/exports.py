@@ -11,7 +11,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, Found, origins, sources, state_calls, state_is_whole
 from dsmigrate.codemod.steps.ranks import reached_by_all
-from dsmigrate.codemod.steps.training_after import training_follows
+from dsmigrate.codemod.steps.training_after import training_follows, trains_within
 from dsmigrate.codemod.steps.weight_parts import belongs
 from dsmigrate.codemod.tree import Function, Statement
 
@@ -141,8 +141,46 @@ def late_weights(plan: Plan, found: Found) -> None:
             plan.kept("MG625", statement, "weights are loaded for evaluation here; they do not reach the optimizer",
                       "at ZeRO 1-3 the next training step would undo them")  # fmt: skip
             continue
+        if _is_put_back(plan, call, found.model_loads):
+            plan.kept("MG625", statement, "other weights are put in and taken out again before anything trains",
+                      "the optimizer's copy at ZeRO 1-3 holds what is put back")  # fmt: skip
+            continue
         plan.todo("MG625", statement, "weights loaded after deepspeed.initialize are undone by the next step, but for frozen ones: load them before",
                   "the engine's master copy of what the optimizer has wins at ZeRO 1-3")  # fmt: skip
+
+
+def _is_put_back(plan: Plan, call: cst.Call, loads: list[cst.Call]) -> bool:
+    """``own = deepcopy(net.state_dict())``, weights that are put in, and ``net.load_state_dict(own)`` behind them."""
+    here = plan.tree.statement(call)
+    function, subject = here.function, plan.code(call.func)
+    turns = [one for one in loads if plan.function_of(one) is function and plan.code(one.func) == subject]
+    first, last = plan.tree.statement(turns[0]), plan.tree.statement(turns[-1])
+    if len(turns) < 2 or trains_within(plan, function) or _ways(plan, first) != _ways(plan, last):
+        return False
+    leaves = any(isinstance(s.node, cst.Return) for s in function.statements if first.order < s.order < last.order)
+    own = turns[-1].args[0].value if turns[-1].args else None
+    place = plan.flow.place(own, function) if isinstance(own, cst.Name) else None
+    kept = plan.flow.by_place.get(place, ()) if place is not None else ()
+    taken = subject.replace(".load_state_dict", ".state_dict()")
+    return (
+        not leaves
+        and bool(kept)
+        and all(
+            b.statement.order < first.order
+            and re.search("copy|clone", plan.code(b.value))
+            and taken in plan.code(b.value)
+            for b in kept
+        )
+    )
+
+
+def _ways(plan: Plan, statement: Statement) -> list[str]:
+    """The tests and loops around a statement, each with the branch that it stands in."""
+    branches = [statement.branch, *(outer.branch for outer in statement.enclosing())]
+    heads = [getattr(outer.node, "test", getattr(outer.node, "iter", None)) for outer in statement.enclosing()]
+    return [
+        f"{branch} {plan.code(head) if head is not None else ''}" for branch, head in zip(branches, heads, strict=False)
+    ]
 
 
 def _takes_unseen(plan: Plan, call: cst.Call, callee: Function) -> bool:

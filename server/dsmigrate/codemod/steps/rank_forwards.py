@@ -10,6 +10,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.alone import asks_for_no_rank
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED
 from dsmigrate.codemod.steps.rank_tests import splits_ranks
 from dsmigrate.codemod.tree import Function, Node, Statement
@@ -94,10 +95,25 @@ def guarded_places(plan: Plan, call: cst.Call, depth: int = _DEPTH) -> Iterator[
 def has_free_way(plan: Plan, call: cst.Call, depth: int = _DEPTH) -> bool:
     """Whether a way leads to a call on which no guard stands, so that all ranks get there."""
     function = plan.function_of(call)
-    if _guard_here(plan, call, plan.tree.statement(call)) is not None:
+    statement = plan.tree.statement(call)
+    if _guard_here(plan, call, statement) is not None or _is_for_one_process(statement):
         return False
     callers = [other for other in plan.flow.callers.get(function, ()) if plan.function_of(other) is not function]
     return not callers or depth == 0 or any(has_free_way(plan, other, depth - 1) for other in callers)
+
+
+def _is_for_one_process(statement: Statement) -> bool:
+    """Whether a statement stands where only a process without a launcher comes: under ``local_rank == -1 and …``."""
+    branch = statement.branch
+    for outer in statement.enclosing():
+        if isinstance(outer.node, cst.If) and branch == "body":
+            tests = [outer.node.test]
+            while isinstance(tests[-1], cst.BooleanOperation) and isinstance(tests[-1].operator, cst.And):
+                tests[-1:] = [tests[-1].right, tests[-1].left]
+            if any(asks_for_no_rank(test, cst.Equal) for test in tests):
+                return True
+        branch = outer.branch
+    return False
 
 
 def _guard_here(plan: Plan, call: cst.Call, statement: Statement) -> tuple[Statement, Statement] | None:

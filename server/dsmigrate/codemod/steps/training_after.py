@@ -31,6 +31,11 @@ def is_evaluation(plan: Plan, statement: Statement) -> bool:
     return not (plan.is_before_engine(statement.node) and training_follows(plan, statement))
 
 
+def trains_within(plan: Plan, function: Function) -> bool:
+    """Whether a function runs a backward, by itself or in what it calls."""
+    return function in _trainings(plan)
+
+
 def training_follows(plan: Plan, statement: Statement) -> bool:
     """Whether a backward may come behind a statement, as far as the calls of its function can be seen.
 
