@@ -44,12 +44,17 @@ def test_other_environment_variables_stay() -> None:
     check_kept("resume", 'os.environ["NCCL_DEBUG"] = "INFO"\nos.environ["TOKENIZERS_PARALLELISM"] = "false"\n')
 
 
+NOT_NCCLS = "timeout=torch.distributed.constants.default_pg_timeout"
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ('dist.init_process_group("nccl")', 'deepspeed.init_distributed(dist_backend="nccl")'),
         ('dist.init_process_group(backend="nccl")', 'deepspeed.init_distributed(dist_backend="nccl")'),
-        ("dist.init_process_group()", "deepspeed.init_distributed()"),
+        ("dist.init_process_group()", f"deepspeed.init_distributed({NOT_NCCLS})"),
+        ('dist.init_process_group("gloo")', f'deepspeed.init_distributed(dist_backend="gloo", {NOT_NCCLS})'),
+        ('dist.init_process_group("NCCL", timeout=None)', 'deepspeed.init_distributed(dist_backend="NCCL")'),
         (
             'dist.init_process_group(backend="nccl" if torch.cuda.is_available() else "gloo")',
             'deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo")',

@@ -147,7 +147,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
         del arguments["init_method"]
     for name in ("backend", "init_method", "timeout", "rank", "world_size"):
         value = arguments.get(name)
-        if value is None:
+        if value is None or (name == "timeout" and dotted(value) == "None"):
             continue
         text = plan.code(value)
         if name == "init_method" and (text.strip("\"'") == "env://" or spawned or from_slurm or _is_tcp(plan, value)):
@@ -158,6 +158,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
                 dropped.append(f"{name}={text}")
             continue
         pieces.append(f"{_KEPT_KEYWORDS[name]}={text}")
+    pieces.extend(_own_timeout(plan, arguments))
     replacement = f"deepspeed.init_distributed({', '.join(pieces)})"
     plan.need("deepspeed")
     plan.edits.replace(call, replacement)
@@ -168,6 +169,16 @@ def _init(plan: Plan, call: cst.Call) -> None:
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
     _ranks_after(plan, call, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
+
+
+def _own_timeout(plan: Plan, arguments: dict[str, Node]) -> list[str]:
+    """The time-out that torch gives all backends but NCCL, 30 minutes; DeepSpeed's is NCCL's, 10, for all of them."""
+    backend, given = arguments.get("backend"), arguments.get("timeout")
+    named = isinstance(backend, cst.SimpleString) and str(backend.evaluated_value).lower() != "nccl"
+    if (given is not None and dotted(given) != "None") or not (named or backend is None or dotted(backend) == "None"):
+        return []
+    plan.need("torch")
+    return ["timeout=torch.distributed.constants.default_pg_timeout"]
 
 
 def _own_address(plan: Plan, arguments: dict[str, Node]) -> dict[str, str]:
