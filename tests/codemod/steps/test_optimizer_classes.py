@@ -116,3 +116,28 @@ def test_the_choices_of_an_option_are_all_that_may_be_meant() -> None:
 def test_a_class_that_is_not_seen_is_named(expression: str) -> None:
     migrated = convert(imports="import factory", optimizer=f"optimizer = {expression}(model.parameters())")
     assert expression in migrated.said("MG603", "optimizer = ", Kind.KEPT).message
+
+
+PATCH = """
+    def patched(optimizer):
+        step = optimizer.step
+
+        def counted(*given):
+            return step(*given)
+
+        optimizer.step = counted
+        return optimizer
+    """
+
+
+def test_an_optimizer_that_is_known_by_its_use_alone_is_made_before_the_engine() -> None:
+    migrated = convert(helpers=PATCH, optimizer="optimizer = patched(torch.optim.SGD(model.parameters(), lr=0.1))")
+    code = migrated.code
+    assert code.index("optimizer = patched(") < code.index("deepspeed.initialize(")
+
+
+def test_the_classes_behind_an_optimizer_that_is_known_by_its_use_are_looked_at() -> None:
+    build = 'def build(model, name):\n        return {"scaled": Scaled}[name](model.parameters())\n'
+    migrated = convert(imports=IMPORTS, helpers=HELPERS + build, optimizer="optimizer = build(model, args.output)")
+    assert migrated.config["zero_optimization"] == {"stage": 0}
+    assert [c for c in migrated.changes if c.code == "MG602"]

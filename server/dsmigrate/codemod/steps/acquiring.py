@@ -29,10 +29,14 @@ class Acquisition:
 
 
 def acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict[str, Acquisition]:
-    """By which names a function can speak of a value with these tags, and which of its statements give it to them."""
+    """By which names a function can speak of a value with these tags, and which of its statements give it to them.
+
+    An optimizer that is known by its use alone comes out of whatever its name is given.
+    """
     found: dict[str, Acquisition] = {}
     wanted = {f"{prefix}{key}" for key in keys}
     parameters = set(function.params)
+    used = {site.place for site in plan.roles.optimizers if site.call is None} if prefix == "O" else set()
     for place, tags in plan.roles.env.items():
         if not tags & wanted:
             continue
@@ -46,7 +50,7 @@ def acquire(plan: Plan, function: Function, prefix: str, keys: set[str]) -> dict
             and b.kind in ("assign", "with")
             and not _passes_itself_on(plan, b)
             and not makes_engine(plan, b.value, b.function)
-            and (_gives(plan, b.value, b.index, b.function, wanted))
+            and (_gives(plan, b.value, b.index, b.function, wanted) or (place in used and dotted(b.value) != "None"))
         ]
         if prefix == "O" and place[0] == "n" and not statements and _made_here(plan, name, function):
             continue  # the attribute is filled out of sight, by whatever made the object

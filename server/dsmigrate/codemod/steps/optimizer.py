@@ -14,7 +14,7 @@ from dsmigrate.codemod.steps.elementwise_words import ELEMENTWISE, LAYERWISE
 from dsmigrate.codemod.steps.empty_groups import empty_groups
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
-from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by
+from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by, meant_by_use
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
 from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
@@ -114,7 +114,7 @@ def run(plan: Plan) -> None:
                       "apex's LARC, for one, is no subclass of it, and initialize raises an AssertionError")  # fmt: skip
         if site.call is not None and makes_engine(plan, site.call, site.statement.function):
             continue
-        meant = meant_by(plan, site.call) if site.call is not None else [Meant(None)]
+        meant = meant_by(plan, site.call) if site.call is not None else meant_by_use(plan, site)
         untested |= any(not made.names & TESTED for made in meant)
         layerwise = [said for made in meant if (said := _layerwise(plan, made)) is not None]
         for said in layerwise:

@@ -14,6 +14,7 @@ from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.options import option_calls, option_default, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import KNOWN_OPTIMIZER_CLASSES, TORCH_OPTIMIZERS
+from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.tree import Class, Function, Node
 
 TORCH = "torch.optim"
@@ -43,6 +44,15 @@ def meant_by(plan: Plan, call: cst.Call) -> list[Meant]:
     finder = _Finder(plan)
     finder.called(made, plan.function_of(call))
     return list(dict.fromkeys(finder.found))
+
+
+def meant_by_use(plan: Plan, site: OptimizerSite) -> list[Meant]:
+    """What may have made an optimizer that is known by its use: what its name is given, and things out of sight."""
+    finder = _Finder(plan)
+    for binding in plan.flow.by_place.get(site.place, ()) if site.place is not None else ():
+        if binding.index is None:
+            finder.made(binding.value, binding.function)
+    return [*dict.fromkeys(made for made in finder.found if made.cls is not None or made.names), Meant(None)]
 
 
 class _Finder:
