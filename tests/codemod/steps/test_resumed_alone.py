@@ -61,7 +61,8 @@ def test_weights_from_elsewhere_are_spoken_of() -> None:
     assert [change.kind for change in said] == [Kind.KEPT]
 
 
-def test_weights_under_a_condition_of_their_own_are_marked() -> None:
-    load = 'if args.old_weights:\n    model.module.load_state_dict(state["model"])\n'
+@pytest.mark.parametrize("test", ["args.old_weights", 'args.mode == "all"'])
+def test_weights_under_a_condition_of_their_own_are_marked(test: str) -> None:
+    load = f'if {test}:\n    model.module.load_state_dict(state["model"])\n'
     marked = todos(resumed(load + OPTIMIZER))
     assert ["whatever the condition around their load says" in change.message for change in marked] == [True]

@@ -79,10 +79,9 @@ def _is_open(plan: Plan, test: Node, function: Function, loads: set[cst.Call]) -
     """Whether a condition asks for neither the rank, nor the kind of the model, nor what the checkpoint holds."""
     if asks_for_rank(plan, test, function):
         return False
-    parts = [sub for sub in descendants(test) if isinstance(sub, cst.Name | cst.Call | cst.SimpleString)]
+    parts = [sub for sub in descendants(test) if isinstance(sub, cst.Name | cst.Call)]
     return not any(
-        isinstance(sub, cst.SimpleString)
-        or (isinstance(sub, cst.Call) and dotted(sub.func) in ("hasattr", "isinstance"))
+        (isinstance(sub, cst.Call) and dotted(sub.func) in ("hasattr", "isinstance"))
         or _is_of(plan, sub, function, loads)
         for sub in parts
     )
