@@ -30,7 +30,8 @@ def todos(migrated: Migrated) -> list[Change]:
 
 @pytest.mark.parametrize("kept", [STATE, ALONE])
 @pytest.mark.parametrize(
-    "more", ["", 'start = state["epoch"] + 1\n', 'start = state.get("epoch", 0)\nprint(len(state))\n']
+    "more",
+    ["", 'start = state["epoch"] + 1\nbeta = state["beta"]\n', 'start = state.get("epoch", 0)\nprint(len(state))\n'],
 )
 def test_the_optimizers_state_alone_is_marked(kept: str, more: str) -> None:
     marked = todos(resumed(more + OPTIMIZER, kept=kept, optimizer=MADE))
@@ -43,6 +44,7 @@ def test_the_optimizers_state_alone_is_marked(kept: str, more: str) -> None:
         'model.module.load_state_dict(state["model"])\n' + OPTIMIZER,
         'fill(model.module, state["model"])\n' + OPTIMIZER,
         "fill(model.module, state)\n" + OPTIMIZER,
+        "fill(model.module, state[args.key])\n" + OPTIMIZER,
         'model.module.encoder.load_state_dict(state["model"])\n' + OPTIMIZER,
         'if "model" in state:\n    model.module.load_state_dict(state["model"])\n' + OPTIMIZER,
         'if state["model"]:\n    model.module.load_state_dict(state["model"])\n' + OPTIMIZER,

@@ -17,7 +17,11 @@ from dsmigrate.codemod.steps.checkpoint_facts import Found, origins
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
-_NO_WEIGHTS = re.compile(r"optim|sched|scaler|epoch|step|iter|loss|best|acc|rng|random|arg|config|cfg", re.IGNORECASE)
+_NAMED = re.compile(r"""^["'](\w+)["']$""")
+_WEIGHTS = re.compile(
+    r"model|state|net|weight|module|param|coder|backbone|generat|discrim|student|head|ema", re.IGNORECASE
+)
+_NO_WEIGHTS = re.compile(r"optim|sched|scaler|epoch|step|rng|random|args|config|cfg", re.IGNORECASE)
 _ASKS = frozenset({"get", "pop", "keys"})
 _DEPTH = 4
 
@@ -104,17 +108,23 @@ def _takes_weights(plan: Plan, node: Node, function: Function, loads: set[cst.Ca
     if isinstance(node, cst.Call):
         func = node.func
         if isinstance(func, cst.Attribute) and func.attr.value in _ASKS and node.args:
-            return _is_of(plan, func.value, function, loads) and not _NO_WEIGHTS.search(plan.code(node.args[0]))
+            return _is_of(plan, func.value, function, loads) and _may_name_weights(plan.code(node.args[0]))
         if dotted(func) in ("len", "print", "isinstance", "type"):
             return False
         return any(_is_of(plan, arg.value, function, loads) for arg in node.args)
     if isinstance(node, cst.Subscript):
         key = ", ".join(plan.code(element) for element in node.slice)
     elif isinstance(node, cst.Attribute) and node.attr.value not in _ASKS:
-        key = node.attr.value
+        key = f'"{node.attr.value}"'
     else:
         return False
-    return not _NO_WEIGHTS.search(key) and _is_of(plan, node.value, function, loads)
+    return _may_name_weights(key) and _is_of(plan, node.value, function, loads)
+
+
+def _may_name_weights(key: str) -> bool:
+    """Whether weights may stand under a key; under one that is no text, anything may."""
+    named = _NAMED.match(key.partition(",")[0].strip())
+    return named is None or bool(_WEIGHTS.search(named[1]) and not _NO_WEIGHTS.search(named[1]))
 
 
 def _is_of(plan: Plan, node: Node, function: Function, loads: set[cst.Call], depth: int = _DEPTH) -> bool:
