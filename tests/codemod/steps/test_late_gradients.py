@@ -67,3 +67,24 @@ def test_a_step_in_the_other_branch_is_no_step_before() -> None:
     convert(loop=loop, helpers=HELPER).silent("MG410")
     other = loop.replace(f"                {READ}\n", "").replace("else:\n", f"else:\n                {READ}\n")
     convert(loop=other, helpers=HELPER).silent("MG410")
+
+
+PROBE = """
+def probed(net, x, y):
+    F.cross_entropy(net(x), y).backward()
+    return max(p.grad.abs().max().item() for p in net.parameters())
+
+
+"""
+
+
+def test_a_backward_of_its_own_behind_cleared_gradients_is_what_is_read() -> None:
+    result = migrated("optimizer.step()", "optimizer.zero_grad()", "print(probed(model, x, y))", helpers=PROBE)
+    result.silent("MG410")
+    result.said("MG409", "p.grad.abs()", Kind.KEPT)
+
+
+def test_a_backward_of_its_own_had_added_to_the_gradients_of_the_step() -> None:
+    result = migrated("optimizer.step()", "print(probed(model, x, y))", helpers=PROBE)
+    told = result.said("MG410", "print(probed(model, x, y))", Kind.TODO)
+    assert "it had been added to the gradients of that step" in told.message

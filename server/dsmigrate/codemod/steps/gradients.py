@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from dsmigrate.codemod.model import Idea, Kind
@@ -54,11 +56,9 @@ def gradient_access(plan: Plan) -> None:
             continue
         for sub in (sub for part in own_parts(node) for sub in descendants(part)):
             if isinstance(sub, cst.Attribute) and sub.attr.value == "grad" and not _is_module_grad(sub):
-                ways = list(paths_to(plan, statement))
-                late = [next((s for s in way if _after_step(plan, s)), None) for way in ways]
-                for where in dict.fromkeys(found for found in late if found is not None):
-                    plan.todo("MG410", where, "p.grad is read after the step, which has cleared it: use the engine's gradient norm",
-                              "engine.step() zeroes the gradients")  # fmt: skip
+                late = [_late(plan, way) for way in paths_to(plan, statement)]
+                for where, what in dict.fromkeys(found for found in late if found is not None):
+                    plan.todo("MG410", where, what, "engine.step() zeroes the gradients")
                 if None in late:
                     plan.needs_full_gradients(
                         "MG409",
@@ -69,13 +69,38 @@ def gradient_access(plan: Plan) -> None:
                 break
 
 
-def _after_step(plan: Plan, statement: Statement) -> bool:
-    """Whether the last thing that happened to the gradients before a statement of the loop was a step."""
-    marks = [(plan.tree.statement(call).order, "b", call) for call in find_backward(plan)]
-    marks += [(plan.tree.statement(call).order, "s", call) for call in find_steps(plan)]
-    before = [m for m in marks if m[0] < statement.order and plan.function_of(m[2]) is statement.function
-              and not excludes(plan.tree.statement(m[2]), statement)]  # fmt: skip
-    return bool(before) and max(before, key=lambda m: m[0])[1] == "s"
+_CLEARED = "p.grad is read after the step, which has cleared it: use the engine's gradient norm"
+_ADDED = "p.grad is read after a backward behind the step: it had been added to the gradients of that step, which are cleared now"
+
+
+def _late(plan: Plan, way: Sequence[Statement]) -> tuple[Statement, str] | None:
+    """Where a way leads to a read of gradients behind a step of the loop, and what is another then."""
+    own: Statement | None = None
+    for statement in way:
+        last = _last_mark(plan, statement)
+        if last is not None and last[1] == "s":
+            kept = own is None or not _is_zeroed(plan, (last[0], statement), own)
+            return (statement, _CLEARED if own is None else _ADDED) if kept else None
+        own = last[0] if last is not None and own is None else own
+    return None
+
+
+def _last_mark(plan: Plan, statement: Statement) -> tuple[Statement, str] | None:
+    """The last thing that happened to the gradients before a statement of its function: a backward or a step."""
+    marks = [(plan.tree.statement(call), "b") for call in find_backward(plan)]
+    marks += [(plan.tree.statement(call), "s") for call in find_steps(plan)]
+    before = [m for m in marks if m[0].order < statement.order and m[0].function is statement.function
+              and not excludes(m[0], statement)]  # fmt: skip
+    return max(before, key=lambda mark: mark[0].order, default=None)
+
+
+def _is_zeroed(plan: Plan, gap: tuple[Statement, Statement], backward: Statement) -> bool:
+    """Whether gradients are cleared between a step and a backward that comes behind it in a function of its own."""
+    return any(
+        (zero.function is backward.function and zero.order < backward.order)
+        or (zero.function is gap[0].function and gap[0].order < zero.order < gap[1].order)
+        for zero in plan.facts["sites"].zeroes
+    )
 
 
 def _gradient_helpers(plan: Plan, sites: Sites) -> None:

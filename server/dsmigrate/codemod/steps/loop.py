@@ -75,8 +75,8 @@ def run(plan: Plan) -> None:
     zero_grads(plan, sites, managed=managed)
     if not managed:
         unmanaged(plan, sites)
-    gradient_access(plan)
     plan.facts["sites"] = sites
+    gradient_access(plan)
 
 
 def _steps_out_of_sight(plan: Plan, sites: Sites) -> None:
