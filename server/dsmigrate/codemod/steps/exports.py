@@ -154,8 +154,10 @@ def _is_put_back(plan: Plan, call: cst.Call, loads: list[cst.Call]) -> bool:
     here = plan.tree.statement(call)
     function, subject = here.function, plan.code(call.func)
     turns = [one for one in loads if plan.function_of(one) is function and plan.code(one.func) == subject]
+    if len(turns) < 2 or trains_within(plan, function):
+        return False
     first, last = plan.tree.statement(turns[0]), plan.tree.statement(turns[-1])
-    if len(turns) < 2 or trains_within(plan, function) or _ways(plan, first) != _ways(plan, last):
+    if _ways(plan, first) != _ways(plan, last):
         return False
     leaves = any(isinstance(s.node, cst.Return) for s in function.statements if first.order < s.order < last.order)
     own = turns[-1].args[0].value if turns[-1].args else None
