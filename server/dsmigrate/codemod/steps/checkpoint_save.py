@@ -24,7 +24,8 @@ from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.checkpoint_uses import is_before_writing, other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
-from dsmigrate.codemod.steps.ranks import is_uniform, rank_guard, reached_by_all
+from dsmigrate.codemod.steps.leaving import run_on_all_ways
+from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -203,14 +204,16 @@ def _removals(plan: Plan, found: Found) -> None:
 
 def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:
     """Insert the collective save behind everything that only some ranks may run; False where no place is found."""
-    anchors = reached_by_all(plan, statement, 4)
-    if anchors is None:
+    places = asked_at(plan, statement, 4)
+    if places is None:
         return False
-    for anchor in anchors:
+    for asking, anchor in places:
+        line = f"save_requested_checkpoints({plan.engine_name(anchor.function)})"
+        if not run_on_all_ways(plan, asking, anchor, line, points):
+            return False
         if anchor.line_node in points:
             continue
         points.add(anchor.line_node)
-        line = f"save_requested_checkpoints({plan.engine_name(anchor.function)})"
         condition = _sure_part(plan, anchor) if isinstance(anchor.node, cst.If) else None
         if condition is not None:
             plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")

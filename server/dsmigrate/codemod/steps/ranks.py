@@ -41,6 +41,12 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
 
     None where one of the ways to the statement has no such place.
     """
+    places = asked_at(plan, statement, depth)
+    return None if places is None else [anchor for _, anchor in places]
+
+
+def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Statement, Statement]] | None:
+    """As ``reached_by_all``, each place with the statement in it that leads to this one."""
     left = _left_by_some(plan, statement)
     if depth == 0 or isinstance(left, cst.Continue | cst.Break):
         return None
@@ -51,20 +57,15 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
     guarded_call = _is_called_under_guard(plan, function, depth + 2)
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
-    further = (
-        left is not None
-        or guarded_call
-        or (guard is None and _is_saver(function))
-        or plan.engine_name(function) is None
-        or early
-    )
+    lost = left is not None or early or isinstance(statement.node, cst.Return)  # nothing comes behind a `return`
+    further = lost or guarded_call or (guard is None and _is_saver(function)) or plan.engine_name(function) is None
     if not further:
-        return [anchor]
+        return [(statement, anchor)]
     if not callers:
-        return None if left is not None or plan.engine_name(function) is None or early else [anchor]
-    found: list[Statement] = []
+        return None if lost or plan.engine_name(function) is None else [(statement, anchor)]
+    found: list[tuple[Statement, Statement]] = []
     for caller in callers:
-        inner = reached_by_all(plan, caller, depth - 1)
+        inner = asked_at(plan, caller, depth - 1)
         if inner is None:
             return None
         found.extend(inner)
