@@ -66,3 +66,62 @@ def test_a_number_that_is_made_of_itself_is_followed_once() -> None:
 def test_what_all_ranks_share_is_no_guard(flag: str) -> None:
     code = saving(flag, "args.keep").section("end")
     assert '"last.pt")\n        save_requested_checkpoints(model)' in code
+
+
+HELPER = """
+def save(model, optimizer, epoch):
+    if dist.get_rank() == 0:
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, "last.pt")
+"""
+ITS_CALL = """
+best = 1e9
+for epoch in range(args.epochs):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+    if {test}:
+        save(model, optimizer, epoch)
+"""
+COLLECTIVE = "save_requested_checkpoints(model)\n"
+
+
+@pytest.mark.parametrize("test", ["loss.item() < best", "os.path.exists('now')", "loss < best and epoch % 5 == 0"])
+def test_a_helper_that_some_ranks_may_pass_over_asks_only(test: str) -> None:
+    migrated = convert(loop=ITS_CALL.format(test=test), helpers=HELPER)
+    assert COLLECTIVE not in migrated.section("helpers")
+    condition = "    if epoch % 5 == 0:\n        " if "% 5" in test else "    "
+    assert migrated.section("loop").endswith(f"save(model, optimizer, epoch)\n{condition}{COLLECTIVE}")
+
+
+def test_so_does_one_that_such_a_helper_calls() -> None:
+    helpers = f"{HELPER}\n\ndef keep(model, optimizer, epoch):\n    save(model, optimizer, epoch)\n"
+    loop = ITS_CALL.format(test="loss.item() < best").replace("        save(", "        keep(")
+    migrated = convert(loop=loop, helpers=helpers)
+    assert COLLECTIVE not in migrated.section("helpers")
+    assert migrated.section("loop").endswith(f"keep(model, optimizer, epoch)\n    {COLLECTIVE}")
+
+
+def test_a_helper_that_all_ranks_run_writes_as_before() -> None:
+    migrated = convert(loop=ITS_CALL.format(test="(epoch + 1) % args.epochs == 0"), helpers=HELPER)
+    assert migrated.section("helpers").endswith(COLLECTIVE)
+    assert COLLECTIVE not in migrated.section("loop")
+
+
+def test_a_training_that_runs_under_a_test_runs_on_all_ranks() -> None:
+    helpers = f"{HELPER}\n\ndef train(args, model, optimizer, train_loader):\n" + "".join(
+        f"    {line}\n" for line in ITS_CALL.format(test="epoch").strip().splitlines()
+    )
+    migrated = convert(
+        loop="if train_loader.dataset:\n    train(args, model, optimizer, train_loader)", helpers=helpers
+    )
+    assert migrated.section("helpers").count(COLLECTIVE) == 1
+    assert COLLECTIVE not in migrated.section("loop")
+
+
+def test_two_files_of_one_state_are_asked_for_within_a_test() -> None:
+    guarded = "for name in ('a.pt', 'b.pt'):\n            if rank == 0:\n                torch.save({}, name)"
+    state = '{"model": model.state_dict(), "optimizer": optimizer.state_dict()}'
+    loop = ITS_CALL.format(test="loss.item() < best").replace("save(model, optimizer, epoch)", guarded.format(state))
+    assert convert(loop=loop).section("loop").endswith(f"name)\n    {COLLECTIVE}")

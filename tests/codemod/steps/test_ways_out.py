@@ -46,8 +46,8 @@ def test_rank_0_that_leaves_alone_writes_with_the_others() -> None:
             "            {}\n            return\n        request_checkpoint",
         ),
         (
-            f"        try:\n    {GUARDED}            return True\n        except OSError:\n            return False",
-            "    {}\n            return True\n        except OSError:\n            {}\n            return False\n    {}\n",
+            f"        try:\n    {GUARDED}            return True\n        except OSError:\n            return 0",
+            "    {}\n            return True\n        except OSError:\n            {}\n            return 0\n    {}\n",
         ),
     ],
 )
@@ -74,7 +74,7 @@ elif best < 0:
 
 def test_an_exception_that_may_be_caught_is_marked() -> None:
     guarded = SAVE.replace("\n", "\n    ")
-    end = f"if loss.item() < best:\n    try:\n        {guarded}\n        raise ValueError\n    except ValueError:\n        pass"
+    end = f"if loss < best:\n    try:\n        {guarded}\n        raise OSError\n    except OSError:\n        pass"
     assert "on all ranks" in trained(end).said("MG621", "torch.save(", Kind.TODO).message
 
 

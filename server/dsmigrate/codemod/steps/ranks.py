@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank, names_rank, splits_ranks
+from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _FIRST_ONLY = re.compile(
@@ -58,7 +59,13 @@ def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Stateme
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
     lost = left is not None or early or isinstance(statement.node, cst.Return)  # nothing comes behind a `return`
-    further = lost or guarded_call or (guard is None and _is_saver(function)) or plan.engine_name(function) is None
+    further = (
+        lost
+        or guarded_call
+        or (guard is None and _is_saver(function))
+        or plan.engine_name(function) is None
+        or _is_called_in_doubt(plan, function, depth + 2)
+    )
     if not further:
         return [(statement, anchor)]
     if not callers:
@@ -90,6 +97,33 @@ def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
         if caller.function is not function and _is_called_under_guard(plan, caller.function, depth - 1):
             return True
     return False
+
+
+def _is_called_in_doubt(plan: Plan, function: Function, depth: int) -> bool:
+    """Whether a call of a function, or of one that calls it, may be passed over on some ranks (``if loss < best:``).
+
+    What leads to a backward pass runs on all ranks, as they average their gradients there.
+    """
+    if depth == 0 or (plan.site is not None and function is plan.site.function) or function in _training(plan):
+        return False
+    return any(
+        _outermost_doubt(plan, caller) is not None
+        or (caller.function is not function and _is_called_in_doubt(plan, caller.function, depth - 1))
+        for caller in map(plan.tree.statement, plan.flow.callers.get(function, ()) or _calls_by_name(plan, function))
+    )
+
+
+def _training(plan: Plan) -> set[Function]:
+    """The functions that lead to a backward pass."""
+    found: set[Function] | None = plan.facts.get("training_functions")
+    if found is None:
+        queue = [plan.function_of(call) for call in find_backward(plan)]
+        found = plan.facts["training_functions"] = set(queue)
+        while queue:
+            more = {plan.function_of(call) for call in plan.flow.callers.get(queue.pop(), ())} - found
+            found |= more
+            queue += more
+    return found
 
 
 def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
@@ -174,7 +208,7 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     for outer in statement.enclosing():
         if site is not None and outer.function is site.function and outer.order < site.anchor.order <= outer.last_order:
             break
-        looped = looped or isinstance(outer.node, cst.For | cst.While)
+        looped = looped or _may_train(outer.node)
         if isinstance(outer.node, cst.If) and (
             lets_rank_zero_in(plan, outer.node.test, outer) or not (looped or is_uniform(plan, outer.node.test))
         ):
@@ -187,6 +221,13 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     ):
         doubt = doubt.up
     return doubt
+
+
+def _may_train(node: Node) -> bool:
+    """Whether a statement is a loop, and none over things that are written there, as the names of two files."""
+    if isinstance(node, cst.For):
+        return not isinstance(node.iter, cst.Tuple | cst.List | cst.Set | cst.Dict)
+    return isinstance(node, cst.While)
 
 
 def is_uniform(plan: Plan, test: Node) -> bool:
