@@ -58,6 +58,32 @@ def test_a_clip_of_each_parameter_is_not_the_clip_of_all() -> None:
     assert migrated.config["zero_optimization"] == {"stage": 0}
 
 
+def test_a_clip_of_those_that_have_a_gradient_is_the_clip_of_all() -> None:
+    call = "nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad and p.grad is not None], 0.5)"
+    assert convert(loop=loop(call)).config["gradient_clipping"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "[p for p in model.parameters() if p.requires_grad and p.dim() > 1]",
+        "(p for p in model.parameters() if p.requires_grad and not getattr(p, 'no_clip', False))",
+        "[p for p in model.parameters() if p.requires_grad if p.ndim > 1]",
+        "[p for p in model.parameters() if not p.requires_grad]",
+        "filter(lambda p: p.requires_grad and p.ndim > 1, model.parameters())",
+        "[p for n, p in model.named_parameters() if p.requires_grad and 'norm' not in n]",
+    ],
+)
+def test_a_clip_of_those_that_pass_a_further_test_is_not_the_clip_of_all(given: str) -> None:
+    by_name = (f"chosen = list({given})", "nn.utils.clip_grad_norm_(chosen, 0.5)")
+    for lines in ((f"nn.utils.clip_grad_norm_({given}, 0.5)",), by_name):
+        migrated = convert(loop=loop(*lines))
+        migrated.said("MG423", lines[-1], Kind.KEPT)
+        assert lines[-1] in migrated.section("loop")
+        assert migrated.config["gradient_clipping"] == 0.0
+        assert migrated.config["zero_optimization"] == {"stage": 0}
+
+
 @pytest.mark.parametrize("call", [CLIP, "clip(model)"])
 def test_a_clip_behind_the_step_clips_no_step(call: str) -> None:
     migrated = convert(helpers=f"def clip(model):\n    {CLIP}", loop=loop(after=(call,)))

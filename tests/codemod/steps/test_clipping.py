@@ -39,6 +39,7 @@ def test_a_script_that_does_not_clip_says_so() -> None:
         ("", "nn.utils.clip_grad_norm_(list(model.parameters()), 0.5)"),
         ("", "nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 0.5)"),
         ("", "nn.utils.clip_grad_norm_(filter(lambda p: p.requires_grad, model.parameters()), 0.5)"),
+        ("", "nn.utils.clip_grad_norm_((w for w in model.parameters() if w.requires_grad is True), 0.5)"),
     ],
 )
 def test_every_spelling_of_the_clip(imports: str, line: str) -> None:
