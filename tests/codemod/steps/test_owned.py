@@ -94,7 +94,26 @@ CLIP = loop("nn.utils.clip_grad_norm_(model.parameters(), 0.5)")
 HEAD = "optimizer = torch.optim.SGD(model.module.head.parameters(), lr=args.lr)"
 
 
-@pytest.mark.parametrize("optimizer", [HEAD, PART])
+NAMED = [
+    "torch.optim.SGD(model.module.layers[2].parameters(), lr=args.lr)",
+    "torch.optim.SGD([p for n, p in model.named_parameters() if n.startswith('module.head')], lr=args.lr)",
+    "torch.optim.SGD((p for n, p in model.named_parameters() if p.requires_grad and 'head' in n), lr=args.lr)",
+    "torch.optim.SGD([{'params': [p for p in model.parameters() if p.ndim > 1]}], lr=args.lr)",
+]
+APPENDED = """
+chosen = []
+for n, p in model.named_parameters():
+    if "head" in n:
+        chosen.append(p)
+optimizer = torch.optim.SGD(chosen, lr=args.lr)
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [HEAD, PART, f"head = model.module.head\n{HEAD.replace('model.module.head', 'head')}", APPENDED]
+    + [f"optimizer = {made}" for made in NAMED],
+)
 def test_a_norm_over_more_than_the_optimizer_owns_is_marked(optimizer: str) -> None:
     migrated = convert(optimizer=optimizer, loop=CLIP)
     assert "part of the parameters" in migrated.said("MG421", "clip_grad_norm_", Kind.TODO).message
@@ -113,6 +132,18 @@ def test_a_norm_of_a_model_that_is_cleared_whole_is_torchs_at_stage_zero() -> No
         f"model.module.body.requires_grad_(False)\n{HEAD}",
         f"{HEAD}\noptimizer.add_param_group({{'params': model.module.body.parameters()}})",
         "optimizer = torch.optim.SGD([*model.module.body.parameters(), *model.module.head.parameters()])",
+        "optimizer = torch.optim.SGD([p for n, p in model.named_parameters() if p.requires_grad], lr=args.lr)",
+        f"mark_only_head_as_trainable(model)\noptimizer = {NAMED[1]}",
+        f"{APPENDED.replace(' if ', ' if p.requires_grad and ')}optimizer.add_param_group({{'params': rest}})",
+        APPENDED.replace('"head" in n', "p.requires_grad"),
+        """
+        named = list(model.named_parameters())
+        groups = [
+            {"params": [p for n, p in model.named_parameters() if "bias" in n]},
+            {"params": [p for n, p in model.named_parameters() if "bias" not in n]},
+        ]
+        optimizer = torch.optim.SGD(groups, lr=args.lr)
+        """,
         "optimizer = torch.optim.SGD(model.module.parameters())",
     ],
 )

@@ -6,16 +6,18 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.gradients import clears_part, touches_gradients
-from dsmigrate.codemod.steps.owned import sole_part
+from dsmigrate.codemod.steps.owned_part import sole_part
 from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Statement
 
 _FREEZES = re.compile(r"\brequires_grad_\(\s*(?!True\b)[^)\s]|\.requires_grad\s*=(?!=)")
+_FREEZERS = re.compile(r"(?<!un)freeze|frozen|trainable|requires_grad|peft|lora", re.IGNORECASE)
 
 
 def unclipped_steps(plan: Plan, clips: list[cst.Call]) -> list[cst.Call]:
@@ -96,7 +98,7 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
 def clips_beyond_optimizer(plan: Plan, clips: list[cst.Call]) -> None:
     """Mark clips of the whole model where the optimizer owns a part of it and the rest is not frozen."""
     parts = [part for site in plan.roles.optimizers if (part := sole_part(plan, site)) is not None]
-    if len(parts) != 1 or len(plan.roles.optimizers) != 1 or any(_FREEZES.search(text) for text in plan.facts["texts"]):
+    if len(parts) != 1 or len(plan.roles.optimizers) != 1 or _may_freeze(plan):
         return
     if any(isinstance(c.func, cst.Attribute) and c.func.attr.value == "add_param_group" for c in plan.tree.calls):
         return
@@ -111,6 +113,14 @@ def clips_beyond_optimizer(plan: Plan, clips: list[cst.Call]) -> None:
                       "another one: freeze the others, or clip what the optimizer owns",
                       "at ZeRO 1-3 the engine's norm is over what the optimizer owns; under DDP the gradients of the others "
                       "counted, and added up where optimizer.zero_grad() left them")  # fmt: skip
+
+
+def _may_freeze(plan: Plan) -> bool:
+    """Whether something is frozen anywhere, here or by a function of a library."""
+    if any(_FREEZES.search(text) for text in plan.facts["texts"]):
+        return True
+    named = [call for call in plan.tree.calls if _FREEZERS.search((dotted(call.func) or "").rpartition(".")[2])]
+    return any(plan.flow.callee(call) is None for call in named)
 
 
 def _is_of_optimizer(plan: Plan, call: cst.Call) -> bool:

@@ -41,14 +41,9 @@ def outsiders(plan: Plan, site: OptimizerSite) -> list[str]:
     return [name for name in dict.fromkeys(found) if name is not None]
 
 
-def sole_part(plan: Plan, site: OptimizerSite) -> str | None:
-    """The part of the model (``model.head``) whose parameters are all that an optimizer owns."""
-    params = argument(site.call, 0, "params") if site.call is not None else None
-    pieces = list(_pieces(plan, params, site.statement, _DEPTH)) if params is not None else []
-    owner = _owner(pieces[0][0]) if len(pieces) == 1 else None
-    if not isinstance(owner, cst.Attribute) or plan.is_ours(owner) or not belongs(plan, owner, pieces[0][1]):
-        return None
-    return dotted(owner)
+def pieces_of(plan: Plan, params: Node, where: Statement) -> Iterator[tuple[Node, Statement]]:
+    """What the first argument of an optimizer is put together from, each with the statement that it stands in."""
+    return _pieces(plan, params, where, _DEPTH)
 
 
 def _owner(node: Node) -> cst.Name | cst.Attribute | None:
@@ -113,7 +108,8 @@ def _made_from(plan: Plan, name: cst.Name, where: Statement) -> list[tuple[Node,
 def _is_collection(value: Node) -> bool:
     if isinstance(value, cst.Call):
         return dotted(value.func) in _THROUGH or _owner(value) is not None
-    return isinstance(value, cst.List | cst.Tuple | cst.Dict | cst.BinaryOperation | cst.IfExp | cst.Name)
+    lists = cst.List | cst.Tuple | cst.Dict | cst.ListComp | cst.GeneratorExp
+    return isinstance(value, lists | cst.BinaryOperation | cst.IfExp | cst.Name)
 
 
 def _is_outside(plan: Plan, piece: Node, where: Statement, site: OptimizerSite) -> bool:
