@@ -22,6 +22,9 @@ HELPERS = """
         pass
 
     TABLE = {"sgd": torch.optim.SGD, "scaled": Scaled}
+    class OfAdagrad(torch.optim.Adagrad):
+        pass
+
     PLAIN = dict(sgd=torch.optim.SGD, adam=torch.optim.Adam)
     FILLED = {}
     FILLED["scaled"] = Scaled
@@ -65,6 +68,10 @@ def _made_by(expression: str, options: str = "") -> Migrated:
         '{"sgd": torch.optim.SGD, "factored": torch.optim.Adafactor}[args.output]',
         '{"sgd": torch.optim.SGD, "muon": torch.optim.Muon}[args.output]',
         'getattr(torch.optim, "Adafactor")',
+        "torch.optim.Adagrad",
+        "OfAdagrad",
+        'getattr(torch.optim, "Adagrad")',
+        '{"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad}[args.output]',
     ],
 )
 def test_a_class_that_may_be_layerwise_gets_stage_zero(expression: str) -> None:
@@ -141,3 +148,8 @@ def test_the_classes_behind_an_optimizer_that_is_known_by_its_use_are_looked_at(
     migrated = convert(imports=IMPORTS, helpers=HELPERS + build, optimizer="optimizer = build(model, args.output)")
     assert migrated.config["zero_optimization"] == {"stage": 0}
     assert [c for c in migrated.changes if c.code == "MG602"]
+
+
+def test_adagrad_is_marked_where_a_stage_is_asked_for() -> None:
+    migrated = convert(optimizer="optimizer = torch.optim.Adagrad(model.parameters())", to={"zero_stage": 2})
+    assert "another Adagrad" in migrated.said("MG602", "optimizer = ", Kind.TODO).reason

@@ -10,6 +10,8 @@ from dsmigrate.codemod.role_names import TORCH_OPTIMIZERS
 ELEMENTWISE = TORCH_OPTIMIZERS - {"LBFGS", "SparseAdam", "Adafactor", "Muon"} | frozenset({
     "FusedAdam", "FusedSGD", "Lion", "AdaBelief", "AdaBound", "RMSpropTF", "NAdamW", "AdamWLegacy", "MADGRAD",
 })  # fmt: skip
+ADAGRAD = frozenset({"torch.optim.Adagrad", "torch.optim.adagrad.Adagrad"})
+"""The class of torch.optim that makes its state in ``__init__``: ZeRO puts a new one in its place."""
 LAYERWISE = re.compile(
     r"lars|larc|lamb|muon|shampoo|soap|adafactor|novograd|adan\b|adamp|sgdp|came|galore|8bit|sophia|kfac|spectral|trust",
     re.IGNORECASE,

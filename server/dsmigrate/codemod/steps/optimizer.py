@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from dsmigrate.codemod.dispatch import lineage
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps import thawing
 from dsmigrate.codemod.steps.contained_state import contained_state
-from dsmigrate.codemod.steps.elementwise_words import ELEMENTWISE, LAYERWISE
+from dsmigrate.codemod.steps.elementwise_words import ADAGRAD, ELEMENTWISE, LAYERWISE
 from dsmigrate.codemod.steps.empty_groups import empty_groups
 from dsmigrate.codemod.steps.group_order import group_order
 from dsmigrate.codemod.steps.group_params import group_params
@@ -18,7 +19,7 @@ from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by, meant_by_
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
 from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
-from dsmigrate.codemod.steps.whole_parameters import is_elementwise_of_torch, look_of
+from dsmigrate.codemod.steps.whole_parameters import is_elementwise_of_torch, look_of, names_of_bases
 from dsmigrate.codemod.tree import Node
 
 # Classes that DeepSpeed's ZeRO takes without zero_allow_untested_optimizer (deepspeed/runtime/zero/utils.py).
@@ -40,8 +41,10 @@ IDEAS = (
         "MG602",
         "The optimizer looks at whole layers",
         "LARS, LAMB, Muon and others use the norm or shape of each parameter, which ZeRO 1-3 cuts into flat pieces.",
-        "Trained on pieces they would silently give other updates. The config is given ZeRO stage 0.",
-        "deepspeed/runtime/zero/stage_1_and_2.py: one flat fp32 partition per parameter group",
+        "Trained on pieces they would silently give other updates. torch's Adagrad, whose state is there from the start, is "
+        "replaced by a new one at ZeRO 1-3: its schedule and the values of its groups are lost. The config is given ZeRO "
+        "stage 0.",
+        "deepspeed/runtime/zero/stage_1_and_2.py: one flat fp32 partition per parameter group; initialize_optimizer_states",
         Kind.KEPT,
     ),
     Idea(
@@ -103,6 +106,9 @@ IDEAS = (
     ),
 )
 
+_PIECES = "ZeRO 1-3 hand it flat pieces of the parameters"
+_ANOTHER = "ZeRO 1-3 step another Adagrad, made of its defaults, which no schedule and no group of the script reaches"
+
 
 def run(plan: Plan) -> None:
     """Decide what the config has to say about the optimizer."""
@@ -116,9 +122,9 @@ def run(plan: Plan) -> None:
             continue
         meant = meant_by(plan, site.call) if site.call is not None else meant_by_use(plan, site)
         untested |= any(not made.names & TESTED for made in meant)
-        layerwise = [said for made in meant if (said := _layerwise(plan, made)) is not None]
-        for said in layerwise:
-            plan.needs_stage_zero("MG602", site.statement, said, "ZeRO 1-3 hand it flat pieces of the parameters")
+        layerwise = [said for made in meant if (said := _replaced(plan, made) or _layerwise(plan, made)) is not None]
+        for said, reason in layerwise:
+            plan.needs_stage_zero("MG602", site.statement, said, reason)
         for made in meant if not layerwise else ():
             _unknown(plan, site, made)
     if untested or not sites:
@@ -136,16 +142,24 @@ def run(plan: Plan) -> None:
     pickled_optimizer(plan)
 
 
-def _layerwise(plan: Plan, made: Meant) -> str | None:
-    """What is said of a class that looks at whole parameters, or may do so; None for all others."""
+def _replaced(plan: Plan, made: Meant) -> tuple[str, str] | None:
+    """What is said, and why, of torch's Adagrad and classes derived from it, which ZeRO does not step itself."""
+    if made.cls is not None:
+        names = {name for cls in lineage(plan.flow, made.cls) for name in names_of_bases(plan, cls)}
+        return (f"{made.cls.name} derives from torch.optim.Adagrad", _ANOTHER) if names & ADAGRAD else None
+    return ("torch.optim.Adagrad makes its state at once", _ANOTHER) if made.names & ADAGRAD else None
+
+
+def _layerwise(plan: Plan, made: Meant) -> tuple[str, str] | None:
+    """What is said, and why, of a class that looks at whole parameters, or may do so; None for all others."""
     if made.cls is not None:
         look = None if LAYERWISE.search(made.cls.name) else look_of(plan, made.cls)
         if look is not None and not look.is_sure:
-            return f"{made.cls.name} may work layer by layer: what {_shown(plan, look.node)} does is not known"
-        return f"{made.cls.name} works layer by layer" if look or LAYERWISE.search(made.cls.name) else None
+            return f"{made.cls.name} may work layer by layer: what {_shown(plan, look.node)} does is not known", _PIECES
+        return (f"{made.cls.name} works layer by layer", _PIECES) if look or LAYERWISE.search(made.cls.name) else None
     last = {name.rpartition(".")[2] for name in made.names}
     if any(LAYERWISE.search(name) for name in last) and not is_elementwise_of_torch(made.names, last):
-        return f"{min(last)} works layer by layer"
+        return f"{min(last)} works layer by layer", _PIECES
     return None
 
 
@@ -162,7 +176,10 @@ def _unknown(plan: Plan, site: OptimizerSite, made: Meant) -> None:
     shown = made.text if site.call is not None else plan.code(site.node)
     message = f"{shown or 'the optimizer'} comes from elsewhere: use ZeRO stage 0 if it works layer by layer (LARS, LAMB, Muon)"
     if made.is_any_of_torch:
-        message = f"{shown} may be Adafactor or Muon, which work layer by layer: use ZeRO stage 0 with those"
+        message = (
+            f"{shown} may be Adafactor or Muon, which work layer by layer, or Adagrad, which ZeRO makes anew: "
+            "use ZeRO stage 0 with those"
+        )
     plan.note("MG603", Kind.KEPT, site.statement, message, "ZeRO 1-3 hand the optimizer flat pieces of the parameters")
 
 

@@ -40,8 +40,7 @@ def _bases(plan: Plan, cls: Class, *, needed: bool) -> list[Look]:
     looks: list[Look] = []
     for base in cls.bases:
         if plan.flow.class_named(base, cls.scope) is None:
-            root, dot, rest = base.partition(".")
-            names = {f"{full}{dot}{rest}" for full in plan.imports.meanings(root, cls.scope) or {root}}
+            names = _names(plan, cls, base)
             last = {name.rpartition(".")[2] for name in names}
             if any(map(LAYERWISE.search, last)) and not is_elementwise_of_torch(names, last):
                 looks.append(Look(cls.node.name, is_sure=True))
@@ -50,6 +49,16 @@ def _bases(plan: Plan, cls: Class, *, needed: bool) -> list[Look]:
     if needed and len(cls.bases) < len(cls.node.bases):
         looks.append(Look(cls.node.name, is_sure=False))
     return looks
+
+
+def names_of_bases(plan: Plan, cls: Class) -> set[str]:
+    """The full names of the bases of a class, those of classes of the tree included."""
+    return {name for base in cls.bases for name in _names(plan, cls, base)}
+
+
+def _names(plan: Plan, cls: Class, base: str) -> set[str]:
+    root, dot, rest = base.partition(".")
+    return {f"{full}{dot}{rest}" for full in plan.imports.meanings(root, cls.scope) or {root}}
 
 
 def is_elementwise_of_torch(names: Collection[str], last: set[str]) -> bool:
