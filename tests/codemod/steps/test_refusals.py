@@ -137,7 +137,7 @@ def test_a_higher_gradient_is_refused() -> None:
     check_refused(source, "MG905", "create_graph=True", "gradients of gradients")
 
 
-@pytest.mark.parametrize("arguments", ["gradient=torch.ones(())", "inputs=[model.module.head.weight]"])
+@pytest.mark.parametrize("arguments", ["gradient=args.start", "inputs=[model.module.head.weight]"])
 def test_a_backward_from_given_gradients_is_refused(arguments: str) -> None:
     source = script(
         loop=f"""

@@ -11,10 +11,10 @@ import libcst as cst
 
 from dsmigrate.codemod.makers import is_inside_optimizer
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.project.libraries import is_library
 from dsmigrate.codemod.steps.accumulation import no_sync, unmanaged
+from dsmigrate.codemod.steps.backward_arguments import gradient_of, passed_on, second_order, weighted
 from dsmigrate.codemod.steps.balance import is_one_to_one
 from dsmigrate.codemod.steps.gradients import gradient_access
 from dsmigrate.codemod.steps.own_engine import runs_own_backward
@@ -97,10 +97,7 @@ def _steps_out_of_sight(plan: Plan, sites: Sites) -> None:
 
 
 def _retained(plan: Plan, call: cst.Call, sites: Sites) -> None:
-    keeps = any(
-        a.keyword is not None and a.keyword.value == "retain_graph" and dotted(a.value) != "False" for a in call.args
-    )
-    if keeps and len(sites.backward) > 1:
+    if any(arg.keyword is not None for arg in passed_on(plan, call)) and len(sites.backward) > 1:
         raise plan.refuse(
             "MG905", call, "several backward passes share a graph (retain_graph=True)",
             "the engine reduces gradients during each of them",
@@ -151,9 +148,9 @@ def _backward(plan: Plan, call: cst.Call) -> None:
     loss = loss_of(plan, call)
     scaler = scaler_of(plan, call) if plan.options.precision == "keep" else None
     own_scaler = f"{engine}.amp_scaler" if scaler is None and plan.facts.get("amp_scaler") else None
-    extra = [arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_graph"]
+    has_gradient = gradient_of(plan, call) is not None
     is_optimizer_backward = plan.roles.is_optimizer(call.func.value)  # type: ignore[attr-defined]
-    retain = f", retain_graph={plan.code(extra[0].value)}" if extra and dotted(extra[0].value) != "False" else ""
+    keep = passed_on(plan, call)
 
     def edit(updated: Node) -> Node:
         assert isinstance(updated, cst.Call)
@@ -166,12 +163,7 @@ def _backward(plan: Plan, call: cst.Call) -> None:
             value = base.args[0].value
         else:
             value = base  # type: ignore[assignment]
-        value = _bare_parentheses(value)
-        keep = [
-            arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)
-            for arg in updated.args
-            if arg.keyword is not None and arg.keyword.value == "retain_graph" and retain
-        ]
+        value = weighted(value, updated) if has_gradient else _bare_parentheses(value)
         arguments = [cst.Arg(value), *keep]
         if scaler is not None:
             assert isinstance(base, cst.Call)
@@ -197,18 +189,18 @@ def _backward(plan: Plan, call: cst.Call) -> None:
 
 def _second_order(plan: Plan, call: cst.Call, statement: Statement) -> None:
     """``create_graph=flag``: a literal True is refused elsewhere; a flag is asked when the script runs."""
-    for arg in call.args:
-        if arg.keyword is None or arg.keyword.value != "create_graph" or dotted(arg.value) in ("False", "None"):
-            continue
-        value = resolve(plan, arg.value, statement.function)
-        if value.known and value.expression is None and not value.is_default and not value.static:
-            return
-        flag = plan.code(arg.value)
-        plan.edits.insert_before(
-            statement.line_node, f'assert not {flag if flag.isidentifier() else f"({flag})"}, "engine.backward builds no graph of gradients"'
-        )  # fmt: skip
-        plan.kept("MG411", statement, f"create_graph={flag} must be false when the script runs: it is asserted",
-                  "engine.backward builds no graph of gradients (second-order optimizers need one)")  # fmt: skip
+    given = second_order(plan, call)
+    if given is None:
+        return
+    value = resolve(plan, given, statement.function)
+    if value.known and value.expression is None and not value.is_default and not value.static:
+        return
+    flag = plan.code(given)
+    plan.edits.insert_before(
+        statement.line_node, f'assert not {flag if flag.isidentifier() else f"({flag})"}, "engine.backward builds no graph of gradients"'
+    )  # fmt: skip
+    plan.kept("MG411", statement, f"create_graph={flag} must be false when the script runs: it is asserted",
+              "engine.backward builds no graph of gradients (second-order optimizers need one)")  # fmt: skip
 
 
 def _bare_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:

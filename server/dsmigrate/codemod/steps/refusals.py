@@ -80,7 +80,7 @@ IDEAS = (
         "MG905",
         "Backwards over a shared graph",
         "Several backward passes per step keep the graph alive (retain_graph=True), or build a graph of gradients "
-        "(create_graph=True), or start from a given gradient.",
+        "(create_graph=True), or start from something that is not known to be a tensor.",
         "The engine reduces gradients while backward runs; a second pass over the same graph is not supported at every "
         "ZeRO stage, and gradients of gradients are not there at all.",
         "deepspeed/runtime/engine.py, backward",
@@ -269,12 +269,8 @@ def _backward_forms(plan: Plan, call: cst.Call, statement: Statement) -> None:
         raise plan.refuse(
             "MG905", statement, "backward(create_graph=True) builds a graph of gradients", "engine.backward cannot"
         )
-    if func.attr.value == "backward" and any(
-        (arg.keyword is not None and arg.keyword.value in ("gradient", "inputs")) for arg in call.args
-    ):
-        raise plan.refuse(
-            "MG905", statement, "backward starts from a given gradient or for given inputs", "engine.backward cannot"
-        )
+    if func.attr.value == "backward" and any(a.keyword is not None and a.keyword.value == "inputs" for a in call.args):
+        raise plan.refuse("MG905", statement, "backward is run for given inputs", "engine.backward cannot")
     if func.attr.value == "step" and stepped_optimizer(plan, call) is not None and plan.roles.is_optimizer(func.value):
         closure = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "closure"]
         if closure and dotted(closure[0].value) != "None":

@@ -41,6 +41,8 @@ def find_backward(plan: Plan) -> list[cst.Call]:
         if any(arg.keyword is None for arg in call.args) and plan.is_model_like(base):
             handed.append(call)  # `engine.backward(loss)`, or a method of the model that runs the loss's own
             continue
+        if plan.flow.callee(call) is not None:
+            continue  # a method of the script's own: the backward in it is the one
         function = plan.function_of(call)
         if is_inside_optimizer(plan.roles, function):
             continue
