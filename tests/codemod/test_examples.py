@@ -140,6 +140,9 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG629": ("        torch.save(state, buffer)",),
     "MG630": ('        size = sum(p.norm() for group in optimizer.param_groups for p in group["params"])',),
     "MG631": ('torch.save({"model": model.module, "optimizer": optimizer}',),
+    "MG633": (
+        '            torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
+    ),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

@@ -15,6 +15,7 @@ from dsmigrate.codemod.steps.checkpoint_load import loads
 from dsmigrate.codemod.steps.checkpoint_save import saves
 from dsmigrate.codemod.steps.exports import exports, late_weights, outside_helpers, pretrained, stray_state
 from dsmigrate.codemod.steps.prefixed import prefixed
+from dsmigrate.codemod.steps.stopped_saves import stopped
 
 
 def run(plan: Plan) -> None:
@@ -22,6 +23,7 @@ def run(plan: Plan) -> None:
     found = find(plan)
     loads(plan, found)
     saves(plan, found)
+    stopped(plan, found)
     exports(plan, found)
     pretrained(plan)
     late_weights(plan, found)

@@ -104,7 +104,7 @@ def _is_called_in_doubt(plan: Plan, function: Function, depth: int) -> bool:
 
     What leads to a backward pass runs on all ranks, as they average their gradients there.
     """
-    if depth == 0 or (plan.site is not None and function is plan.site.function) or function in _training(plan):
+    if depth == 0 or (plan.site is not None and function is plan.site.function) or leads_training(plan, function):
         return False
     return any(
         _outermost_doubt(plan, caller) is not None
@@ -113,8 +113,8 @@ def _is_called_in_doubt(plan: Plan, function: Function, depth: int) -> bool:
     )
 
 
-def _training(plan: Plan) -> set[Function]:
-    """The functions that lead to a backward pass."""
+def leads_training(plan: Plan, function: Function) -> bool:
+    """Whether a function leads to a backward pass."""
     found: set[Function] | None = plan.facts.get("training_functions")
     if found is None:
         queue = [plan.function_of(call) for call in find_backward(plan)]
@@ -123,7 +123,7 @@ def _training(plan: Plan) -> set[Function]:
             more = {plan.function_of(call) for call in plan.flow.callers.get(queue.pop(), ())} - found
             found |= more
             queue += more
-    return found
+    return function in found
 
 
 def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
