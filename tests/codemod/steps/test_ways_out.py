@@ -91,3 +91,19 @@ def keep(model, optimizer, epoch):
     migrated = trained("keep(model, optimizer, epoch)", helpers=helpers)
     assert WRITTEN not in migrated.section("helpers")
     assert migrated.section("loop").endswith(f"    keep(model, optimizer, epoch)\n    {WRITTEN}\n")
+
+
+@pytest.mark.parametrize("meeting", ["dist.barrier()", "dist.destroy_process_group()", "cleanup()"])
+def test_it_is_written_before_the_ranks_meet_or_part(meeting: str) -> None:
+    """A rank that came alone waits there for ever, and behind the end of the group nothing can be written."""
+    helpers = "def cleanup():\n    dist.destroy_process_group()\n"
+    migrated = trained(f"if loss.item() < best:\n    {SAVE}\n    print(best)\n    {meeting}\n    return", helpers)
+    wanted = (
+        f"if loss.item() < best:\n    {ASKED}\n    print(best)\n    {WRITTEN}\n    {meeting}\n    return\n{WRITTEN}"
+    )
+    assert migrated.section("loop") == START + saved(wanted)
+
+
+def test_two_requests_on_both_sides_of_a_meeting() -> None:
+    end = f"if loss.item() < best:\n    {SAVE}\n    dist.barrier()\n    {SAVE}\n    return"
+    assert "on all ranks" in trained(end).said("MG621", "torch.save(", Kind.TODO).message

@@ -73,7 +73,7 @@ def saves(plan: Plan, found: Found) -> None:
     _removals(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
-    points: set[Node] = set()
+    points: dict[Node, Node] = {}
     for save in found.saves:
         _hollow(plan, save, keep_weights=keep_weights)
         plan.edits.replace(save.call, _request)
@@ -202,7 +202,7 @@ def _removals(plan: Plan, found: Found) -> None:
         plan.converted("MG623", call, f"{plan.code(func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
 
 
-def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:
+def _behind_guard(plan: Plan, statement: Statement, points: dict[Node, Node]) -> bool:
     """Insert the collective save behind everything that only some ranks may run; False where no place is found."""
     places = asked_at(plan, statement, 4)
     if places is None:
@@ -213,7 +213,7 @@ def _behind_guard(plan: Plan, statement: Statement, points: set[Node]) -> bool:
             return False
         if anchor.line_node in points:
             continue
-        points.add(anchor.line_node)
+        points[anchor.line_node] = anchor.line_node
         condition = _sure_part(plan, anchor) if isinstance(anchor.node, cst.If) else None
         if condition is not None:
             plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")

@@ -5,23 +5,49 @@ from __future__ import annotations
 import libcst as cst
 
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.reaching import calls_in
 from dsmigrate.codemod.tree import Node, Statement
 
+_MEETINGS = frozenset({"torch.distributed.barrier", "torch.distributed.destroy_process_group"})
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
-def run_on_all_ways(plan: Plan, statement: Statement, anchor: Statement, line: str, points: set[Node]) -> bool:
+def run_on_all_ways(plan: Plan, statement: Statement, anchor: Statement, line: str, points: dict[Node, Node]) -> bool:
     """Put a line before everything that leaves ``anchor``, around a statement, so that whoever enters runs it once.
 
-    The line behind ``anchor`` is the caller's. False where a way out has no place for it.
+    The line behind ``anchor`` is the caller's; ``points`` holds where lines stand already, by way out. False where a way out has no place for it.
     """
     for way in _ways_out(plan, statement, anchor):
-        if way.node in points:
+        place = _first_meeting(plan, statement, way) or way
+        if points.get(way.node) is place.node:
             continue
-        if _is_caught(way, anchor) or not _put_before(plan, way, line):
+        if way.node in points or _is_caught(way, anchor) or not _put_before(plan, place, line):
             return False
-        points.add(way.node)
+        points[way.node] = place.node
     return True
+
+
+def _first_meeting(plan: Plan, statement: Statement, way: Statement) -> Statement | None:
+    """Where all ranks wait for each other behind a statement, or part, before a way out of the same block.
+
+    A rank that came without the others writes its checkpoint first, as it did, before it waits there.
+    """
+    return next(
+        (
+            other
+            for other in plan.tree.statements[statement.last_order + 1 : way.order]
+            if other.block is way.block and isinstance(other.node, cst.Expr) and _meets(plan, other.node.value)
+        ),
+        None,
+    )
+
+
+def _meets(plan: Plan, node: Node) -> bool:
+    if not isinstance(node, cst.Call):
+        return False
+    callee = plan.flow.callee(node)
+    inner = calls_in(plan).get(callee, ()) if callee is not None else ()
+    return any(plan.imports.names(call.func) & _MEETINGS for call in (node, *inner))
 
 
 def _ways_out(plan: Plan, statement: Statement, anchor: Statement) -> list[Statement]:
