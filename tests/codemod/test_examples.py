@@ -90,6 +90,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG425": ("        scaler.unscale_(optimizer)",),
     "MG426": ("        scaler.unscale_(optimizer)",),
     "MG427": ("        nn.utils.clip_grad_norm_(model.parameters(), 1.0)",),
+    "MG428": ("        if not torch.isnan(loss):",),
     "MG501": ("    head = model.module.layers[2]",),
     "MG502": ("    return model.module if isinstance(model, DDP) else model",),
     "MG503": ("    raw_model = model.module if ddp else model",),

@@ -45,3 +45,57 @@ def test_a_test_for_a_distributed_run_lets_all_ranks_in() -> None:
 
 def test_what_rank_0_only_reads_changes_nothing() -> None:
     convert(loop=behind('if rank == 0:\n    print(optimizer.param_groups[0]["lr"])')).silent("MG613")
+
+
+HELPER = """
+def decay(opt, epoch):
+    for group in opt.param_groups:
+        group["lr"] = 0.1 * 0.5**epoch
+"""
+GUARDED = HELPER.replace("    for group", "    if dist.get_rank() != 0:\n        return\n    for group")
+
+
+@pytest.mark.parametrize(
+    ("helpers", "text", "stage"),
+    [
+        (HELPER, "if rank == 0:\n    decay(optimizer, epoch)", 0),
+        (GUARDED, "decay(optimizer, epoch)", 0),
+        (HELPER, "decay(optimizer, epoch)", 2),
+        (HELPER, "if rank != -1:\n    decay(optimizer, epoch)", 2),
+    ],
+)
+def test_a_helper_that_only_some_ranks_call_changes_rates_alone(helpers: str, text: str, stage: int) -> None:
+    migrated = convert(helpers=helpers, loop=behind(text))
+    assert migrated.config["zero_optimization"]["stage"] == stage
+    if stage == 0:
+        migrated.said("MG613", 'group["lr"] = 0.1', Kind.KEPT)
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ("scheduler.step(loss.item())", 0),
+        ("mean = loss.item() / 2\nscheduler.step(mean)", 0),
+        ("dist.all_reduce(loss)\nscheduler.step(loss.item())", 2),
+        ("loss = reduce_tensor(loss)\nscheduler.step(loss)", 2),
+        ("mean = mean_over_ranks_reduced(loss)\nscheduler.step(mean)", 2),
+        ("scheduler.step(evaluate(model))", 2),
+    ],
+)
+def test_a_schedule_by_the_loss_of_each_rank_needs_stage_zero(text: str, stage: int) -> None:
+    migrated = convert(loop=behind(text).replace("StepLR(optimizer, 2)", "ReduceLROnPlateau(optimizer)"))
+    assert migrated.config["zero_optimization"]["stage"] == stage
+    if stage == 0:
+        migrated.said("MG613", "scheduler.step(", Kind.KEPT)
+
+
+def test_a_schedule_that_is_given_something_else_than_a_metric_is_no_schedule_by_the_loss() -> None:
+    convert(loop=behind("scheduler.step(epoch)")).silent("MG613")
+
+
+def test_a_rate_that_is_written_under_a_test_of_the_own_loss_needs_stage_zero() -> None:
+    text = 'if loss.item() > last:\n    for group in optimizer.param_groups:\n        group["lr"] *= 0.5'
+    text += "\nlast = loss.item()"
+    migrated = convert(loop=behind(text).replace("    for epoch", "    last = 9.0\n    for epoch", 1))
+    migrated.said("MG613", 'group["lr"] *= 0.5', Kind.KEPT)
+    assert migrated.config["zero_optimization"]["stage"] == 0

@@ -75,7 +75,7 @@ def runs_model(plan: Plan, call: cst.Call) -> bool:
     )
 
 
-def guarded_places(plan: Plan, call: cst.Call, depth: int = _DEPTH) -> Iterator[tuple[Statement, Statement]]:
+def guarded_places(plan: Plan, call: Node, depth: int = _DEPTH) -> Iterator[tuple[Statement, Statement]]:
     """The guards that let only some ranks to a call, each with the statement behind it; none where all ranks get there.
 
     Where a function is called from several places, each of them that stands under a guard is one.
@@ -116,7 +116,7 @@ def _is_for_one_process(statement: Statement) -> bool:
     return False
 
 
-def _guard_here(plan: Plan, call: cst.Call, statement: Statement) -> tuple[Statement, Statement] | None:
+def _guard_here(plan: Plan, call: Node, statement: Statement) -> tuple[Statement, Statement] | None:
     """The guard of a call within its own function."""
     if _chosen_by_rank(plan, call):
         return statement, statement
@@ -133,7 +133,7 @@ def _guard_here(plan: Plan, call: cst.Call, statement: Statement) -> tuple[State
     return None
 
 
-def _chosen_by_rank(plan: Plan, call: cst.Call) -> bool:
+def _chosen_by_rank(plan: Plan, call: Node) -> bool:
     """``validate(model) if rank == 0 else None`` and ``rank == 0 and validate(model)``."""
     below: Node = call
     function = plan.function_of(call)
