@@ -23,10 +23,9 @@ def stepping(*lines: str) -> Migrated:
         ("loss.backward()", "if loss.item() > 2 * last:", "    continue", "optimizer.step()", "last = loss.item()"),
     ],
 )
-def test_a_step_that_each_rank_decides_about_needs_stage_zero(lines: tuple[str, ...]) -> None:
+def test_a_step_that_each_rank_decides_about_is_marked(lines: tuple[str, ...]) -> None:
     migrated = stepping(*lines)
-    migrated.said("MG428", next(line for line in lines if line.startswith("if ")), Kind.KEPT)
-    assert migrated.config["zero_optimization"]["stage"] == 0
+    migrated.said("MG428", next(line for line in lines if line.startswith("if ")), Kind.TODO)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ _ALL_RANKS = re.compile(r"[!=]=\s*-\s*1|>=\s*0|>\s*-\s*1|is not None")
 
 
 def rank_rates(plan: Plan) -> None:
-    """Let the config have ZeRO 0 where a learning rate is changed, or a step taken, by some ranks only."""
+    """Let the config have ZeRO 0 where a learning rate is changed by some ranks only, and mark such steps."""
     for call in plan.tree.calls:
         func = call.func
         if isinstance(func, cst.Attribute) and func.attr.value == "step" and plan.roles.is_scheduler(func.value):

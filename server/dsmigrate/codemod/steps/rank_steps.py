@@ -15,25 +15,25 @@ IDEAS = (
     Idea(
         "MG428",
         "Each rank decides by its own loss whether it steps",
-        "A step behind `if not torch.isnan(loss)`, or left out where the rank's loss is too large, needs ZeRO 0.",
-        "At ZeRO 1-3 a step is collective: the ranks exchange the parts that each has stepped. A rank that leaves one out lets "
-        "the others wait for ever, or takes part in something else. At ZeRO 0 each rank steps by itself, as under DDP, "
-        "where the ranks' weights part then. To decide together, reduce the loss before the test.",
+        "A step behind `if not torch.isnan(loss)`, or left out where the rank's loss is too large, is marked.",
+        "The engine's step is one of all ranks together: at ZeRO 1-3 the ranks exchange the parts that each has stepped, and at "
+        "ZeRO 0 a run in which one rank left steps out trained otherwise than under DDP and stopped as well. Under DDP the "
+        "ranks' weights part there. Reduce the loss before the test, so that all ranks decide alike.",
         "deepspeed/runtime/zero/stage_1_and_2.py, step: all_gather_dp_groups; run on two processes",
-        Kind.KEPT,
+        Kind.TODO,
     ),
 )
 
 
 def rank_steps(plan: Plan) -> None:
-    """Let the config have ZeRO 0 where backward runs on all ranks and the step is decided about by each."""
+    """Mark where backward runs on all ranks and the step is decided about by each."""
     backwards = [plan.tree.statement(call) for call in find_backward(plan)]
     for call in find_steps(plan):
         step = plan.tree.statement(call)
         test = _own_test(plan, step, [one for one in backwards if one.function is step.function])
         if test is not None:
-            plan.needs_stage_zero("MG428", test, "each rank decides by its own loss here whether it steps",
-                                  "at ZeRO 1-3 a step is collective, and a rank that leaves it out lets the others wait")  # fmt: skip
+            plan.todo("MG428", test, "each rank decides by its own loss here whether it steps, and the engine steps on all ranks "
+                      "together: reduce the loss before the test", "a rank that leaves a step out lets the others wait, or train otherwise")  # fmt: skip
 
 
 def _own_test(plan: Plan, step: Statement, backwards: list[Statement]) -> Statement | None:
