@@ -29,6 +29,18 @@ def shrink(w):
 
 def decay(layer, factor):
     layer.weight *= factor
+
+
+def restart(layer):
+    if hasattr(layer, "reset_parameters"):
+        layer.reset_parameters()
+
+
+def restart_all(net):
+    for layer in net.children():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+        restart_all(layer)
 """
 MADE = "import copy\nfrom functools import partial\nfrom torch import nn\nfrom timm.models.layers import trunc_normal_"
 
@@ -69,6 +81,22 @@ def after_each_step(text: str, **parts: str) -> Migrated:
         "model.module.get_submodule('fc').weight.data.fill_(3.0)",
         "for p in model.parameters():\n    setattr(p, 'data', torch.zeros_like(p))",
         "model.module.fc.bias.detach().numpy()[:] = 0.5",
+        "for m in model.modules():\n    if isinstance(m, nn.Linear):\n        m.reset_parameters()",
+        "for m in model.module.children():\n    if hasattr(m, 'reset_parameters'):\n        m.reset_parameters()",
+        "for m in model.module.body:\n    m.reset_parameters()",
+        "for m in model.module.body:\n    nn.init.xavier_uniform_(m.weight)",
+        "for i, m in enumerate(model.module.body):\n    nn.init.zeros_(m.bias)",
+        "for name, m in model.module.named_modules():\n    m.apply(restart)",
+        "for m in model.module._modules.values():\n    m.reset_parameters()",
+        "for m in model.module.modules():\n    restart(m)",
+        "model.apply(restart)",
+        "model.apply(lambda m: restart(m))",
+        "layers = [m for m in model.modules() if isinstance(m, nn.Linear)]\nfor m in layers:\n    m.reset_parameters()",
+        "[m.reset_parameters() for m in model.modules() if hasattr(m, 'reset_parameters')]",
+        "restart_all(model.module)",
+        "restart_all(model)",
+        "model.module.body[0].reset_parameters()",
+        "model.module.body.init_weights()",
     ],
 )
 def test_a_write_in_any_words_keeps_the_training_at_stage_0(text: str) -> None:
@@ -94,6 +122,11 @@ def test_a_write_in_any_words_keeps_the_training_at_stage_0(text: str) -> None:
         "found = model.state_dict()\nfound['bn.running_mean'].zero_()",
         "kept = mean.state_dict()\nfor key, value in model.state_dict().items():\n    kept[key] *= 0.9",
         "rows = model.module.fc.weight.detach().cpu().numpy()",
+        "for m in mean.modules():\n    if hasattr(m, 'reset_parameters'):\n        m.reset_parameters()",
+        "for m in mean.body:\n    nn.init.zeros_(m.weight)",
+        "restart_all(mean)",
+        "mean.apply(restart)",
+        "for m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.reset_running_stats()",
     ],
 )
 def test_what_is_no_write_to_trained_weights(text: str) -> None:

@@ -157,6 +157,18 @@ def _is_made_again(plan: Plan, node: Node, function: Function) -> bool:
 
 def is_of_loop(plan: Plan, name: cst.Name, function: Function, depth: int = _HOPS) -> bool:
     """Whether a name runs over the parameters or the modules of the trained model, also where a function is handed it."""
+    asked: set[tuple[str, Function]] = plan.facts.setdefault("loops_asked_about", set())
+    key = (name.value, function)
+    if key in asked:
+        return False  # a function that calls itself with each part
+    asked.add(key)
+    try:
+        return _is_of_loop(plan, name, function, depth)
+    finally:
+        asked.discard(key)
+
+
+def _is_of_loop(plan: Plan, name: cst.Name, function: Function, depth: int) -> bool:
     place = plan.flow.place(name, function)
     for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
         if binding.kind == "for" and goes_over(plan, binding.value, binding.function, binding.index):
@@ -166,16 +178,29 @@ def is_of_loop(plan: Plan, name: cst.Name, function: Function, depth: int = _HOP
                 return True
     return any(
         isinstance(target, cst.Name) and target.value == name.value and goes_over(plan, iterable, function, index)
-        for outer in plan.tree.statement(name).enclosing()
-        if isinstance(outer.node, cst.For)
-        for target, iterable, index in unpacked(outer.node.target, outer.node.iter)
+        for loop in _loops_around(plan, name)
+        for target, iterable, index in unpacked(loop.target, loop.iter)
     )
+
+
+def _loops_around(plan: Plan, name: cst.Name) -> Iterator[cst.For | cst.CompFor]:
+    """The loops that a name stands in, those of the comprehensions around it included."""
+    for outer in plan.tree.statement(name).enclosing():
+        if isinstance(outer.node, cst.For):
+            yield outer.node
+    node: Node | None = name
+    while node is not None and not isinstance(node, cst.BaseSmallStatement):
+        if isinstance(node, cst.ListComp | cst.SetComp | cst.GeneratorExp):
+            yield node.for_in
+        node = plan.tree.parent.get(node)
 
 
 def goes_over(plan: Plan, node: Node, function: Function, index: int | None, depth: int = _DEPTH) -> bool:
     """Whether an iterable gives parameters of the trained model (as the ``index``-th element of its tuples)."""
     if depth == 0:
         return False
+    if index is None and isinstance(node, cst.Attribute | cst.Subscript) and belongs(plan, node, function):
+        return True  # `for layer in model.module.layers`
     if isinstance(node, cst.Name | cst.Attribute):
         place = plan.flow.place(node, function)
         bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
@@ -194,8 +219,9 @@ def goes_over(plan: Plan, node: Node, function: Function, index: int | None, dep
         return goes_over(plan, node.args[-1].value, function, index, depth)
     if not isinstance(func, cst.Attribute):
         return False
-    if func.attr.value in ("values", "items"):  # model.state_dict().values()
-        return index == (1 if func.attr.value == "items" else None) and _is_state_dict(plan, func.value, function)
+    if func.attr.value in ("values", "items"):  # model.state_dict().values(), model._modules.items()
+        is_table = _is_state_dict(plan, func.value, function) or belongs(plan, func.value, function)
+        return is_table and index == (1 if func.attr.value == "items" else None)
     if func.attr.value not in _ALL_OF:
         return False
     named = func.attr.value.startswith("named_")

@@ -12,7 +12,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.module_weights import is_own_other_name, is_own_weight
 from dsmigrate.codemod.steps.modules import code_of
 from dsmigrate.codemod.steps.weight_parts import goes_over, is_of_loop, is_other_name, is_piece, is_tensor, is_weight
-from dsmigrate.codemod.tree import Function, Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 IDEAS = (
     Idea(
@@ -29,6 +29,7 @@ _NO_WRITES = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_gr
 _INITIALISES = re.compile(
     r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?(?:\.\w+_\(|\s*[-+*/]=)|\.data\b"
 )
+_RESETS = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights", "reset_weights"})
 _FOREACH = re.compile(r"^torch\._foreach_\w+_$")
 _FILLS = re.compile(r"^torch\.nn\.init\.(?!_|calculate_)|^(?:torch|timm)\.(?:\w+\.)*(?!clip_grad_)[a-z]\w*_$")
 _BY_NAME = re.compile(r"init|reset|normal_?\b|clip|clamp|constrain", re.IGNORECASE)
@@ -78,13 +79,18 @@ def writes(plan: Plan, call: cst.Call) -> bool:
     if not isinstance(func, cst.Attribute):
         return False
     name = func.attr.value
-    if name == "apply" and len(call.args) == 1 and is_piece(plan, func.value, function):
+    if name == "apply" and len(call.args) == 1 and _is_layer(plan, func.value, function):
         return _is_writer(plan, call.args[0].value, function)
-    if name == "reset_parameters":
-        return is_piece(plan, func.value, function)
+    if name in _RESETS:
+        return plan.flow.callee(call) is None and _is_layer(plan, func.value, function)
     if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
         return is_weight(plan, func.value, function)
     return False
+
+
+def _is_layer(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an expression is the trained model or a part of it, also as a variable of a loop over the parts."""
+    return is_piece(plan, node, function) or (isinstance(node, cst.Name) and is_of_loop(plan, node, function))
 
 
 def _filled(plan: Plan, call: cst.Call) -> list[Node]:
@@ -111,7 +117,12 @@ def _is_writer(plan: Plan, applied: Node, function: Function) -> bool:
     if isinstance(applied, cst.Call) and dotted(made) in ("partial", "functools.partial") and applied.args:
         made = applied.args[0].value
     if isinstance(applied, cst.Lambda):
-        return bool(_INITIALISES.search(plan.code(applied)))
+        called = [sub.func for sub in descendants(applied) if isinstance(sub, cst.Call)]
+        return bool(_INITIALISES.search(plan.code(applied))) or any(
+            _INITIALISES.search(plan.code(found.node))
+            for func in called
+            if (found := plan.flow.function_named(func, function)) is not None
+        )
     found = plan.flow.function_named(made, function)
     if found is not None:
         return bool(_INITIALISES.search(plan.code(found.node)))
