@@ -19,6 +19,7 @@ from dsmigrate.codemod.steps.optimizer_classes import Meant, meant_by, meant_by_
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.owned import outsiders
 from dsmigrate.codemod.steps.pickled_optimizer import pickled_optimizer
+from dsmigrate.codemod.steps.step_hooks import step_hooks
 from dsmigrate.codemod.steps.whole_parameters import is_elementwise_of_torch, look_of, names_of_bases
 from dsmigrate.codemod.tree import Node
 
@@ -139,6 +140,7 @@ def run(plan: Plan) -> None:
     _foreign_parameters(plan, sites)
     group_params(plan)
     contained_state(plan)
+    step_hooks(plan)
     pickled_optimizer(plan)
 
 
