@@ -21,6 +21,8 @@ def _loop(backward: str) -> str:
         ("loss.backward(gradient=torch.ones(2).to(rank))", "model.backward((loss * torch.ones(2).to(rank)).sum())"),
         ("(loss + 1).backward(torch.ones([]))", "model.backward(((loss + 1) * torch.ones([])).sum())"),
         ("loss.backward(half)", "model.backward((loss * half).sum())"),
+        ("loss.backward(minus)", "model.backward((loss * minus).sum())"),
+        ("loss.backward(-half)", "model.backward((loss * (-half)).sum())"),
         ("loss.backward(None)", "model.backward(loss)"),
         ("loss.backward(None, True)", "model.backward(loss, retain_graph=True)"),
         ("loss.backward(None, False, False)", "model.backward(loss)"),
@@ -28,7 +30,9 @@ def _loop(backward: str) -> str:
     ],
 )
 def test_a_gradient_and_a_graph_that_is_kept_are_carried(before: str, after: str) -> None:
-    migrated = convert(loop="half = torch.tensor(0.5)\nextra = {}\n" + _loop(before))
+    migrated = convert(
+        loop="half = torch.tensor(0.5)\nhalf = half.to(rank)\nminus = half * -1\nextra = {}\n" + _loop(before)
+    )
     assert after in migrated.section("loop")
     migrated.said("MG401", before, Kind.CONVERTED)
 

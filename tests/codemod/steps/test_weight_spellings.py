@@ -31,6 +31,15 @@ def decay(layer, factor):
     layer.weight *= factor
 
 
+def limited(layer, *_):
+    with torch.no_grad():
+        layer.weight.clamp_(-1, 1)
+
+
+def shown(layer, inputs, output):
+    print(layer.weight.norm(), output.detach().clamp_(0, 1))
+
+
 def restart(layer):
     if hasattr(layer, "reset_parameters"):
         layer.reset_parameters()
@@ -97,6 +106,8 @@ def after_each_step(text: str, **parts: str) -> Migrated:
         "restart_all(model)",
         "model.module.body[0].reset_parameters()",
         "model.module.body.init_weights()",
+        "model.module.fc.register_forward_pre_hook(limited)",
+        "for m in model.modules():\n    m.register_forward_hook(limited)",
     ],
 )
 def test_a_write_in_any_words_keeps_the_training_at_stage_0(text: str) -> None:
@@ -126,6 +137,8 @@ def test_a_write_in_any_words_keeps_the_training_at_stage_0(text: str) -> None:
         "for m in mean.body:\n    nn.init.zeros_(m.weight)",
         "restart_all(mean)",
         "mean.apply(restart)",
+        "mean.fc.register_forward_pre_hook(limited)",
+        "model.module.fc.register_forward_hook(shown)",
         "for m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.reset_running_stats()",
     ],
 )

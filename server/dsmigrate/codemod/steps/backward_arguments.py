@@ -13,6 +13,7 @@ _MAKES = frozenset({
     "ones_like", "ones", "full_like", "full", "zeros_like", "zeros", "tensor", "as_tensor", "Tensor", "FloatTensor",
 })  # fmt: skip
 _KEEPS = frozenset({"to", "cuda", "cpu", "float", "half", "double", "type_as", "detach", "view", "squeeze", "clone"})
+_DEPTH = 8
 _PLAIN = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 
 
@@ -73,19 +74,31 @@ def _is_given(value: Node | None) -> bool:
     return value is not None and dotted(value) not in ("None", "False")
 
 
-def _is_tensor(plan: Plan, node: Node, function: Function) -> bool:
-    """Whether a value is a tensor of numbers that the script makes: ``torch.ones_like(loss)``, or a variable for it."""
+def _is_tensor(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> bool:
+    """Whether a value is a tensor of numbers that the script makes: ``torch.ones_like(loss)``, ``-one``, or a variable for it."""
+    if not depth:
+        return False
+    if isinstance(node, cst.UnaryOperation):
+        return _is_tensor(plan, node.expression, function, depth - 1)
+    if isinstance(node, cst.BinaryOperation):
+        return any(_is_tensor(plan, side, function, depth - 1) for side in (node.left, node.right))
     if isinstance(node, cst.Call):
         func = node.func
         if any(name.startswith("torch.") and name.rpartition(".")[2] in _MAKES for name in plan.imports.names(func)):
             return True
-        return isinstance(func, cst.Attribute) and func.attr.value in _KEEPS and _is_tensor(plan, func.value, function)
+        keeps = isinstance(func, cst.Attribute) and func.attr.value in _KEEPS
+        return keeps and _is_tensor(plan, func.value, function, depth - 1)  # type: ignore[union-attr]
     place = plan.flow.place(node, function) if isinstance(node, cst.Name) else None
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
-    return bool(bindings) and all(
-        b.kind == "assign"
-        and b.index is None
-        and isinstance(b.value, cst.Call)
-        and _is_tensor(plan, b.value, b.function)
-        for b in bindings
+    # `one = one.cuda()` says nothing by itself
+    made = [b for b in bindings if not (isinstance(node, cst.Name) and _root(b.value) == node.value)]
+    return bool(made) and all(
+        b.kind == "assign" and b.index is None and _is_tensor(plan, b.value, b.function, depth - 1) for b in made
     )
+
+
+def _root(node: Node) -> str | None:
+    """The name that a chain of methods begins with."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _KEEPS:
+        node = node.func.value
+    return node.value if isinstance(node, cst.Name) else None

@@ -25,10 +25,14 @@ IDEAS = (
         Kind.KEPT,
     ),
 )
+_WRITES = re.compile(
+    r"\.(?:weight|bias)(?:\.data)?(?:\.(?!requires_grad_)\w+_\(|\s*[-+*/]=|\.data\s*=(?!=))|\.data\s*=(?!=)"
+)
 _NO_WRITES = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_grad_", "apply_"})
 _INITIALISES = re.compile(
     r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?(?:\.\w+_\(|\s*[-+*/]=)|\.data\b"
 )
+_FORWARD_HOOKS = frozenset({"register_forward_pre_hook", "register_forward_hook"})
 _RESETS = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights", "reset_weights"})
 _FOREACH = re.compile(r"^torch\._foreach_\w+_$")
 _FILLS = re.compile(r"^torch\.nn\.init\.(?!_|calculate_)|^(?:torch|timm)\.(?:\w+\.)*(?!clip_grad_)[a-z]\w*_$")
@@ -40,6 +44,10 @@ def weight_writes(plan: Plan) -> None:
     for call in plan.tree.calls:
         if writes(plan, call):
             _needs_stage_zero(plan, plan.tree.statement(call))
+        elif _hooks_a_writer(plan, call):
+            _only_at_stage_zero(
+                plan, plan.tree.statement(call), "a hook that writes weights of the model is registered here"
+            )
     for statement in plan.tree.statements:
         if any(is_written(plan, target, statement) for target in assigned_to(statement.node)):
             _needs_stage_zero(plan, statement)
@@ -55,12 +63,17 @@ def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
     writers(plan).add(statement.function)
     if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
         return
+    _only_at_stage_zero(plan, statement, "weights of the model are written here")
+
+
+def _only_at_stage_zero(plan: Plan, statement: Statement, message: str) -> None:
     if plan.config.keys() & {"fp16", "bf16"}:
-        plan.todo("MG509", statement, "weights of the model are written here, which the next step undoes",
+        plan.todo("MG509", statement, f"{message}, which the next step undoes",
                   "half-precision weights come from a float32 copy after every step, at every ZeRO stage")  # fmt: skip
         return
-    plan.needs_stage_zero("MG509", statement, "weights of the model are written here",
-                          "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
+    plan.needs_stage_zero(
+        "MG509", statement, message, "ZeRO 1-3 go on with the optimizer's copy, which this does not reach"
+    )
 
 
 def writes(plan: Plan, call: cst.Call) -> bool:
@@ -86,6 +99,15 @@ def writes(plan: Plan, call: cst.Call) -> bool:
     if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
         return is_weight(plan, func.value, function)
     return False
+
+
+def _hooks_a_writer(plan: Plan, call: cst.Call) -> bool:
+    """``layer.register_forward_pre_hook(limit)`` on a part of the trained model, with a function that writes weights."""
+    func, function = call.func, plan.function_of(call)
+    if not isinstance(func, cst.Attribute) or func.attr.value not in _FORWARD_HOOKS or not call.args:
+        return False
+    found = plan.flow.function_named(call.args[0].value, function)
+    return found is not None and bool(_WRITES.search(plan.code(found.node))) and _is_layer(plan, func.value, function)
 
 
 def _is_layer(plan: Plan, node: Node, function: Function) -> bool:
