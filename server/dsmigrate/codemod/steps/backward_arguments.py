@@ -86,8 +86,9 @@ def _is_tensor(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) 
         func = node.func
         if any(name.startswith("torch.") and name.rpartition(".")[2] in _MAKES for name in plan.imports.names(func)):
             return True
-        keeps = isinstance(func, cst.Attribute) and func.attr.value in _KEEPS
-        return keeps and _is_tensor(plan, func.value, function, depth - 1)  # type: ignore[union-attr]
+        if not isinstance(func, cst.Attribute) or func.attr.value not in _KEEPS:
+            return False
+        return _is_tensor(plan, func.value, function, depth - 1)
     place = plan.flow.place(node, function) if isinstance(node, cst.Name) else None
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     # `one = one.cuda()` says nothing by itself

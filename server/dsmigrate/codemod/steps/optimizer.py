@@ -124,8 +124,8 @@ def run(plan: Plan) -> None:
         meant = meant_by(plan, site.call) if site.call is not None else meant_by_use(plan, site)
         untested |= any(not made.names & TESTED for made in meant)
         layerwise = [said for made in meant if (said := _replaced(plan, made) or _layerwise(plan, made)) is not None]
-        for said, reason in layerwise:
-            plan.needs_stage_zero("MG602", site.statement, said, reason)
+        for message, reason in layerwise:
+            plan.needs_stage_zero("MG602", site.statement, message, reason)
         for made in meant if not layerwise else ():
             _unknown(plan, site, made)
     if untested or not sites:
