@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from dsmigrate.codemod.edit import Edits
+from dsmigrate.codemod.evaluation_order import runs_behind
 from dsmigrate.codemod.flow import Binding, Flow, Place
 from dsmigrate.codemod.model import Change, Kind, Options
 from dsmigrate.codemod.names import Imports, dotted
@@ -227,7 +228,10 @@ class Plan:
         if statement.function is site.function:
             return statement.order <= site.order
         until = self.upstream.get(statement.function)
-        return statement.order <= until if until is not None else self._runs_before(statement.function)
+        if until is None:
+            return self._runs_before(statement.function)
+        maker = self.facts["engine_calls"].get(statement.function)
+        return statement.order <= until and (maker is None or not runs_behind(self.tree, node, maker))
 
     def _runs_before(self, function: Function) -> bool:
         """Whether every call of a function happens before the engine exists."""

@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.evaluation_order import runs_behind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Function, Node, Statement
@@ -55,8 +56,23 @@ def training_follows(plan: Plan, statement: Statement) -> bool:
         callers = _callers(plan, function)
         if not callers and function not in _trainings(plan) and not is_named_for_evaluation(function):
             return True
+        if any(_trains_behind(plan, caller, function) for caller in callers):
+            return True
         queue += [caller for caller in callers if caller.function is not function]
     return False
+
+
+def _trains_behind(plan: Plan, statement: Statement, function: Function) -> bool:
+    """Whether the very statement that calls a function trains behind the call, or within: ``Trainer(net).fit()``."""
+    trainings = _trainings(plan)
+    marks = trainings.get(statement.function, set())
+    if any(statement.order < mark.order <= statement.last_order for mark in marks):
+        return True
+    if function in trainings or statement not in marks:
+        return False
+    calls = [call for call in plan.tree.calls if plan.tree.statement(call) is statement]
+    made = [call for call in plan.flow.callers.get(function, ()) if call in calls]
+    return any(runs_behind(plan.tree, call, first) for first in made for call in calls)
 
 
 def _follows_here(statement: Statement, marks: set[Statement], plan: Plan) -> tuple[bool, bool]:

@@ -6,6 +6,7 @@ import sys
 
 import libcst as cst
 
+from dsmigrate.codemod.evaluation_order import runs_behind
 from dsmigrate.codemod.plan import EngineSite, Plan
 from dsmigrate.codemod.tree import Function, descendants
 
@@ -17,8 +18,10 @@ def upstream(plan: Plan, site: EngineSite) -> dict[Function, int]:
     """Functions on the way to the engine, each with the order up to which its statements run before the engine exists.
 
     These are the functions that wrap the model for the one that makes the engine, and its callers. A caller sees the
-    engine from its call on, unless it wrapped the model itself and does not get the engine back.
+    engine from its call on, unless it wrapped the model itself and does not get the engine back. The call that makes
+    the engine is kept: what runs behind it in its own statement, as in ``Trainer(net).fit()``, has the engine.
     """
+    calls: dict[Function, cst.Call] = plan.facts.setdefault("engine_calls", {})
     found = {wrap.function: _NEVER for wrap in plan.wraps if wrap.function is not site.function}
     comes_wrapped = bool(found) and _takes_wrapped(plan, site.function)
     reached = {site.function: site.order}
@@ -32,13 +35,19 @@ def upstream(plan: Plan, site: EngineSite) -> dict[Function, int]:
             order = plan.tree.statement(call).order
             if comes_wrapped and not _gives_back(plan, site, current, call, reached[current]):
                 order = _NEVER
-            if caller in reached:
-                reached[caller] = min(reached[caller], order)
+            if caller not in reached:
+                queue.append(caller)
+            elif not _is_earlier(plan, call, order, calls[caller], reached[caller]):
                 continue
             reached[caller] = order
-            queue.append(caller)
+            calls[caller] = call
     del reached[site.function]
     return found | reached
+
+
+def _is_earlier(plan: Plan, call: cst.Call, order: int, known: cst.Call, until: int) -> bool:
+    """Whether a call makes the engine earlier than the one known so far: in an earlier statement, or part of one."""
+    return order < until or (order == until and runs_behind(plan.tree, known, call))
 
 
 def _takes_wrapped(plan: Plan, function: Function) -> bool:
