@@ -84,19 +84,48 @@ def test_where_some_ranks_run_the_wrapped_model_too_it_is_left_to_the_person(alo
     migrated.said("MG129", "return sum(F.cross_entropy(model(x), y).item()", Kind.TODO)
 
 
-def test_an_evaluation_outside_autocast_gets_a_hook_on_the_module() -> None:
-    loop = """
-        for x, y in train_loader:
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = F.cross_entropy(model(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        validate(model, train_loader)
-        """
+REGION_LOOP = """
+    for x, y in train_loader:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    {evaluate}
+    """
+
+
+def test_an_evaluation_outside_autocast_has_the_buffers_sent_before_it() -> None:
+    loop = REGION_LOOP.format(evaluate="measure(model, train_loader)")
     migrated = convert(helpers=HELPERS, wrap=WRAP, loop=loop)
-    assert "F.cross_entropy(model.module(x), y)" in migrated.section("helpers")
-    assert "\nsend_buffers(model.module)\n" in migrated.section("optimizer")
+    helper = migrated.section("helpers")
+    assert "        model.send_buffers()\n        total += F.cross_entropy(model.module(x), y).item()" in helper
+    assert migrated.section("optimizer").endswith("\nsend_buffers(model)\n")
+    assert "    model.send_buffers = send\n" in migrated.code
+
+
+@pytest.mark.parametrize("alone", ["measure(ema, loader)", "torch.save(ema, 'ema.pt')", "draw(model.module)"])
+def test_no_hook_comes_where_rank_0_runs_the_module_or_a_copy_alone(alone: str) -> None:
+    evaluate = f"validate(model, train_loader)\n    if rank == 0:\n        {alone}"
+    wrap = f"{WRAP}\nema = copy.deepcopy(model.module)"
+    migrated = convert(imports="import copy", helpers=HELPERS, wrap=wrap, loop=REGION_LOOP.format(evaluate=evaluate))
+    assert "send_buffers(model.module)" not in migrated.code
+    assert "    send_buffers(model)\n" in migrated.code
+    assert '    model.send_buffers()\n    return sum(F.cross_entropy(model.module(x), y)' in migrated.code
+
+
+def test_a_helper_that_gets_plain_models_too_sends_for_the_engine_alone() -> None:
+    evaluate = "measure(model, train_loader)\n    if rank == 0:\n        measure(model.module, train_loader)"
+    migrated = convert(helpers=HELPERS, wrap=WRAP, loop=REGION_LOOP.format(evaluate=evaluate))
+    assert '        getattr(model, "send_buffers", bool)()\n' in migrated.code
+    assert 'getattr(model, "module", model)(x)' in migrated.code
+
+
+def test_an_evaluation_in_a_test_behind_another_is_left_to_the_person() -> None:
+    evaluate = "with torch.no_grad():\n        if args.amp:\n            pass\n        elif model(x).sum() > 1:\n            print(x)"
+    migrated = convert(helpers=HELPERS, wrap=WRAP, loop=REGION_LOOP.format(evaluate=evaluate))
+    assert "send_buffers" not in migrated.code
+    migrated.said("MG129", "elif model(x).sum() > 1:", Kind.TODO)
 
 
 @pytest.mark.parametrize(

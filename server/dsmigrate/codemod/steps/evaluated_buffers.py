@@ -15,7 +15,7 @@ from dsmigrate.codemod.steps.buffers import has_batch_norm
 from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.rank_forwards import guarded_places, has_free_way, runs_model
 from dsmigrate.codemod.steps.reaching import calls_engine, may_serve_training, under_no_grad
-from dsmigrate.codemod.steps.written_buffers import SEND_BUFFERS, written_buffer
+from dsmigrate.codemod.steps.written_buffers import SEND_BUFFERS, SEND_BUFFERS_BESIDE, written_buffer
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -52,8 +52,8 @@ def run(plan: Plan) -> None:
     if chosen or plan.site is None or not everywhere:
         _say(plan, sending)
         return
-    kinds = set(everywhere.values())
-    if alone or {_By.ITS_MODULE, _By.OWN_MODULE} <= kinds:
+    beside = [call for call, by in everywhere.items() if by is _By.ITS_MODULE]
+    if alone or any(_moved(plan, call) is None for call in beside):
         _say(plan, sending)
         call = next(iter(everywhere))
         plan.todo("MG129", call, "send rank 0's buffers to all ranks before this evaluation (torch.distributed.broadcast): DDP did, the "
@@ -61,12 +61,38 @@ def run(plan: Plan) -> None:
                   "differ by rank")  # fmt: skip
         return
     plan.need("torch")
-    plan.helpers.append(SEND_BUFFERS)
-    plan.after_engine[:0] = [f"send_buffers({plan.site.target}{'.module' if _By.ITS_MODULE in kinds else ''})"]
+    plan.helpers.append(SEND_BUFFERS_BESIDE if beside else SEND_BUFFERS)
+    plan.after_engine[:0] = [f"send_buffers({plan.site.target})"]
+    for call in beside:
+        _send_before(plan, call)
     where = plan.tree.statement(next(iter(everywhere)))
     file = plan.part_of(where).path
     plan.converted("MG129", sending[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
                    f"all ranks evaluate {f'at {file}:' if file else 'in line '}{where.line}, with BatchNorm statistics of rank 0")  # fmt: skip
+
+
+def _moved(plan: Plan, call: cst.Call) -> Node | None:
+    """What names the engine in a call that runs its module now; None where no statement can stand before that run."""
+    statement = plan.tree.statement(call)
+    for node in plan.tree.ancestors(call):
+        if isinstance(node, cst.Lambda):
+            return None
+        if node is statement.node:
+            break
+    if isinstance(statement.node, cst.If) and isinstance(plan.tree.parent.get(statement.node), cst.If):
+        return None
+    return next((node for node in (call.func, *(a.value for a in call.args)) if node in plan.edits.expressions), None)
+
+
+def _send_before(plan: Plan, call: cst.Call) -> None:
+    """Send the buffers before a statement that runs the engine's module, which a hook of the engine does not see."""
+    node = _moved(plan, call)
+    assert node is not None
+    name, line = plan.code(node), plan.tree.statement(call).line_node
+    if isinstance(plan.edits.expressions[node](node), cst.Attribute):
+        plan.edits.insert_before(line, f"{name}.send_buffers()")
+    else:  # a plain model may come there as well
+        plan.edits.insert_before(line, f'getattr({name}, "send_buffers", bool)()')
 
 
 def _say(plan: Plan, sending: list[Wrap]) -> None:
