@@ -41,7 +41,7 @@ LOSS = "run_batch(model, x, y)"
 
 def evaluated(evaluate: str, *, wrap: str = WRAP, loss: str = LOSS, **sections: str) -> Migrated:
     loop = LOOP.format(loss=loss, evaluate=evaluate.replace("\n", "\n        "))
-    return convert(helpers=HELPERS, wrap=wrap, loop=loop, **sections)
+    return convert(wrap=wrap, loop=loop, **{"helpers": HELPERS, **sections})
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,30 @@ def test_an_evaluation_of_rank_0_has_its_statistics_anyway(evaluate: str) -> Non
     assert "send_buffers" not in migrated.code
     migrated.said("MG104", WRAP, Kind.KEPT)
     migrated.silent("MG129")
+
+
+TOOLS = """
+    def preview(model, loader):
+        for x, y in loader:
+            show(validate(model, loader))
+            preview_again(model, loader)
+
+
+    def preview_again(model, loader):
+        preview(model, loader)
+    """
+
+
+def test_an_evaluation_in_functions_that_nobody_calls_is_none() -> None:
+    migrated = evaluated("print(epoch)", helpers=HELPERS + TOOLS)
+    assert "send_buffers" not in migrated.code
+    migrated.silent("MG129")
+
+
+@pytest.mark.parametrize("use", ["preview_again(model, loader)", "tools.run(show)", "getattr(tools, 'show')()"])
+def test_an_evaluation_in_functions_that_are_called_or_handed_on_is_one(use: str) -> None:
+    evaluate = f"def show():\n    return validate(model, loader)\n\n{use}"
+    evaluated(evaluate, helpers=HELPERS + TOOLS).said("MG129", WRAP, Kind.CONVERTED)
 
 
 @pytest.mark.parametrize("alone", ["measure", "validate"])
@@ -111,7 +135,7 @@ def test_no_hook_comes_where_rank_0_runs_the_module_or_a_copy_alone(alone: str) 
     migrated = convert(imports="import copy", helpers=HELPERS, wrap=wrap, loop=REGION_LOOP.format(evaluate=evaluate))
     assert "send_buffers(model.module)" not in migrated.code
     assert "    send_buffers(model)\n" in migrated.code
-    assert '    model.send_buffers()\n    return sum(F.cross_entropy(model.module(x), y)' in migrated.code
+    assert "    model.send_buffers()\n    return sum(F.cross_entropy(model.module(x), y)" in migrated.code
 
 
 def test_a_helper_that_gets_plain_models_too_sends_for_the_engine_alone() -> None:

@@ -13,6 +13,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.buffers import has_batch_norm
 from dsmigrate.codemod.steps.forwards_beside import paths_to
+from dsmigrate.codemod.steps.never_called import may_run
 from dsmigrate.codemod.steps.rank_forwards import guarded_places, has_free_way, runs_model
 from dsmigrate.codemod.steps.reaching import calls_engine, may_serve_training, under_no_grad
 from dsmigrate.codemod.steps.written_buffers import SEND_BUFFERS, SEND_BUFFERS_BESIDE, written_buffer
@@ -147,9 +148,10 @@ def _hands_module(plan: Plan, statement: Statement) -> bool:
 def _evaluates(plan: Plan, call: cst.Call) -> bool:
     """Whether a forward serves no training step: without gradients, or in a function that puts the model into evaluation."""
     statement = plan.tree.statement(call)
-    return not may_serve_training(plan, statement.function) or any(
-        under_no_grad(plan, one) for path in paths_to(plan, statement) for one in path
-    )
+    run = [path for path in paths_to(plan, statement) if may_run(plan, path[-1].function)]
+    if not may_serve_training(plan, statement.function):
+        return bool(run)
+    return any(under_no_grad(plan, one) for path in run for one in path)
 
 
 def _synchronised(plan: Plan) -> bool:

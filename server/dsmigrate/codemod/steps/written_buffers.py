@@ -51,13 +51,13 @@ SEND_BUFFERS = '''def send_buffers(model):
 # For evaluations through the engine's module too: a hook there would go into copies, and run where one rank comes alone.
 SEND_BUFFERS_BESIDE = (
     SEND_BUFFERS
-    + '''
+    + """
     def send():
         before()
         after()
 
     model.send_buffers = send
-'''
+"""
 )
 _COLLECTIVE = re.compile(
     r"all_?(gather|reduce)|gather_all|concat_all|(^|_)sync(ed)?(_|$)|dist_|broadcast_from", re.IGNORECASE
