@@ -84,7 +84,7 @@ def test_a_checkpoint_that_another_function_reads_under_the_same_option_is_a_dir
         loop=saving(f'torch.save({STATE[:-1]}, "average": average.state_dict()}}, "last.pt")'),
     )
     body = migrated.code[migrated.code.index("def load_average") :]
-    assert 'average.load_state_dict(read_checkpoint(args.resume)["average"])' in body.split("\n\n")[0]
+    assert 'average.load_state_dict(read_checkpoint(args.resume, resume=False)["average"])' in body.split("\n\n")[0]
 
 
 EPOCHS = """

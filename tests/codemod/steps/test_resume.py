@@ -126,7 +126,7 @@ def test_a_second_load_of_the_same_path_reads_the_checkpoint_too() -> None:
     migrated = convert(
         resume="run_id = torch.load(args.resume).get('run') if args.resume else None\n" + RESUME,
     )
-    assert "run_id = read_checkpoint(args.resume).get('run') if args.resume else None" in migrated.code
+    assert "run_id = read_checkpoint(args.resume, resume=False).get('run') if args.resume else None" in migrated.code
 
 
 def test_a_path_object_that_has_to_be_a_file_has_to_exist() -> None:
@@ -221,7 +221,7 @@ def test_a_function_of_the_project_that_loads_the_file_reads_the_checkpoint() ->
         loop='last, best = "last.pt", "best.pt"\n' + saving(f"if rank == 0:\n    torch.save({STATE}, last)").lstrip(),
         end='for file in (last, best):\n    strip(file)\ncompare("last", last)\nsize(last)',
     )
-    assert "read_checkpoint(file)" in migrated.section("helpers")
+    assert "read_checkpoint(file, resume=False)" in migrated.section("helpers")
     written = migrated.said("MG623", 'torch.save({"weights"', Kind.TODO)
     assert written.message.startswith("torch.save gets a directory now")
     assert not [c for c in migrated.changes if c.message.startswith("size ")]

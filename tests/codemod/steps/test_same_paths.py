@@ -48,7 +48,7 @@ def test_whoever_is_handed_the_path_reads_the_checkpoint(helpers: str, resume: s
 def test_weights_that_the_second_reader_takes_stay_in_the_checkpoint() -> None:
     reader = 'def average_of(path, net):\n    net.load_state_dict(torch.load(path)["model"])'
     migrated = resumed(reader, RESUME + "    average_of(args.resume, copy.deepcopy(model.module))\n")
-    assert 'net.load_state_dict(read_checkpoint(path)["model"])' in migrated.code
+    assert 'net.load_state_dict(read_checkpoint(path, resume=False)["model"])' in migrated.code
     assert '"model": model.module.state_dict()' in migrated.code
 
 

@@ -101,7 +101,7 @@ def sources(plan: Plan, node: Node, function: Function, depth: int) -> list[tupl
         for binding in plan.flow.by_place.get(place, ()) if place is not None else ():
             found.extend(sources(plan, binding.value, binding.function, depth - 1))
         if place is not None:
-            found.extend(_items(plan, place))
+            found.extend((value, where.function) for value, where in items_of(plan, place))
         return found
     if isinstance(node, cst.Call):
         callee = plan.flow.callee(node)
@@ -113,20 +113,21 @@ def sources(plan: Plan, node: Node, function: Function, depth: int) -> list[tupl
     return [(node, function)]
 
 
-def _items(plan: Plan, place: object) -> list[tuple[Node, Function]]:
-    found: list[tuple[Node, Function]] = []
+def items_of(plan: Plan, place: object) -> list[tuple[Node, Statement]]:
+    """What is put into a dictionary or list by its items, and where."""
+    found: list[tuple[Node, Statement]] = []
     for statement in plan.tree.statements:
         node = statement.node
         if isinstance(node, cst.Assign):
             for target in node.targets:
                 inner = target.target
                 if isinstance(inner, cst.Subscript) and plan.flow.place(inner.value, statement.function) == place:
-                    found.append((node.value, statement.function))
+                    found.append((node.value, statement))
         elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
             func = node.value.func
             if isinstance(func, cst.Attribute) and func.attr.value == "update":
                 if plan.flow.place(func.value, statement.function) == place:
-                    found.append((node.value, statement.function))
+                    found.append((node.value, statement))
     return found
 
 

@@ -67,6 +67,15 @@ _OWN_LIMIT = """        if engine.optimizer is not engine.basic_optimizer:
 """ZeRO 1 and 2 and the half-precision optimizers save their limit (stage_1_and_2.py, _load_global_state)."""
 
 
+_LOOKUPS = {
+    "def read_checkpoint(path):\n": "def read_checkpoint(path, resume=True):\n",
+    "\n    _resume_requests.append(os.fspath(path))\n": "\n    if resume:\n        _resume_requests.append(os.fspath(path))\n",
+    "the engine's part is loaded by resume_engine.\"": "the engine's part is loaded by resume_engine, with ``resume``.\"",
+    "the checkpoint that rank 0 read last, if any": "the checkpoint that rank 0 read last with ``resume``, if any",
+}
+"""What is other in the functions for resuming where a checkpoint is also read to look something up."""
+
+
 REMOVE_HELPER = '''def remove_checkpoint(path):
     """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
     if os.path.isdir(path) and not os.path.islink(path):
@@ -118,8 +127,22 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
             text = text.replace(mark, _FILES_TOO + mark).replace("; a file of the DDP script cannot be resumed", "")
         if engine_clips(plan):
             text += _OWN_LIMIT
+        if plan.facts.get("looks_up"):
+            text = _with_lookups(text)
     if text not in plan.helpers:
         plan.helpers.append(text)
+
+
+def need_reading(plan: Plan) -> None:
+    """Let ``read_checkpoint`` read without asking for the resume, where it is told to."""
+    plan.facts["looks_up"] = True
+    plan.helpers[:] = [_with_lookups(text) for text in plan.helpers]
+
+
+def _with_lookups(text: str) -> str:
+    for plain, asked in _LOOKUPS.items():
+        text = text.replace(plain, asked)
+    return text
 
 
 def need_removal(plan: Plan, *, forgets: bool) -> None:

@@ -13,6 +13,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, has_rank, is_handle, origins, state_is_whole
 from dsmigrate.codemod.steps.checkpoint_helpers import need_helpers
+from dsmigrate.codemod.steps.checkpoint_reads import read_instead
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.folder_answers import folder_answers
 from dsmigrate.codemod.steps.passing import hand_over
@@ -115,8 +116,7 @@ def _convert_loads(plan: Plan, found: Found) -> None:
     others = same_paths(plan, found)
     plan.facts["read_again"] = set(others)
     for load in [*found.loads, *others]:
-        plan.edits.replace(load, lambda call: cst.Call(cst.Name("read_checkpoint"), [bare(call.args[0])]))  # type: ignore[attr-defined]
-        plan.handled.add(load)
+        read_instead(plan, found, load)
         statement = plan.tree.statement(load)
         plan.converted("MG622", statement, "torch.load → read_checkpoint: the script's entries of a DeepSpeed checkpoint",
                        "the engine's part is loaded by resume_engine")  # fmt: skip
@@ -363,11 +363,6 @@ def _comes_from(plan: Plan, found: Found, node: Node, function: Function, depth:
     place = plan.flow.place(node, function) if depth and isinstance(node, cst.Name | cst.Attribute) else None
     bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
     return any(_comes_from(plan, found, b.value, b.function, depth - 1) for b in bindings)
-
-
-def bare(arg: cst.Arg) -> cst.Arg:
-    """An argument without its keyword and comma."""
-    return cst.Arg(arg.value)
 
 
 def _key(node: Node) -> str | None:

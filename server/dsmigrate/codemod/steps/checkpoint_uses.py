@@ -17,7 +17,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import COPIES, MOVES, Found, Save, copies_of, same_text
 from dsmigrate.codemod.steps.checkpoint_helpers import how_to_read, need_helpers
-from dsmigrate.codemod.steps.checkpoint_load import bare
+from dsmigrate.codemod.steps.checkpoint_reads import read_instead
 from dsmigrate.codemod.steps.file_tests import Near
 from dsmigrate.codemod.steps.ranks import reached_by_all
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -62,8 +62,7 @@ def read_back(plan: Plan, found: Found) -> None:
             continue
         need_helpers(plan, loading=True)
         plan.facts["keep_weights"] = True
-        plan.edits.replace(call, lambda c: cst.Call(cst.Name("read_checkpoint"), [bare(c.args[0])]))  # type: ignore[attr-defined]
-        plan.handled.add(call)
+        read_instead(plan, found, call)
         plan.converted("MG622", call, "torch.load → read_checkpoint", "this path holds a DeepSpeed checkpoint now")
         if not found.loads:
             plan.edits.insert_after(plan.tree.statement(call).line_node, "_resume_requests.clear()")
