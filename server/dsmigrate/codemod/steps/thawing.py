@@ -9,6 +9,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.module_weights import is_within
 from dsmigrate.codemod.steps.modules import is_method_of_a_module, runs_later
 from dsmigrate.codemod.steps.owned import belongs
+from dsmigrate.codemod.steps.thawing_helpers import is_handed_later
 from dsmigrate.codemod.tree import Node, Statement
 
 
@@ -19,10 +20,14 @@ def run(plan: Plan) -> None:
         if switched is None or plan.is_before_engine(statement.node):
             continue
         owner, value = switched
-        if (belongs(plan, owner, statement) and _after_engine_for_sure(plan, statement)) or (
-            is_within(plan, owner, statement.function)
-            and _is_called_later(plan, statement)
-            and not _is_frozen_already(plan, statement, value)
+        if (
+            (belongs(plan, owner, statement) and _after_engine_for_sure(plan, statement))
+            or (
+                is_within(plan, owner, statement.function)
+                and _is_called_later(plan, statement)
+                and not _is_frozen_already(plan, statement, value)
+            )
+            or is_handed_later(plan, owner, value, statement)
         ):
             plan.needs_stage_zero("MG607", statement, "requires_grad is switched after the engine is made",
                                   "ZeRO 1-3 partition the trainable parameters once")  # fmt: skip
