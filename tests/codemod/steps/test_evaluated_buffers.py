@@ -146,7 +146,8 @@ def test_a_helper_that_gets_plain_models_too_sends_for_the_engine_alone() -> Non
 
 
 def test_an_evaluation_in_a_test_behind_another_is_left_to_the_person() -> None:
-    evaluate = "with torch.no_grad():\n        if args.amp:\n            pass\n        elif model(x).sum() > 1:\n            print(x)"
+    branches = "if args.amp:\n            pass\n        elif model(x).sum() > 1:\n            print(x)"
+    evaluate = f"with torch.no_grad():\n        {branches}"
     migrated = convert(helpers=HELPERS, wrap=WRAP, loop=REGION_LOOP.format(evaluate=evaluate))
     assert "send_buffers" not in migrated.code
     migrated.said("MG129", "elif model(x).sum() > 1:", Kind.TODO)
