@@ -11,7 +11,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.frozen_parts import is_frozen
 from dsmigrate.codemod.steps.modules import has_parameter, is_method_of_a_module, is_module, related, runs_later
 from dsmigrate.codemod.steps.unpacking import unpacked
-from dsmigrate.codemod.tree import Class, Function, Node, Statement
+from dsmigrate.codemod.tree import Class, Function, Node, Statement, descendants
 
 _SHARES = frozenset({"view", "view_as", "flatten", "detach", "t"})
 _IS_AVERAGE = re.compile(
@@ -55,6 +55,26 @@ def is_own_part(plan: Plan, node: Node, function: Function) -> bool:
     if cls is None or path is None or not is_method_of_a_module(plan, function) or not runs_later(plan, function):
         return False
     return not is_frozen(plan, cls, function.self_name or "self", path) and is_in_the_model(plan, cls)
+
+
+def speaks_of_own_model(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether a method of a module, be it ``__init__``, speaks of the module or a part: also by a loop over its parts."""
+    cls = function.owner
+    if cls is None or not is_module(plan, cls) or not is_in_the_model(plan, cls):
+        return False
+    path = _path(node, function)
+    if path is not None:
+        return not is_frozen(plan, cls, function.self_name or "self", path)
+    return isinstance(node, cst.Name) and any(
+        isinstance(target, cst.Name) and target.value == node.value and _starts_at_self(iterable, function)
+        for outer in plan.tree.statement(node).enclosing()
+        if isinstance(outer.node, cst.For)
+        for target, iterable, _ in unpacked(outer.node.target, outer.node.iter)
+    )
+
+
+def _starts_at_self(node: Node, function: Function) -> bool:
+    return any(isinstance(sub, cst.Name) and sub.value == function.self_name for sub in descendants(node))
 
 
 def is_within(plan: Plan, node: Node, function: Function) -> bool:

@@ -9,7 +9,14 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
-from dsmigrate.codemod.steps.module_weights import is_own_of_loop, is_own_other_name, is_own_part, is_own_weight
+from dsmigrate.codemod.steps.module_hooks import hooked
+from dsmigrate.codemod.steps.module_weights import (
+    is_own_of_loop,
+    is_own_other_name,
+    is_own_part,
+    is_own_weight,
+    speaks_of_own_model,
+)
 from dsmigrate.codemod.steps.unpacking import unpacked
 from dsmigrate.codemod.tree import Function, Node
 
@@ -112,7 +119,18 @@ def _holds_part(plan: Plan, name: cst.Name, function: Function, depth: int) -> b
             _holds_part(plan, value, where, depth - 1) or is_of_loop(plan, value, where, depth - 1)
         ):
             return True
-    return False
+    return any(_hooks_part(plan, call, depth - 1) for call in hooked(plan, name, function))
+
+
+def _hooks_part(plan: Plan, call: cst.Call, depth: int) -> bool:
+    """Whether a hook is registered at the trained model or a part of it, or at whatever module runs."""
+    where = plan.function_of(call)
+    if not isinstance(call.func, cst.Attribute) or plan.imports.is_from_package(call.func, "torch"):
+        return True
+    held = call.func.value
+    if belongs(plan, held, where, depth) or speaks_of_own_model(plan, held, where):
+        return True
+    return isinstance(held, cst.Name) and is_of_loop(plan, held, where, depth)
 
 
 def _given(plan: Plan, name: cst.Name, function: Function) -> Iterator[tuple[Node, Function]]:

@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import assigned_to, dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.module_hooks import is_in_a_hook
 from dsmigrate.codemod.steps.module_weights import is_own_other_name, is_own_weight
 from dsmigrate.codemod.steps.modules import code_of
 from dsmigrate.codemod.steps.weight_parts import goes_over, is_of_loop, is_other_name, is_piece, is_tensor, is_weight
@@ -32,7 +33,6 @@ _NO_WRITES = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_gr
 _INITIALISES = re.compile(
     r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?(?:\.\w+_\(|\s*[-+*/]=)|\.data\b"
 )
-_FORWARD_HOOKS = frozenset({"register_forward_pre_hook", "register_forward_hook"})
 _RESETS = frozenset({"reset_parameters", "_reset_parameters", "init_weights", "_init_weights", "reset_weights"})
 _FOREACH = re.compile(r"^torch\._foreach_\w+_$")
 _FILLS = re.compile(r"^torch\.nn\.init\.(?!_|calculate_)|^(?:torch|timm)\.(?:\w+\.)*(?!clip_grad_)[a-z]\w*_$")
@@ -43,14 +43,10 @@ def weight_writes(plan: Plan) -> None:
     """Let the config have ZeRO 0 where the script writes to the engine's weights."""
     for call in plan.tree.calls:
         if writes(plan, call):
-            _needs_stage_zero(plan, plan.tree.statement(call))
-        elif _hooks_a_writer(plan, call):
-            _only_at_stage_zero(
-                plan, plan.tree.statement(call), "a hook that writes weights of the model is registered here"
-            )
+            _needs_stage_zero(plan, plan.tree.statement(call), is_hooked=is_in_a_hook(plan, call))
     for statement in plan.tree.statements:
         if any(is_written(plan, target, statement) for target in assigned_to(statement.node)):
-            _needs_stage_zero(plan, statement)
+            _needs_stage_zero(plan, statement, is_hooked=is_in_a_hook(plan, statement.node))
 
 
 def writers(plan: Plan) -> set[Function]:
@@ -59,21 +55,18 @@ def writers(plan: Plan) -> set[Function]:
     return found
 
 
-def _needs_stage_zero(plan: Plan, statement: Statement) -> None:
+def _needs_stage_zero(plan: Plan, statement: Statement, *, is_hooked: bool) -> None:
     writers(plan).add(statement.function)
-    if plan.site is None or plan.is_before_engine(statement.node) or plan.edits.is_removed(statement.node):
+    if plan.site is None or plan.edits.is_removed(statement.node):
         return
-    _only_at_stage_zero(plan, statement, "weights of the model are written here")
-
-
-def _only_at_stage_zero(plan: Plan, statement: Statement, message: str) -> None:
+    if plan.is_before_engine(statement.node) and not is_hooked:
+        return
     if plan.config.keys() & {"fp16", "bf16"}:
-        plan.todo("MG509", statement, f"{message}, which the next step undoes",
+        plan.todo("MG509", statement, "weights of the model are written here, which the next step undoes",
                   "half-precision weights come from a float32 copy after every step, at every ZeRO stage")  # fmt: skip
         return
-    plan.needs_stage_zero(
-        "MG509", statement, message, "ZeRO 1-3 go on with the optimizer's copy, which this does not reach"
-    )
+    plan.needs_stage_zero("MG509", statement, "weights of the model are written here",
+                          "ZeRO 1-3 go on with the optimizer's copy, which this does not reach")  # fmt: skip
 
 
 def writes(plan: Plan, call: cst.Call) -> bool:
@@ -99,15 +92,6 @@ def writes(plan: Plan, call: cst.Call) -> bool:
     if name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES:
         return is_weight(plan, func.value, function)
     return False
-
-
-def _hooks_a_writer(plan: Plan, call: cst.Call) -> bool:
-    """``layer.register_forward_pre_hook(limit)`` on a part of the trained model, with a function that writes weights."""
-    func, function = call.func, plan.function_of(call)
-    if not isinstance(func, cst.Attribute) or func.attr.value not in _FORWARD_HOOKS or not call.args:
-        return False
-    found = plan.flow.function_named(call.args[0].value, function)
-    return found is not None and bool(_WRITES.search(plan.code(found.node))) and _is_layer(plan, func.value, function)
 
 
 def _is_layer(plan: Plan, node: Node, function: Function) -> bool:
