@@ -24,6 +24,7 @@ from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.checkpoint_uses import is_before_writing, other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
+from dsmigrate.codemod.steps.gone_group import group_is_gone
 from dsmigrate.codemod.steps.leaving import run_on_all_ways
 from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard
 from dsmigrate.codemod.tree import Node, Statement, descendants
@@ -94,6 +95,9 @@ def saves(plan: Plan, found: Found) -> None:
         if not _behind_guard(plan, save.statement, points):
             plan.todo("MG621", save.statement, "call save_requested_checkpoints(engine) on all ranks after this",
                       "no place that all ranks reach and that can name the engine was found")  # fmt: skip
+        elif group_is_gone(plan, save.statement):
+            plan.todo("MG621", save.statement, "the process group may be gone here, and the engine's save needs it: save before destroy_process_group()",
+                      "all ranks save together, which stops without a process group")  # fmt: skip
     other_uses(plan, found)
 
 

@@ -26,9 +26,6 @@ IDEAS = (
         Kind.KEPT,
     ),
 )
-_WRITES = re.compile(
-    r"\.(?:weight|bias)(?:\.data)?(?:\.(?!requires_grad_)\w+_\(|\s*[-+*/]=|\.data\s*=(?!=))|\.data\s*=(?!=)"
-)
 _NO_WRITES = frozenset({"requires_grad_", "share_memory_", "detach_", "retain_grad_", "apply_"})
 _INITIALISES = re.compile(
     r"\breset_parameters\b|\binit\.\w+_\(|\.(?:weight|bias)(?:\.data)?(?:\.\w+_\(|\s*[-+*/]=)|\.data\b"
