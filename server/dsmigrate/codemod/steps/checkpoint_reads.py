@@ -26,7 +26,7 @@ def read_instead(plan: Plan, found: Found, load: cst.Call) -> None:
     if looks_up:
         need_reading(plan)
 
-    def read(call: cst.BaseExpression) -> cst.Call:
+    def read(call: Node) -> Node:
         path = cst.Arg(call.args[0].value)  # type: ignore[attr-defined]
         return cst.Call(cst.Name("read_checkpoint"), [path, _NO_RESUME] if looks_up else [path])
 
@@ -48,7 +48,9 @@ def _loading(found: Found) -> Iterable[cst.Call]:
 
 def _leading_to(plan: Plan, loads: Iterable[cst.Call]) -> Iterator[cst.Call]:
     """All calls within what is loaded, through what its variables may be bound to before."""
-    queue = [(arg.value, plan.tree.statement(call), _DEPTH) for call in loads for arg in call.args]
+    queue: list[tuple[Node, Statement, int]] = [
+        (arg.value, plan.tree.statement(call), _DEPTH) for call in loads for arg in call.args
+    ]
     seen: set[object] = set()
     while queue:
         node, use, depth = queue.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -38,14 +39,21 @@ IDEAS = (
         "MG110",
         "Parameters that no rank uses get weight decay",
         "Under DDP with find_unused_parameters or static_graph such parameters keep no gradient and stay as they are.",
-        "The engine's optimizer sees a zero gradient for them, so weight decay and momentum move them.",
-        "engine-semantics 8",
+        "The engine's optimizer sees a zero gradient for them, so weight decay and momentum move them. Where the ranks use "
+        "different parameters in one step, ZeRO 1 and 2 fill their buckets with different layers and average those with one "
+        "another; ZeRO 0 puts zeros in the place of what is missing. The config gets it where a forward of the model chooses "
+        "its parts by random numbers.",
+        "engine-semantics 8; deepspeed/runtime/zero/stage_1_and_2.py, average_tensor",
         Kind.KEPT,
     ),
 )
+DIFFERENT = (
+    "where the ranks use different ones in a step (layer drop, tasks or experts by random numbers or data of each rank), set "
+    "ZeRO stage 0: 1 and 2 average gradients of different layers with one another"
+)
 UNUSED = (
     "parameters that no rank uses in a step now take it with a gradient of 0: weight decay, and the momentum of earlier "
-    "steps, move them"
+    f"steps, move them; {DIFFERENT}"
 )
 LEFT_ALONE = "DDP with find_unused_parameters or a static graph left them alone"
 _MOVES = re.compile(r"\.to\(|\.cuda\(|device|\.xpu\(|prefetch|collate|\.npu\(")
@@ -161,15 +169,24 @@ def _buffers(plan: Plan) -> None:
 _ALLOW_UNUSED = ("find_unused_parameters", "static_graph")
 
 
-def _unused(plan: Plan) -> None:
+def allowing_unused(plan: Plan) -> Iterator[tuple[Wrap, Node | None]]:
+    """The wraps that allow unused parameters, or may do so by keywords from elsewhere, which are given with them."""
     for wrap in plan.wraps:
         values = [argument(wrap.call, None, name) for name in _ALLOW_UNUSED]
         starred = [arg.value for arg in wrap.call.args if arg.star == "**" and _may_allow_unused(plan, wrap, arg.value)]
         if any(value is not None and dotted(value) != "False" for value in values):
-            plan.kept("MG110", wrap.statement, UNUSED, LEFT_ALONE)
+            yield wrap, None
         elif starred:
+            yield wrap, starred[0]
+
+
+def _unused(plan: Plan) -> None:
+    for wrap, starred in allowing_unused(plan):
+        if starred is None:
+            plan.kept("MG110", wrap.statement, UNUSED, LEFT_ALONE)
+        else:
             plan.kept("MG110", wrap.statement, "parameters that no rank uses in a step take it with a gradient of 0 now (weight decay and momentum move them), if "
-                      f"**{plan.code(starred[0])} holds {' or '.join(_ALLOW_UNUSED)}", "DDP left them alone with either")  # fmt: skip
+                      f"**{plan.code(starred)} holds {' or '.join(_ALLOW_UNUSED)}; {DIFFERENT}", "DDP left them alone with either")  # fmt: skip
 
 
 def _may_allow_unused(plan: Plan, wrap: Wrap, node: Node) -> bool:

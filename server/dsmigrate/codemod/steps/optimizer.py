@@ -9,7 +9,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import OptimizerSite
-from dsmigrate.codemod.steps import thawing
+from dsmigrate.codemod.steps import chosen_parts, thawing
 from dsmigrate.codemod.steps.contained_state import contained_state
 from dsmigrate.codemod.steps.elementwise_words import ADAGRAD, ELEMENTWISE, LAYERWISE
 from dsmigrate.codemod.steps.empty_groups import empty_groups
@@ -137,6 +137,7 @@ def run(plan: Plan) -> None:
     empty_groups(plan)
     _added_groups(plan)
     thawing.run(plan)
+    chosen_parts.run(plan)
     _foreign_parameters(plan, sites)
     group_params(plan)
     contained_state(plan)
