@@ -34,6 +34,7 @@ def test_a_script_that_does_not_clip_says_so() -> None:
         ("", "torch.nn.utils.clip_grad_norm_(parameters=model.parameters(), max_norm=0.5)"),
         ("", "nn.utils.clip_grad_norm_(model.module.parameters(), 0.5, norm_type=2)"),
         ("", "nn.utils.clip_grad_norm(model.parameters(), 0.5)"),
+        ("", "nn.utils.clip_grad_norm_(model.parameters(), 0.5, error_if_nonfinite=False)"),
         ("from torch.nn.utils import clip_grad_norm_", "clip_grad_norm_(model.parameters(), 0.5)"),
         ("from torch.nn import utils", "utils.clip_grad_norm_(model.parameters(), 0.5)"),
         ("", "nn.utils.clip_grad_norm_(list(model.parameters()), 0.5)"),
@@ -187,6 +188,7 @@ def test_a_norm_measured_without_clipping_does_not_clip() -> None:
         ("nn.utils.clip_grad_norm_(model.module.head.parameters(), 0.1)", "MG423"),
         ('nn.utils.clip_grad_norm_(model.parameters(), 0.1, norm_type="inf")', "MG423"),
         ("nn.utils.clip_grad_norm_(model.parameters(), 0.1, 1.0)", "MG423"),
+        ("nn.utils.clip_grad_norm_(model.parameters(), 0.1, error_if_nonfinite=True)", "MG423"),
     ],
 )
 def test_other_clipping_stays_at_stage_zero(line: str, code: str) -> None:

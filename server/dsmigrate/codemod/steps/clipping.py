@@ -49,7 +49,7 @@ IDEAS = (
         "Clipping by value, of some parameters only, by another norm, by a helper or through a function that is handed on "
         "works on p.grad, which is whole at ZeRO 0 only.",
         "The engine clips all parameters by their global 2-norm and nothing else, right before the step: a clip by the norm stays "
-        "as well where gradients are looked at or changed behind it.",
+        "as well where gradients are looked at or changed behind it, and where it raises an error at a norm that is not finite.",
         "deepspeed/runtime/zero/stage_1_and_2.py, unscale_and_clip_grads",
         Kind.KEPT,
     ),
@@ -107,16 +107,24 @@ def run(plan: Plan) -> None:
             "MG423", statement, "the clip function is a value here, and its calls stay", "p.grad is None at ZeRO 1-3"
         )
     late = [call for call in ours if looked_at_behind(plan, call)]
-    if ours and not late and not handed and len(ours) == len(norms):
+    stops = [call for call in ours if _stops(call)]
+    if ours and not late and not stops and not handed and len(ours) == len(norms):
         _to_config(plan, ours)
     else:
         why = "the gradients are looked at or changed behind this clip" if late else "two kinds of clipping are mixed"
+        why = "this clip stops the script at a norm that is not finite" if stops else why
         for call in ours:
             plan.handled.add(call)
             plan.needs_full_gradients("MG423", call, f"{why}, so that the script's own stays",
                                       "the engine clips in the step, after all of that")  # fmt: skip
     if engine_clips(plan):
         _other_places(plan, ours)
+
+
+def _stops(call: cst.Call) -> bool:
+    """Whether a clip raises an error at a norm that is not finite, which the engine does not: it goes on, or skips the step."""
+    error = argument(call, 3, "error_if_nonfinite")
+    return error is not None and dotted(error) != "False"
 
 
 def _other_kinds(plan: Plan, partial: list[cst.Call]) -> None:
