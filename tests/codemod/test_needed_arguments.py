@@ -120,3 +120,31 @@ def test_the_parser_of_the_script_itself_is_asked_first() -> None:
     found = migrate_set(texts.get, "train.py", shown=lambda path: path, options=Options())
     assert found is not None
     assert found.entry.placeholders == ("DATA",)
+
+
+@pytest.mark.parametrize(
+    ("option", "use", "placeholders"),
+    [
+        ("default=None, type=str", "url = 'file://' + os.path.realpath(args.dist_file)", ("DIST_FILE",)),
+        ("type=str", "os.makedirs(args.dist_file, exist_ok=True)", ("DIST_FILE",)),
+        ("default='x'", "os.makedirs(args.dist_file, exist_ok=True)", ()),
+        ("default=None", "if args.dist_file:\n        os.makedirs(args.dist_file)", ()),
+        ("default=None", "path = os.path.realpath(args.dist_file) if args.dist_file else ''", ()),
+        ("default=None", "args.dist_file = args.dist_file or 'x'; os.makedirs(args.dist_file)", ()),
+        ("default=None", "if args.lr:\n        return\n    os.makedirs(args.dist_file)", ()),
+    ],
+)
+def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(
+    option: str, use: str, placeholders: tuple[str, ...]
+) -> None:
+    head = "import argparse\nimport os\nparser = argparse.ArgumentParser()\n"
+    head += f"parser.add_argument('--dist-file', {option})\n"
+    entry = dedent(entry_of("pass", "args = parser.parse_args()")).lstrip("\n")
+    line = "    args = parser.parse_args()\n"
+    texts = {
+        "train.py": (head + entry.replace(line, f"{line}    {use}\n")).encode(),
+        "engine.py": dedent(ENGINE).encode(),
+    }
+    found = migrate_set(texts.get, "train.py", shown=lambda path: path, options=Options())
+    assert found is not None
+    assert found.entry.placeholders == placeholders

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dsmigrate.codemod.needed_paths import used_as_paths
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceError
@@ -37,6 +38,7 @@ def needed_arguments(plan: Plan) -> tuple[Needed, ...]:
     """
     entry = plan.tree.parts[0].python
     found: dict[Needed, None] = {}
+    paths = used_as_paths(entry)
     parses = False
     for block in _run(entry, _modules(plan, entry)):
         for call in _calls(block):
@@ -45,7 +47,7 @@ def needed_arguments(plan: Plan) -> tuple[Needed, ...]:
                 return ()
             parses = parses or (name in _PARSES and not (call.args and _is_written(call.args[0])))
         for call in _certain(block):
-            needed = _needed(call)
+            needed = _needed(call, paths)
             if needed is not None:
                 found[needed] = None
     return tuple(sorted(found, key=lambda needed: bool(needed.option))) if parses else ()
@@ -156,8 +158,11 @@ def _is_written(node: ast.expr) -> bool:
     )
 
 
-def _needed(call: ast.Call) -> Needed | None:
-    """What one ``add_argument`` call asks for, if it can be read and nothing stands in for it."""
+def _needed(call: ast.Call, paths: Collection[str]) -> Needed | None:
+    """What one ``add_argument`` call asks for, if it can be read and nothing stands in for it.
+
+    ``paths`` are the options that the script cannot start with as None.
+    """
     keywords = {word.arg: _literal(word.value) for word in call.keywords}
     names = [_literal(arg) for arg in call.args]
     if None in keywords or not names or not all(isinstance(name, str) for name in names):
@@ -167,7 +172,8 @@ def _needed(call: ast.Call) -> Needed | None:
     if dest.replace("-", "_") in _LAUNCHERS:
         return None
     if long.startswith("-"):
-        if keywords.get("required") is not True:
+        is_path = dest.replace("-", "_") in paths and keywords.get("default") is None and "action" not in keywords
+        if keywords.get("required") is not True and not is_path:
             return None
     elif keywords.get("nargs") in ("?", "*", "...", 0, _UNKNOWN) or keywords.get("action") is not None:
         return None
