@@ -25,6 +25,7 @@ from hub import add_file, cleanup, upload_file
 """
 PATH = 'os.path.join(args.output, f"{epoch}.pt")'
 SAVE = f"torch.save({STATE}, {PATH})"
+SAVE_LAST = f'torch.save({STATE}, "last.pt")'
 
 
 def guarded(text: str, save: str = SAVE, *, before: str = "", helpers: str = "", behind: str = "") -> Migrated:
@@ -344,3 +345,13 @@ def test_a_checkpoint_that_is_written_over_is_the_newest(tmp_path: Path) -> None
     requests.append(({"epoch": 3}, str(last)))
     known["save_requested_checkpoints"](SimpleNamespace(save_checkpoint=write_over))
     assert max((last, best), key=os.path.getmtime) == last
+
+
+def test_an_upload_of_a_buffer_in_memory_takes_no_file() -> None:
+    helpers = (
+        "def upload(obj, target):\n    buffer = io.BytesIO()\n    torch.save(obj, buffer)\n"
+        "    client.upload_fileobj(buffer, target)\n"
+    )
+    upload = 'upload([], "last.pt")'
+    assert not marked(guarded(upload, SAVE_LAST, helpers=f"import io\n\n\n{helpers}"))
+    assert marked(guarded(upload, SAVE_LAST, helpers=helpers.replace("io.BytesIO()", "found")))

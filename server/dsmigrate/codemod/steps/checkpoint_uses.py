@@ -288,12 +288,24 @@ def _is_harmless(plan: Plan, save: Save, call: cst.Call) -> bool:
     names = plan.imports.names(call.func)
     if names & _SAVERS:  # a variable may get another path before the next file is saved
         return plan.function_of(call) is save.statement.function
+    if _hands_bytes(plan, call):
+        return True
     if _takes_files(plan, call):
         return False
     last = _last(call)
     if (last == "put" and len(call.args) > 1) or (last == "write" and _is_archive(plan, call)):
         return False
     return last in _HARMLESS or "log" in last.lower() or "print" in last.lower()
+
+
+def _hands_bytes(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call gets a buffer in memory: the path beside it is only where that goes."""
+    places = [plan.flow.place(arg.value, plan.function_of(call)) for arg in call.args]
+    made = [[b.value for b in plan.flow.by_place.get(place, ())] for place in places if place is not None]
+    return any(
+        values and all(isinstance(one, cst.Call) and "io.BytesIO" in plan.imports.names(one.func) for one in values)
+        for values in made
+    )
 
 
 def _is_archive(plan: Plan, call: cst.Call) -> bool:
