@@ -73,6 +73,7 @@ def _amp_state(plan: Plan) -> None:
     """``amp.state_dict()`` and ``amp.load_state_dict(…)`` become those of the scaler that replaces apex."""
     for call in plan.tree.calls:
         func = call.func
+        _handed_to_load(plan, call)
         if not any(n.startswith("apex.amp.") or n == "apex.amp" for n in plan.imports.names(func)):
             continue
         last = (dotted(func) or "").rpartition(".")[2]
@@ -87,6 +88,16 @@ def _amp_state(plan: Plan) -> None:
                 )
                 continue
         plan.todo("MG304", call, f"amp.{last} does nothing without amp.initialize", "apex amp is not used any more")
+
+
+def _handed_to_load(plan: Plan, call: cst.Call) -> None:
+    """Mark where apex amp itself is handed to a function that loads states into what it gets."""
+    callee = plan.flow.callee(call)
+    if callee is None or not any("apex.amp" in plan.imports.names(arg.value) for arg in call.args):
+        return
+    if "load_state_dict" in plan.code(callee.node):
+        plan.todo("MG304", call, "hand on the engine's amp_scaler here: apex amp has no state to load without amp.initialize",
+                  "apex amp is not used any more; what this function loads into it is the state of the scaler")  # fmt: skip
 
 
 def _drop_import_attempts(plan: Plan) -> None:
