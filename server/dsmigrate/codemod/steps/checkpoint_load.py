@@ -20,6 +20,7 @@ from dsmigrate.codemod.steps.passing import hand_over
 from dsmigrate.codemod.steps.ranks import rank_guard, some_ranks_only
 from dsmigrate.codemod.steps.resumed_alone import weights_left_out
 from dsmigrate.codemod.steps.resumed_edits import changed_on_the_way
+from dsmigrate.codemod.steps.resumed_in_try import resumed_in_try
 from dsmigrate.codemod.steps.resumed_writes import written_on_the_way
 from dsmigrate.codemod.steps.same_paths import same_paths
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -85,6 +86,7 @@ def loads(plan: Plan, found: Found) -> None:
     weights_left_out(plan, found)
     changed_on_the_way(plan, found)
     written_on_the_way(plan, found)
+    resumed_in_try(plan, found)
     need_helpers(plan, loading=True)
     _say_of_files(plan, found)
 
