@@ -44,7 +44,8 @@ def _passing_over(plan: Plan, statement: Statement, depth: int) -> Node | None:
     if depth == 0 or trains or (plan.site is not None and plan.site.function is function):
         return None
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
-    return next((node for caller in callers if (node := _passing_over(plan, caller, depth - 1)) is not None), None)
+    outer = (_passing_over(plan, caller, depth - 1) for caller in callers)
+    return next((found for found in outer if found is not None), None)
 
 
 def _trains(plan: Plan, node: cst.Try) -> bool:
