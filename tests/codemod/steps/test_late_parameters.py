@@ -38,6 +38,9 @@ def grown(body: str, build: str = "pass", **parts: str) -> Migrated:
         ('self.register_parameter("scale", nn.Parameter(torch.ones(1)))', "pass"),
         ('self.add_module("proj", nn.Linear(x.shape[1], 64))', "pass"),
         ("self.proj = nn.Sequential(nn.Linear(8, 8), nn.ReLU())", "pass"),
+        ("self.proj = nn.RMSNorm(x.shape[1])", "pass"),
+        ("self.proj = nn.TransformerEncoderLayer(x.shape[1], 4)", "pass"),
+        ("self.proj = nn.GRUCell(x.shape[1], 8)", "pass"),
         ("self.build(x)", "self.proj = nn.Linear(x.shape[1], 64)"),
     ],
 )

@@ -29,8 +29,9 @@ IDEAS = (
     ),
 )
 _MAKES = re.compile(
-    r"^(?:Parameter(?:List|Dict)?|Linear|Conv(?:Transpose)?[123]d|\w*BatchNorm(?:[123]d)?|LayerNorm|GroupNorm|Embedding(?:Bag)?"
-    r"|LSTM|GRU|RNN|MultiheadAttention|Bilinear|PReLU)$"
+    r"^(?:Parameter(?:List|Dict)?|Linear|Bilinear|Conv(?:Transpose)?[123]d|\w*BatchNorm(?:[123]d)?|(?:Layer|Group|RMS)Norm"
+    r"|Embedding(?:Bag)?|(?:LSTM|GRU|RNN)(?:Cell)?|MultiheadAttention|Transformer(?:(?:En|De)coder(?:Layer)?)?|PReLU"
+    r"|AdaptiveLogSoftmaxWithLoss)$"
 )
 _FROZEN = re.compile(r"requires_grad\s*=\s*False|requires_grad_\(\s*False")
 _RUNS = re.compile(r"^(?:forward\w*|__call__)$")
