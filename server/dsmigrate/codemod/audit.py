@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 
 from pyflakes import checker, messages
 
@@ -12,20 +13,18 @@ from dsmigrate.codemod.model import Change
 
 def undefined_names(tree: ast.Module) -> set[str]:
     """Names that a module uses without defining them, as pyflakes sees it."""
-    found: set[str] = set()
-    for message in checker.Checker(tree).messages:
-        if isinstance(message, messages.UndefinedName | messages.UndefinedLocal | messages.UndefinedExport):
-            found.add(str(message.message_args[0]))
-    return found
+    kinds = messages.UndefinedName | messages.UndefinedLocal | messages.UndefinedExport
+    return {str(message.message_args[0]) for message in _messages(tree) if isinstance(message, kinds)}
 
 
 def unused_imports(tree: ast.Module) -> set[str]:
     """Imports that nothing uses, as pyflakes writes them: ``module.name``, ``module.name as local``, ``module``."""
-    return {
-        str(message.message_args[0])
-        for message in checker.Checker(tree).messages
-        if isinstance(message, messages.UnusedImport)
-    }
+    return {str(message.message_args[0]) for message in _messages(tree) if isinstance(message, messages.UnusedImport)}
+
+
+@functools.lru_cache(maxsize=8)  # a file is asked about twice before and twice after its conversion
+def _messages(tree: ast.Module) -> tuple[messages.Message, ...]:
+    return tuple(checker.Checker(tree).messages)
 
 
 def uncovered_lines(before: str, after: str, changes: list[Change]) -> list[int]:

@@ -9,11 +9,13 @@ from dsmigrate.codemod.tree import Function, Node, Part, Tree
 
 def dotted(node: Node | None) -> str | None:
     """``a.b.c`` for a chain of attributes on a name, else None."""
+    if type(node) is cst.Name:  # isinstance() of LibCST's abstract classes is slow, and this is asked everywhere
+        return node.value
     parts: list[str] = []
-    while isinstance(node, cst.Attribute):
+    while type(node) is cst.Attribute:
         parts.append(node.attr.value)
         node = node.value
-    if not isinstance(node, cst.Name):
+    if not parts or type(node) is not cst.Name:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))

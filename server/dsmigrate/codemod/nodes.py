@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 import libcst as cst
@@ -16,40 +16,55 @@ _SKIPPED_FIELDS = frozenset({
 
 Node: TypeAlias = cst.CSTNode
 
+# What a node type's meaningful fields are called, and whether a field of some type holds a node (1), several (2) or none.
 _fields_of: dict[type[Node], tuple[str, ...]] = {}
+_held_in: dict[type, int] = {}
 
 
-def semantic_children(node: Node) -> Iterator[Node]:
+def semantic_children(node: Node) -> list[Node]:
     """Child nodes that carry meaning, in source order; white space and punctuation are left out."""
     cls = type(node)
     names = _fields_of.get(cls)
     if names is None:
-        names = tuple(
-            name for name in cls.__dataclass_fields__ if name not in _SKIPPED_FIELDS and not name.startswith("white")
-        )
-        if issubclass(cls, cst.Call):
-            names = ("func", "args")
-        elif issubclass(cls, cst.Parameters):
-            names = ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg")
-        elif issubclass(cls, cst.IfExp):
-            names = ("body", "test", "orelse")
-        elif issubclass(cls, cst.StarredElement | cst.StarredDictElement):
-            names = ("value",)
-        elif issubclass(cls, cst.FunctionDef):
-            names = ("decorators", "params", "returns", "body")
-        elif issubclass(cls, cst.ClassDef):
-            names = ("decorators", "bases", "keywords", "body")
-        elif issubclass(cls, cst.CompFor):
-            names = ("target", "iter", "ifs", "inner_for_in")
-        _fields_of[cls] = names
+        names = _fields_of[cls] = _meaningful_fields(cls)
+    found: list[Node] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            yield value
-        elif isinstance(value, list | tuple):
-            for item in value:
-                if isinstance(item, cst.CSTNode):
-                    yield item
+        held = _held_in.get(
+            type(value)
+        )  # isinstance() of LibCST's abstract classes is slow, and this is asked everywhere
+        if held is None:
+            held = _held_in[type(value)] = _held(type(value))
+        if held == 1:
+            found.append(value)
+        elif held:
+            found.extend(value)
+    return found
+
+
+def _held(cls: type) -> int:
+    if issubclass(cls, cst.CSTNode):
+        return 1
+    return 2 if issubclass(cls, list | tuple) else 0
+
+
+def _meaningful_fields(cls: type[Node]) -> tuple[str, ...]:
+    if issubclass(cls, cst.Call):
+        return ("func", "args")
+    if issubclass(cls, cst.Parameters):
+        return ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg")
+    if issubclass(cls, cst.IfExp):
+        return ("body", "test", "orelse")
+    if issubclass(cls, cst.StarredElement | cst.StarredDictElement):
+        return ("value",)
+    if issubclass(cls, cst.FunctionDef):
+        return ("decorators", "params", "returns", "body")
+    if issubclass(cls, cst.ClassDef):
+        return ("decorators", "bases", "keywords", "body")
+    if issubclass(cls, cst.CompFor):
+        return ("target", "iter", "ifs", "inner_for_in")
+    names = (f.name for f in fields(cls))
+    return tuple(name for name in names if name not in _SKIPPED_FIELDS and not name.startswith("white"))
 
 
 def descendants(node: Node) -> Iterator[Node]:
@@ -58,7 +73,7 @@ def descendants(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(semantic_children(current))))
+        stack.extend(semantic_children(current)[::-1])
 
 
 @dataclass(slots=True, eq=False)

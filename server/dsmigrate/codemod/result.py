@@ -70,11 +70,15 @@ class AuditError(Exception):
 def rewritten(plan: Plan, part: Part, source: SourceText) -> tuple[str, list[Change]]:
     """The new text of a file and its decisions, every line that is gone covered by one. Raises AuditError."""
     module = plan.edits.apply(part)
-    module = _drop_imports(plan, part, module)
     code = module.code
-    problem = _audit(part.python, code)
-    if problem is not None:
-        raise AuditError(problem)
+    after = _compiled(code)
+    slim = _without_unused(plan, part, module, after)
+    if slim is not module:
+        code = slim.code
+        after = _compiled(code)
+    new = audit.undefined_names(after) - audit.undefined_names(part.python)
+    if new:
+        raise AuditError(f"the converted script would use undefined names: {', '.join(sorted(new))}")
     if source.newline not in ("\n", module.default_newline):
         code = code.replace("\n", source.newline)
     if source.text[-1:] in ("\r", "\n") and code[-1:] not in ("\r", "\n"):
@@ -83,12 +87,18 @@ def rewritten(plan: Plan, part: Part, source: SourceText) -> tuple[str, list[Cha
     return code, _covering(source.text, code, changes)
 
 
-def _drop_imports(plan: Plan, part: Part, module: cst.Module) -> cst.Module:
-    """Take out imports that only the removed code used."""
+def _compiled(code: str) -> ast.Module:
+    """The tree of the result. Raises AuditError."""
     try:
-        after = ast.parse(module.code)
-    except SyntaxError:
-        return module
+        after = ast.parse(code)
+        compile(code, "<converted>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise AuditError(f"the converted script would not compile: {error}") from None
+    return after
+
+
+def _without_unused(plan: Plan, part: Part, module: cst.Module, after: ast.Module) -> cst.Module:
+    """The module without the imports that only the removed code used."""
     gone = audit.unused_imports(after) - audit.unused_imports(part.python)
     candidates: dict[str, Statement] = {}
     for statement in plan.tree.statements:
@@ -112,19 +122,6 @@ def _drop_imports(plan: Plan, part: Part, module: cst.Module) -> cst.Module:
     for name in sorted(dropped):
         plan.converted("MG107", candidates[name], f"{UNUSED}{name}", "nothing in the converted script uses it")
     return new
-
-
-def _audit(before: ast.Module, code: str) -> str | None:
-    """What is wrong with the result, or None."""
-    try:
-        after = ast.parse(code)
-        compile(code, "<converted>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        return f"the converted script would not compile: {error}"
-    new = audit.undefined_names(after) - audit.undefined_names(before)
-    if new:
-        return f"the converted script would use undefined names: {', '.join(sorted(new))}"
-    return None
 
 
 def _covering(before: str, after: str, changes: list[Change]) -> list[Change]:
