@@ -12,6 +12,8 @@ from tests.support import codemod
 settings.register_profile("dsmigrate", deadline=None)  # no test has a time limit: machines differ
 settings.load_profile("dsmigrate")
 
+_LONGEST_ID = 200  # of the 10 MB of one test's text, each report would carry all
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Stop where pytest-xdist 3.8 keeps no groups, and each process would prepare what one of them should."""
@@ -19,6 +21,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"pytest {pytest.__version__} and pytest-xdist keep no groups of tests: see pyproject.toml"
         )
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its argument; pytest numbers those that are called alike."""
+    return argname if isinstance(val, str | bytes) and len(val) > _LONGEST_ID else None
 
 
 @pytest.fixture
