@@ -12,7 +12,7 @@ from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.gradients import clears_part, touches_gradients
-from dsmigrate.codemod.steps.owned_part import sole_part
+from dsmigrate.codemod.steps.owned_part import owned_part
 from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Statement
 
@@ -95,22 +95,25 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
     )
 
 
-def clips_beyond_optimizer(plan: Plan, clips: list[cst.Call]) -> None:
-    """Mark clips of the whole model where the optimizer owns a part of it and the rest is not frozen."""
-    parts = [part for site in plan.roles.optimizers if (part := sole_part(plan, site)) is not None]
-    if len(parts) != 1 or len(plan.roles.optimizers) != 1 or _may_freeze(plan):
+def tell_of_other_norms(plan: Plan, calls: list[cst.Call]) -> None:
+    """Tell of clips and measured norms of the whole model where the optimizer owns a part of it and the rest is not frozen."""
+    owned = [found for site in plan.roles.optimizers if (found := owned_part(plan, site)) is not None]
+    if not owned:
         return
-    if any(isinstance(c.func, cst.Attribute) and c.func.attr.value == "add_param_group" for c in plan.tree.calls):
-        return
+    part = owned[0].text
+    is_sure = owned[0].is_sure and len(owned) == len(plan.roles.optimizers) and not _may_freeze(plan)
     cleared = [s.node.value for s in plan.facts["sites"].zeroes if isinstance(s.node, cst.Expr)]
     whole = cleared and all(isinstance(c, cst.Call) and not _is_of_optimizer(plan, c) for c in cleared)
-    for call in clips:
-        if whole:
-            plan.needs_stage_zero("MG423", call, f"the optimizer owns {parts[0]} only, and the norm is that of the whole model",
+    for call in calls:
+        if not is_sure:
+            plan.kept("MG421", call, f"the norm is now over what the optimizer owns ({part}): let what it leaves out of the model be "
+                      "frozen, or the norm was another one", "at ZeRO 1-3 the engine's norm is over what the optimizer owns")  # fmt: skip
+        elif whole:
+            plan.needs_stage_zero("MG423", call, f"the optimizer owns {part} only, and the norm is that of the whole model",
                                   "at ZeRO 1-3 the engine's norm is over what the optimizer owns")  # fmt: skip
         else:
-            plan.todo("MG421", call, f"the optimizer owns {parts[0]} only, which is a part of the parameters that were clipped; the norm is "
-                      "another one: freeze the others, or clip what the optimizer owns",
+            plan.todo("MG421", call, f"the optimizer owns {part} only, which is a part of the parameters whose norm was taken; it is "
+                      "another one now: freeze the others, or take the norm of what the optimizer owns",
                       "at ZeRO 1-3 the engine's norm is over what the optimizer owns; under DDP the gradients of the others "
                       "counted, and added up where optimizer.zero_grad() left them")  # fmt: skip
 

@@ -13,8 +13,8 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.clip_hooks import (
     called_beside_step,
-    clips_beyond_optimizer,
     looked_at_behind,
+    tell_of_other_norms,
     unclipped_steps,
 )
 from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
@@ -31,7 +31,8 @@ IDEAS = (
         "clip_grad_norm_ becomes gradient_clipping",
         "The engine clips by the global norm, on averaged and unscaled gradients, right before the step.",
         "At ZeRO 1-3 clip_grad_norm_ sees no gradients and returns 0.0 without a word. The key is always written, "
-        "because an absent gradient_clipping means 1.0 since DeepSpeed 0.19.3.",
+        "because an absent gradient_clipping means 1.0 since DeepSpeed 0.19.3. The engine's norm is over what the optimizer owns: "
+        "groups that leave a part of the model out are marked where the script shows it, and told of where it may be so.",
         "engine-semantics 7; deepspeed/runtime/constants.py, GRADIENT_CLIPPING_DEFAULT",
         Kind.CONVERTED,
     ),
@@ -95,7 +96,8 @@ def run(plan: Plan) -> None:
     """Convert every clip; ``gradient_clipping`` ends up in the config in any case."""
     plan.config.setdefault("gradient_clipping", 0.0)
     norms = [call for call in plan.tree.calls if qualifies(plan.imports, call.func, CLIP_NORM)]
-    for call, statement, engine in measured_norms(plan):
+    measured = measured_norms(plan)
+    for call, statement, engine in measured:
         plan.handled.add(call)
         keep_norm(plan, call, statement, engine)
     norms = [call for call in norms if not _comes_late(plan, call)]
@@ -119,6 +121,7 @@ def run(plan: Plan) -> None:
                                       "the engine clips in the step, after all of that")  # fmt: skip
     if engine_clips(plan):
         _other_places(plan, ours)
+    tell_of_other_norms(plan, [*(call for call, _, _ in measured), *(ours if engine_clips(plan) else ())])
 
 
 def _stops(call: cst.Call) -> bool:
@@ -166,7 +169,6 @@ def _comes_late(plan: Plan, call: cst.Call) -> bool:
 
 def _other_places(plan: Plan, clips: list[cst.Call]) -> None:
     """Mark clips that are not the engine's: it clips right before each step, and nowhere else."""
-    clips_beyond_optimizer(plan, clips)
     for step in unclipped_steps(plan, clips):
         plan.todo("MG424", step, "the script did not clip before this step; the engine clips before every step",
                   "gradient_clipping is one number for all steps: let it be 0.0 where only this path runs")  # fmt: skip

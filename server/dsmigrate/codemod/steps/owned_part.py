@@ -1,8 +1,9 @@
-"""Whether an optimizer owns a part of the model only: one of its modules, or the parameters that pass a test."""
+"""Whether an optimizer owns a part of the model only: some of its modules, or the parameters that pass a test."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -10,14 +11,55 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import OptimizerSite
+from dsmigrate.codemod.steps.made_parameters import made_parameters
 from dsmigrate.codemod.steps.owned import belongs, pieces_of
+from dsmigrate.codemod.steps.picked import ANYTHING, either, outcomes
+from dsmigrate.codemod.steps.shares import Share, shares_of
 from dsmigrate.codemod.steps.sites import short
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 _SHAPE = frozenset({"ndim", "dim", "shape", "size"})
 
 
-def sole_part(plan: Plan, site: OptimizerSite) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What an optimizer owns, in words, and whether that is surely less than the model."""
+
+    text: str
+    is_sure: bool
+
+
+def owned_part(plan: Plan, site: OptimizerSite) -> Owned | None:
+    """What an optimizer owns where that may be less than the model; None where it is all of it, or nothing is known."""
+    params = argument(site.call, 0, "params") if site.call is not None else None
+    if params is None:
+        return None
+    shares = [*shares_of(plan, params, site.statement), *_added_groups(plan)]
+    formula = either(*(share.formula for share in shares if share.formula is not None))
+    made = made_parameters(plan)
+    if outcomes(formula, ANYTHING) == {True} or (made and all(outcomes(formula, one) == {True} for one in made)):
+        return None
+    part = _sole_part(plan, site) if len(shares) == 1 else None
+    if part is not None:
+        return Owned(part, is_sure=True)
+    texts = short(", ".join(dict.fromkeys(share.text for share in shares)))
+    if all(share.formula is not None for share in shares):
+        left_out = next((one.name for one in made or () if one.is_whole and outcomes(formula, one) == {False}), None)
+        return Owned(texts if left_out is None else f"{texts} (not {left_out})", is_sure=left_out is not None)
+    return Owned(texts, is_sure=False) if any(share.formula is not None for share in shares) else None
+
+
+def _added_groups(plan: Plan) -> list[Share]:
+    calls = [call for call in plan.tree.calls if isinstance(call.func, cst.Attribute) and call.args]
+    return [
+        share
+        for call in calls
+        if call.func.attr.value == "add_param_group"  # type: ignore[attr-defined]
+        for share in shares_of(plan, call.args[0].value, plan.tree.statement(call))
+    ]
+
+
+def _sole_part(plan: Plan, site: OptimizerSite) -> str | None:
     """What an optimizer owns, in words, where that is one part of the model and nothing else."""
     params = argument(site.call, 0, "params") if site.call is not None else None
     pieces = list(pieces_of(plan, params, site.statement)) if params is not None else []
