@@ -9,6 +9,7 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.chosen_calls import chosen_calls
 from dsmigrate.codemod.steps.inputs import allowing_unused
 from dsmigrate.codemod.steps.module_weights import is_in_the_model
 from dsmigrate.codemod.steps.modules import is_method_of_a_module, runs_later
@@ -22,9 +23,13 @@ _DEPTH = 3
 
 
 def run(plan: Plan) -> None:
-    """Let the config have ZeRO 0 where a forward chooses at random which parts of the model it runs."""
+    """Let the config have ZeRO 0 where a forward, or the loop that calls it, chooses at random which parts of the model run."""
     if not any(True for _ in allowing_unused(plan)):
         return
+    for statement in chosen_calls(plan):
+        plan.needs_stage_zero("MG110", statement, "random numbers of each rank choose here how the model is called, so the ranks may have "
+                              "gradients of different parameters", "ZeRO 1 and 2 exchange them by their places in a bucket: those of one "
+                              "layer with those of another, or buckets of different sizes, which stops the run")  # fmt: skip
     for statement in plan.tree.statements:
         function = statement.function
         if function.owner is None or function.name == "__init__" or not _chooses(plan, statement):

@@ -42,7 +42,7 @@ IDEAS = (
         "The engine's optimizer sees a zero gradient for them, so weight decay and momentum move them. Where the ranks use "
         "different parameters in one step, ZeRO 1 and 2 fill their buckets with different layers and average those with one "
         "another; ZeRO 0 puts zeros in the place of what is missing. The config gets it where a forward of the model chooses "
-        "its parts by random numbers.",
+        "its parts by random numbers, or the loop so chooses how the model is called.",
         "engine-semantics 8; deepspeed/runtime/zero/stage_1_and_2.py, average_tensor",
         Kind.KEPT,
     ),
