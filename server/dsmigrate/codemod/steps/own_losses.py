@@ -57,7 +57,7 @@ def _is_own_place(plan: Plan, node: Node, function: Function, depth: int) -> boo
     if place in _losses(plan):
         return True
     values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign" and b.index is None]
-    values += _added(plan).get(place, [])
+    values += added(plan).get(place, [])
     return any(is_own(plan, value, function, depth - 1) for value in values)
 
 
@@ -70,7 +70,7 @@ def _losses(plan: Plan) -> set[Place]:
     return found
 
 
-def _added(plan: Plan) -> dict[Place, list[Node]]:
+def added(plan: Plan) -> dict[Place, list[Node]]:
     """What ``total += …`` adds to a variable."""
     found: dict[Place, list[Node]] | None = plan.facts.get("added_values")
     if found is None:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.measured import is_measured
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank, names_rank, splits_ranks
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -237,10 +238,15 @@ def is_uniform(plan: Plan, test: Node) -> bool:
     for sub in descendants(test):
         if isinstance(sub, cst.Attribute) and sub.attr.value in _attributes_of_rank(plan):
             return False
+        if isinstance(sub, cst.Attribute) and is_measured(plan, sub, plan.function_of(sub)):
+            return False
         if isinstance(sub, cst.Call) and dotted(sub.func) not in ("len", "int", "max", "min", "getattr", "hasattr"):
             return False
         if isinstance(sub, cst.Name) and not _is_attribute_name(plan, sub):
-            if not _COUNTER.match(sub.value) or lets_rank_zero_in(plan, sub, plan.tree.statement(sub)):
+            where = plan.tree.statement(sub)
+            if not _COUNTER.match(sub.value) or lets_rank_zero_in(plan, sub, where):
+                return False
+            if is_measured(plan, sub, where.function):
                 return False
     return True
 
