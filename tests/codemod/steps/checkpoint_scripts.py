@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 STATE = '{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}'
+TAKEN_STATE = STATE.replace("model.module", "model")
 HOLLOW = '{"model": "saved by the engine", "optimizer": "saved by the engine", "epoch": epoch}'
 RESUME = """
 start_epoch = 0

@@ -26,7 +26,7 @@ from dsmigrate.codemod.steps.exports import gather
 from dsmigrate.codemod.steps.file_tests import Near, file_tests
 from dsmigrate.codemod.steps.gone_group import group_is_gone
 from dsmigrate.codemod.steps.leaving import run_on_all_ways
-from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard
+from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard, since
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -213,12 +213,13 @@ def _behind_guard(plan: Plan, statement: Statement, points: dict[Node, Node]) ->
         return False
     for asking, anchor in places:
         line = f"save_requested_checkpoints({plan.engine_name(anchor.function)})"
-        if not run_on_all_ways(plan, asking, anchor, line, points):
+        above = since(plan, anchor)
+        if not run_on_all_ways(plan, asking, anchor, line, points, above):
             return False
         if anchor.line_node in points:
             continue
         points[anchor.line_node] = anchor.line_node
-        condition = _sure_part(plan, anchor) if isinstance(anchor.node, cst.If) else None
+        condition = _sure_part(plan, anchor) if above is None else None
         if condition is not None:
             plan.edits.insert_after(anchor.line_node, f"if {condition}:", f"    {line}")
         else:

@@ -12,12 +12,15 @@ _MEETINGS = frozenset({"torch.distributed.barrier", "torch.distributed.destroy_p
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
-def run_on_all_ways(plan: Plan, statement: Statement, anchor: Statement, line: str, points: dict[Node, Node]) -> bool:
+def run_on_all_ways(
+    plan: Plan, statement: Statement, anchor: Statement, line: str, points: dict[Node, Node], since: Statement | None
+) -> bool:
     """Put a line before everything that leaves ``anchor``, around a statement, so that whoever enters runs it once.
 
+    Where ranks go on with the loop from an ``if`` above it, ``since``, the line stands before that too, and what leaves in between.
     The line behind ``anchor`` is the caller's; ``points`` holds where lines stand already, by way out. False where a way out has no place for it.
     """
-    for way in _ways_out(plan, statement, anchor):
+    for way in (*_ways_above(plan, anchor, since), *_ways_out(plan, statement, anchor)):
         place = _first_meeting(plan, statement, way) or way
         if points.get(way.node) is place.node:
             continue
@@ -59,12 +62,25 @@ def _ways_out(plan: Plan, statement: Statement, anchor: Statement) -> list[State
     ]  # fmt: skip
 
 
-def _leaves(statement: Statement, anchor: Statement) -> bool:
-    """Whether a statement is a ``return``, or goes on with or behind a loop around ``anchor``."""
+def _ways_above(plan: Plan, anchor: Statement, since: Statement | None) -> list[Statement]:
+    """What leaves the round of the loop around ``since`` and ``anchor`` in front of the latter."""
+    loop = next((o for o in since.enclosing() if isinstance(o.node, cst.For | cst.While)), None) if since else None
+    if since is None or loop is None:
+        return []
+    return [
+        other
+        for other in plan.tree.statements[since.order : anchor.order]
+        if other.function is anchor.function and _leaves(other, loop, of_loop=True)
+    ]
+
+
+def _leaves(statement: Statement, anchor: Statement, *, of_loop: bool = False) -> bool:
+    """Whether a statement is a ``return``, or goes on with or behind a loop around ``anchor``, or that loop itself."""
     if isinstance(statement.node, cst.Return):
         return True
     return isinstance(statement.node, cst.Continue | cst.Break) and not any(
-        isinstance(outer.node, cst.For | cst.While) and branch == "body" for outer, branch in _around(statement, anchor)
+        isinstance(outer.node, cst.For | cst.While) and branch == "body" and not (of_loop and outer is anchor)
+        for outer, branch in _around(statement, anchor)
     )
 
 

@@ -10,7 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.measured import is_measured
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank, names_rank, splits_ranks
-from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _FIRST_ONLY = re.compile(
@@ -49,9 +49,10 @@ def reached_by_all(plan: Plan, statement: Statement, depth: int) -> list[Stateme
 
 def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Statement, Statement]] | None:
     """As ``reached_by_all``, each place with the statement in it that leads to this one."""
-    left = _left_by_some(plan, statement)
-    if depth == 0 or isinstance(left, cst.Continue | cst.Break):
+    ways = ways_of_others(plan, statement)
+    if depth == 0 or any(isinstance(way, cst.Break) for way, _ in ways):
         return None
+    left = any(not isinstance(way, cst.Continue) for way, _ in ways)
     guard = _outermost_doubt(plan, statement)
     function = statement.function
     calls = plan.flow.callers.get(function, ()) or _calls_by_name(plan, function)
@@ -59,7 +60,7 @@ def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Stateme
     guarded_call = _is_called_under_guard(plan, function, depth + 2)
     anchor = guard if guard is not None else statement
     early = plan.site is not None and function is plan.site.function and anchor.order <= plan.site.order
-    lost = left is not None or early or isinstance(statement.node, cst.Return)  # nothing comes behind a `return`
+    lost = left or early or isinstance(statement.node, cst.Return)  # nothing comes behind a `return`
     further = (
         lost
         or guarded_call
@@ -68,7 +69,7 @@ def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Stateme
         or _is_called_in_doubt(plan, function, depth + 2)
     )
     if not further:
-        return [(statement, anchor)]
+        return [(statement, _up_to(anchor, [inner.block for _, inner in ways if inner is not None]))]
     if not callers:
         return None if lost or plan.engine_name(function) is None else [(statement, anchor)]
     found: list[tuple[Statement, Statement]] = []
@@ -82,7 +83,7 @@ def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Stateme
 
 def some_ranks_only(plan: Plan, statement: Statement) -> bool:
     """Whether only some ranks come to a statement, by a guard of a caller or because the others have left by then."""
-    return _left_by_some(plan, statement) is not None or _is_called_under_guard(plan, statement.function, 4)
+    return bool(ways_of_others(plan, statement, measured=False)) or _is_called_under_guard(plan, statement.function, 4)
 
 
 def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
@@ -91,7 +92,7 @@ def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
         return False
     for call in plan.flow.callers.get(function, ()) or _calls_by_name(plan, function):
         caller = plan.tree.statement(call)
-        if rank_guard(plan, caller) is not None or _left_by_some(plan, caller) is not None:
+        if rank_guard(plan, caller) is not None or ways_of_others(plan, caller):
             return True
         if any(isinstance(o.node, cst.If) and lets_rank_zero_in(plan, o.node.test, caller) for o in caller.enclosing()):
             return True
@@ -127,28 +128,54 @@ def leads_training(plan: Plan, function: Function) -> bool:
     return function in found
 
 
-def _left_by_some(plan: Plan, statement: Statement) -> Node | None:
-    """The ``return`` of ``if rank != 0: return`` above a statement, or ``continue``, ``break``: the others alone go on.
+def ways_of_others(plan: Plan, statement: Statement, *, measured: bool = True) -> list[tuple[Node, Statement | None]]:
+    """The ``return`` of ``if rank != 0: return`` above a statement, or ``continue``, ``break``, each with its ``if``.
 
-    A decorator such as ``@rank_zero_only`` lets only some in, too.
+    The others alone go on. With ``measured`` also where a rank leaves by a metric of its own, which no rank does in front of a
+    step of the training. A decorator such as ``@rank_zero_only`` lets only some in, too.
     """
     function = statement.function.node
     for decorator in function.decorators if isinstance(function, cst.FunctionDef) else ():
         if _FOR_SOME.search(plan.code(decorator.decorator)):
-            return decorator
+            return [(decorator, None)]
     blocks = {outer.block for outer in (statement, *statement.enclosing())}
     above = [
         other
         for other in plan.tree.statements
-        if other.block in blocks
-        and other.last_order < statement.order
-        and isinstance(other.node, cst.If)
-        and asks_for_rank(plan, other.node.test, other.function)
+        if other.block in blocks and other.last_order < statement.order and isinstance(other.node, cst.If)
     ]
-    for inner in plan.tree.statements if above else ():
-        if inner.up in above and isinstance(inner.node, cst.Return | cst.Continue | cst.Break):
-            return inner.node
-    return None
+    ways = [
+        (way.node, way.up)
+        for way in (plan.tree.statements if above else ())
+        if way.up in above and isinstance(way.node, cst.Return | cst.Continue | cst.Break)
+    ]
+    return [(way, test) for way, test in ways if _parts_ranks(plan, way, test, statement, measured=measured)]
+
+
+def _parts_ranks(plan: Plan, way: Node, guard: Statement | None, statement: Statement, *, measured: bool) -> bool:
+    """Whether only some ranks leave by the way out under an ``if``."""
+    assert guard is not None
+    assert isinstance(guard.node, cst.If)
+    if asks_for_rank(plan, guard.node.test, guard.function):
+        return True
+    if not measured or isinstance(way, cst.Break) or not is_measured(plan, guard.node.test, guard.function):
+        return False
+    training = (*find_backward(plan), *find_steps(plan))
+    lines = [plan.tree.statement(call) for call in training]
+    return not any(line.function is guard.function and guard.order < line.order < statement.order for line in lines)
+
+
+def since(plan: Plan, anchor: Statement) -> Statement | None:
+    """The first ``if`` above a statement by whose ``continue`` only some ranks go on with the loop around both."""
+    guards = [
+        guard for way, guard in ways_of_others(plan, anchor) if guard is not None and isinstance(way, cst.Continue)
+    ]
+    return min(guards, key=lambda guard: guard.order, default=None)
+
+
+def _up_to(statement: Statement, blocks: list[Node]) -> Statement:
+    """The statement around one that stands in the outermost of some blocks, or itself."""
+    return [outer for outer in (statement, *statement.enclosing()) if outer is statement or outer.block in blocks][-1]
 
 
 def lets_rank_zero_in(plan: Plan, test: Node, statement: Statement) -> bool:
