@@ -145,6 +145,9 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG633": (
         '            torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
     ),
+    "MG634": (
+        '            torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
+    ),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

@@ -15,6 +15,7 @@ from dsmigrate.codemod.steps.checkpoint_load import loads
 from dsmigrate.codemod.steps.checkpoint_save import saves
 from dsmigrate.codemod.steps.exports import exports, late_weights, outside_helpers, pretrained, stray_state
 from dsmigrate.codemod.steps.prefixed import prefixed
+from dsmigrate.codemod.steps.saved_in_try import saved_in_try
 from dsmigrate.codemod.steps.stopped_saves import stopped
 
 
@@ -24,6 +25,7 @@ def run(plan: Plan) -> None:
     loads(plan, found)
     saves(plan, found)
     stopped(plan, found)
+    saved_in_try(plan, found)
     exports(plan, found)
     pretrained(plan)
     late_weights(plan, found)

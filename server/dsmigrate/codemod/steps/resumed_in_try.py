@@ -24,7 +24,7 @@ def resumed_in_try(plan: Plan, found: Found) -> None:
     seen: set[Node] = set()
     for call in (*found.loads, *found.optimizer_loads):
         statement = plan.tree.statement(call)
-        around = _passing_over(plan, statement, _DEPTH)
+        around = passing_over(plan, statement, _DEPTH, _CATCHES)
         if around is None or around in seen:
             continue
         seen.add(around)
@@ -33,18 +33,18 @@ def resumed_in_try(plan: Plan, found: Found) -> None:
                   "resume_engine loads weights and optimizer in one; either failed alone before")  # fmt: skip
 
 
-def _passing_over(plan: Plan, statement: Statement, depth: int) -> Node | None:
-    """The ``try`` around a statement, or around the calls of its function, whose handler goes on with the training."""
+def passing_over(plan: Plan, statement: Statement, depth: int, kinds: frozenset[str]) -> Node | None:
+    """The ``try`` around a statement, or around the calls of its function, whose handler of errors goes on with the training."""
     for node, branch in branches_to(statement):
         if isinstance(node, cst.Try) and branch == "body" and not _trains(plan, node):
-            if any(_catches(handler) for handler in node.handlers):
+            if any(_catches(handler, kinds) for handler in node.handlers):
                 return node
     function = statement.function
     trains = any(plan.function_of(call) is function for call in find_backward(plan))
     if depth == 0 or trains or (plan.site is not None and plan.site.function is function):
         return None
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(function, ())]
-    outer = (_passing_over(plan, caller, depth - 1) for caller in callers)
+    outer = (passing_over(plan, caller, depth - 1, kinds) for caller in callers)
     return next((found for found in outer if found is not None), None)
 
 
@@ -54,12 +54,12 @@ def _trains(plan: Plan, node: cst.Try) -> bool:
     return any(call in within for call in find_backward(plan))
 
 
-def _catches(handler: cst.ExceptHandler) -> bool:
-    """Whether a handler takes errors that the engine raises, and neither raises nor ends the script."""
-    kinds = [handler.type] if handler.type is not None else []
-    if kinds and isinstance(kinds[0], cst.Tuple):
-        kinds = [element.value for element in kinds[0].elements]
-    if kinds and not any((dotted(kind) or "") in _CATCHES for kind in kinds):
+def _catches(handler: cst.ExceptHandler, kinds: frozenset[str]) -> bool:
+    """Whether a handler takes errors of some kinds, and neither raises nor ends the script."""
+    caught = [handler.type] if handler.type is not None else []
+    if caught and isinstance(caught[0], cst.Tuple):
+        caught = [element.value for element in caught[0].elements]
+    if caught and not any((dotted(kind) or "") in kinds for kind in caught):
         return False
     return not any(
         isinstance(sub, cst.Raise) or (isinstance(sub, cst.Call) and dotted(sub.func) in _ENDS)
