@@ -24,24 +24,91 @@ def kept(before: str, behind: str) -> Migrated:
 
 def functions(migrated: Migrated, asked: list[str]) -> dict[str, Any]:
     """The functions for checkpoints of a converted script, with paths that are requested."""
-    names = ("remove_checkpoint",)
+    names = ("remove_checkpoint", "is_requested", "save_requested_checkpoints")
     parts = [n for n in ast.parse(migrated.code).body if isinstance(n, ast.FunctionDef) and n.name in names]
-    requests = [({}, path) for path in asked]
-    space: dict[str, Any] = {"os": os, "shutil": SimpleNamespace(rmtree=os.rmdir), "_checkpoint_requests": requests}
+    group = SimpleNamespace(get_rank=lambda: 0, broadcast_object_list=lambda *_, **__: None)
+    space: dict[str, Any] = {
+        "os": os,
+        "shutil": SimpleNamespace(rmtree=os.rmdir),
+        "torch": SimpleNamespace(distributed=group),
+        "_checkpoint_requests": [({}, path) for path in asked],
+        "_checkpoint_removals": [],
+    }
     exec(compile(ast.Module(parts, []), "train.py", "exec"), space)  # noqa: S102  (the converted script's own function)
     return space
+
+
+class Engine:
+    """Writes directories, and notes what else is there by then."""
+
+    def __init__(self) -> None:
+        self.beside: list[set[str]] = []
+
+    def save_checkpoint(self, folder: str, tag: str, **_: Any) -> None:
+        self.beside.append({path.name for path in Path(folder).iterdir()})
+        (Path(folder) / tag).mkdir(exist_ok=True)
 
 
 def test_the_worst_of_all_may_be_the_one_that_was_just_requested(tmp_path: Path) -> None:
     new, old, other = (str(tmp_path / name) for name in ("new.pt", "old.pt", "other.pt"))
     Path(old).mkdir()
-    space = functions(kept("", BEST), [new, old, other])
+    space, engine = functions(kept("", BEST), [new, old, other]), Engine()
     space["remove_checkpoint"](new)
     space["remove_checkpoint"](Path(old))
     assert [path for _, path in space["_checkpoint_requests"]] == [other]
-    assert not Path(old).exists()
     with pytest.raises(FileNotFoundError):
         space["remove_checkpoint"](new)
+    space["remove_checkpoint"](new, missing_ok=True)
+    assert not space["is_requested"](new)
+    space["save_requested_checkpoints"](engine)
+    assert engine.beside == [{"old.pt"}]
+    assert not Path(old).exists()
+
+
+def test_a_former_one_is_there_until_the_new_one_is(tmp_path: Path) -> None:
+    new, old, last = (str(tmp_path / name) for name in ("new.pt", "old.pt", "last.pt"))
+    for path in (old, last):
+        Path(path).mkdir()
+    space, engine = functions(kept("", BEST), [new]), Engine()
+    for path in (old, last):
+        space["remove_checkpoint"](path)
+    space["_checkpoint_requests"].append(({}, last))
+    space["save_requested_checkpoints"](engine)
+    assert engine.beside[0] == {"old.pt", "last.pt"}
+    assert {path.name for path in tmp_path.iterdir()} == {"new.pt", "last.pt"}
+
+
+def test_who_removes_until_few_are_left_comes_to_an_end(tmp_path: Path) -> None:
+    old = tmp_path / "old.pt"
+    old.mkdir()
+    space = functions(kept("", BEST), [str(tmp_path / "new.pt")])
+    for _ in range(2):
+        space["remove_checkpoint"](old)
+    assert not old.exists()
+    space["save_requested_checkpoints"](Engine())
+
+
+@pytest.mark.parametrize(
+    ("behind", "wanted"),
+    [
+        ("old.unlink(missing_ok=True)", "remove_checkpoint(old, missing_ok=True)"),
+        ("shutil.rmtree(old, ignore_errors=True)", "remove_checkpoint(old, missing_ok=True)"),
+        ("shutil.rmtree(old)", "remove_checkpoint(old)"),
+        ("if old.exists():\n    old.unlink()", "if is_requested(old) or old.exists():\n    remove_checkpoint(old)"),
+        ("if not os.path.isfile(old): continue\nos.remove(old)", "remove_checkpoint(old)"),
+        (
+            "if epoch and os.path.isfile(old):\n    os.remove(old)",
+            "if epoch and (is_requested(old) or os.path.exists(old)):\n    remove_checkpoint(old)",
+        ),
+    ],
+)
+def test_ways_to_remove_a_former_one(behind: str, wanted: str) -> None:
+    text = "".join(f"    {line}\n" for line in f"old = kept.pop(0)\n{behind}".splitlines())
+    migrated = convert(
+        resume=RESUME, loop="kept = []\n" + saving(f"if rank == 0:\n{SAVE}    kept.append(Path(path))\n{text}"),
+        imports="import shutil\nfrom pathlib import Path",
+    )  # fmt: skip
+    assert "".join(f"        {line}\n" for line in wanted.splitlines()) in migrated.section("loop")
 
 
 def test_what_is_removed_before_the_next_request_is_there() -> None:

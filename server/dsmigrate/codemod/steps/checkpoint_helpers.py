@@ -76,24 +76,44 @@ _LOOKUPS = {
 """What is other in the functions for resuming where a checkpoint is also read to look something up."""
 
 
-REMOVE_HELPER = '''def remove_checkpoint(path):
+REMOVE_HELPER = '''def remove_checkpoint(path, missing_ok=False):
     """Remove a checkpoint: a directory of DeepSpeed, or a file of the script before."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
-    else:
+    elif os.path.lexists(path) or not missing_ok:
         os.remove(path)
 '''
-_FORGETTING_HELPER = '''def remove_checkpoint(path):
-    """Remove a checkpoint: one that is only requested so far, a directory of DeepSpeed, or a file of the script before."""
-    others = [asked for asked in _checkpoint_requests if os.path.abspath(asked[1]) != os.path.abspath(path)]
-    requested = len(others) < len(_checkpoint_requests)
-    _checkpoint_requests[:] = others
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path) or not requested:
-        os.remove(path)
-'''
+_REMOVING_LATER = '''
 
+_checkpoint_removals = []
+
+
+def is_requested(path):
+    """Whether a checkpoint is asked for and not written yet."""
+    return any(os.path.abspath(asked) == os.path.abspath(path) for _, asked in _checkpoint_requests)
+
+
+def remove_checkpoint(path, missing_ok=False):
+    """Remove a checkpoint, a directory or a file: while others are requested, when these are there."""
+    missing_ok = missing_ok or is_requested(path)
+    others = [asked for asked in _checkpoint_requests if os.path.abspath(asked[1]) != os.path.abspath(path)]
+    _checkpoint_requests[:] = others
+    if others and os.path.lexists(path) and path not in _checkpoint_removals:
+        _checkpoint_removals.append(path)
+    elif os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path) or not missing_ok:
+        os.remove(path)
+'''
+_REMOVED_AT_LAST = """    written = {os.path.abspath(path) for path in paths[0]}
+    while _checkpoint_removals:
+        path = _checkpoint_removals.pop()
+        if os.path.abspath(path) not in written:
+            remove_checkpoint(path, missing_ok=True)
+"""
+
+
+_WITH_REMOVING = _HELPERS + _REMOVED_AT_LAST + _REMOVING_LATER
 
 _COPY_HELPER = '''def copy_checkpoint(path, target):
     """Copy a checkpoint that all ranks have written, in the place of what stands there."""
@@ -145,14 +165,15 @@ def _with_lookups(text: str) -> str:
     return text
 
 
-def need_removal(plan: Plan, *, forgets: bool) -> None:
-    """Give the script the function for removing; with ``forgets`` also what is requested and not written yet."""
+def need_removal(plan: Plan, *, later: bool) -> None:
+    """Give the script the function for removing; with ``later`` one that waits for what is requested and not written yet."""
     plan.need("shutil")
-    if forgets and REMOVE_HELPER in plan.helpers:
-        plan.helpers.remove(REMOVE_HELPER)
-    wanted = _FORGETTING_HELPER if forgets or _FORGETTING_HELPER in plan.helpers else REMOVE_HELPER
-    if wanted not in plan.helpers:
-        plan.helpers.append(wanted)
+    if later and _WITH_REMOVING not in plan.helpers:
+        plan.helpers[:] = [
+            _WITH_REMOVING if text == _HELPERS else text for text in plan.helpers if text != REMOVE_HELPER
+        ]
+    if not {_WITH_REMOVING, REMOVE_HELPER} & set(plan.helpers):
+        plan.helpers.append(REMOVE_HELPER)
 
 
 def need_copying(plan: Plan) -> None:

@@ -19,11 +19,12 @@ from dsmigrate.codemod.steps.checkpoint_facts import (
     sources,
     state_calls,
 )
-from dsmigrate.codemod.steps.checkpoint_helpers import SAVED, need_copying, need_helpers, need_removal
+from dsmigrate.codemod.steps.checkpoint_helpers import SAVED, need_copying, need_helpers
+from dsmigrate.codemod.steps.checkpoint_removals import removals
 from dsmigrate.codemod.steps.checkpoint_swaps import swaps
 from dsmigrate.codemod.steps.checkpoint_uses import is_before_writing, other_uses, read_back
 from dsmigrate.codemod.steps.exports import gather
-from dsmigrate.codemod.steps.file_tests import Near, file_tests
+from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.gone_group import group_is_gone
 from dsmigrate.codemod.steps.leaving import run_on_all_ways
 from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard, since
@@ -71,7 +72,7 @@ def saves(plan: Plan, found: Found) -> None:
     need_helpers(plan, loading=False)
     file_tests(plan, found)
     read_back(plan, found)
-    _removals(plan, found)
+    removals(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
     points: dict[Node, Node] = {}
@@ -184,26 +185,6 @@ def _hollow_text(plan: Plan, save: Save) -> str:
         if call in plan.edits.expressions:
             text = text.replace(plan.code(call), SAVED)
     return text
-
-
-def _removals(plan: Plan, found: Found) -> None:
-    """Old checkpoints that are removed, wherever that happens, are directories now."""
-    near = Near(plan, found)
-    for call in plan.tree.calls:
-        func = call.func
-        if plan.imports.names(func) & {"os.remove", "os.unlink"} and call.args:
-            if not near.concerns_far(call, call.args[0].value):
-                continue
-            plan.edits.replace(func, "remove_checkpoint")
-        elif isinstance(func, cst.Attribute) and func.attr.value == "unlink" and not call.args:
-            if func in plan.edits.expressions or not near.concerns_far(call, func.value):
-                continue
-            path = func.value.with_changes(lpar=(), rpar=())
-            plan.edits.replace(call, f"remove_checkpoint({plan.tree.module.code_for_node(path)})")
-        else:
-            continue
-        need_removal(plan, forgets=any(is_before_writing(plan, save, call, 2) for save in found.saves))
-        plan.converted("MG623", call, f"{plan.code(func)} → remove_checkpoint", "a DeepSpeed checkpoint is a directory")
 
 
 def _behind_guard(plan: Plan, statement: Statement, points: dict[Node, Node]) -> bool:
