@@ -99,3 +99,66 @@ def test_a_rate_that_is_written_under_a_test_of_the_own_loss_needs_stage_zero() 
     migrated = convert(loop=behind(text).replace("    for epoch", "    last = 9.0\n    for epoch", 1))
     migrated.said("MG613", 'group["lr"] *= 0.5', Kind.KEPT)
     assert migrated.config["zero_optimization"]["stage"] == 0
+
+
+METERS = """
+class Meter:
+    def __init__(self):
+        self.sum, self.count, self.avg = 0.0, 0, 0.0
+
+    def update(self, value, count=1):
+        self.sum += value * count
+        self.count += count
+        self.avg = self.sum / self.count
+
+
+class SharedMeter(Meter):
+    def update(self, value, count=1):
+        pair = torch.tensor([value * count, count])
+        dist.all_reduce(pair)
+        self.avg = (pair[0] / pair[1]).item()
+
+
+def validate(model, loader):
+    losses, right = Meter(), 0
+    with torch.no_grad():
+        for x, y in loader:
+            out = model(x)
+            losses.update(F.cross_entropy(out, y).item())
+            right += (out.argmax(1) == y).sum().item()
+    return losses.avg, right / len(loader)
+
+
+"""
+OF_ALL = """
+def of_all(model, loader):
+    total = torch.tensor(validate(model, loader)[0])
+    dist.all_reduce(total)
+    return total.item()
+
+
+"""
+WHOLE = "whole = torch.utils.data.DataLoader(train_loader.dataset, batch_size=8)"
+PARTS = WHOLE.replace("whole =", "parts =").replace(
+    "batch_size", "sampler=torch.utils.data.distributed.DistributedSampler(train_loader.dataset), batch_size"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ("meter = Meter()\nmeter.update(loss.item())\nscheduler.step(meter.avg)", 0),
+        ("losses = []\nlosses.append(loss.item())\nscheduler.step(sum(losses) / len(losses))", 0),
+        ("meter = SharedMeter()\nmeter.update(loss.item())\nscheduler.step(meter.avg)", 2),
+        ("value, right = validate(model, parts)\nscheduler.step(value)", 0),
+        ("value, right = validate(model, parts)\nscheduler.step(1 - right)", 0),
+        ("value, right = validate(model, whole)\nscheduler.step(value)", 2),
+        ("scheduler.step(of_all(model, parts))", 2),
+        ("value = validate(model, parts)\nvalue = reduce_values(value)\nscheduler.step(value[0])", 2),
+    ],
+)
+def test_metrics_of_meters_and_functions(text: str, stage: int) -> None:
+    loop = behind(text).replace("StepLR(optimizer, 2)", "ReduceLROnPlateau(optimizer)")
+    loader = WHOLE if "whole" in text else PARTS
+    migrated = convert(helpers=METERS + (OF_ALL if "of_all" in text else ""), loop=f"\n    {loader}{loop}")
+    assert migrated.config["zero_optimization"]["stage"] == stage

@@ -1,4 +1,7 @@
-"""Which values are each rank's own: the loss that backward runs on, and what is computed from it and never reduced."""
+"""Which values are each rank's own: the loss that backward runs on, and what is computed from it and never reduced.
+
+So is what the model says about a rank's part of the data. Meters, lists and the script's functions carry such values on.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,18 @@ from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.loop import loss_of
+from dsmigrate.codemod.steps.sharded import is_sharded_output
 from dsmigrate.codemod.steps.sites import find_backward
 from dsmigrate.codemod.tree import Function, Node, descendants
 
 _COLLECTIVE = re.compile(r"reduce|gather|broadcast|sync|distributed|across|all_\w*mean|world", re.IGNORECASE)
-_FUNCTIONS = frozenset({"float", "abs", "bool", "isnan", "isinf", "isfinite", "any", "all"})
+_FUNCTIONS = frozenset({
+    "float", "abs", "bool", "isnan", "isinf", "isfinite", "any", "all", "sum", "mean", "average", "nanmean", "max", "min", "round",
+})  # fmt: skip
 _METHODS = _FUNCTIONS | {"item", "detach", "cpu", "mean", "sum", "clone"}
-_DEPTH = 6
+_FILLS = frozenset({"append", "update", "add", "extend"})
+_MEANS = frozenset({"avg", "average", "mean", "value", "val", "sum", "total", "global_avg", "median"})
+_DEPTH = 12
 
 
 def is_own(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> bool:
@@ -27,7 +35,7 @@ def is_own(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> b
         return _is_own_place(plan, node, function, depth)
     if isinstance(node, cst.Call):
         return _is_own_call(plan, node, function, depth)
-    parts: list[Node] = []
+    parts: list[Node] = [node.value] if isinstance(node, cst.Subscript) else []
     if isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
         parts = [node.left, node.right]
     elif isinstance(node, cst.UnaryOperation):
@@ -40,25 +48,64 @@ def is_own(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> b
 
 def _is_own_call(plan: Plan, call: cst.Call, function: Function, depth: int) -> bool:
     func = call.func
-    if (
-        isinstance(func, cst.Attribute)
-        and func.attr.value in _METHODS
-        and is_own(plan, func.value, function, depth - 1)
-    ):
+    if isinstance(func, cst.Attribute) and func.attr.value in _METHODS | _MEANS:
+        if is_own(plan, func.value, function, depth - 1):
+            return True
+    callee = plan.flow.callee(call)
+    if callee is not None:
+        return not shares(plan, callee) and _gives_own(plan, callee, None, depth)
+    if is_sharded_output(plan, call, _reduced(plan)):
         return True
     last = (dotted(func) or "").rpartition(".")[2]
     return last in _FUNCTIONS and any(is_own(plan, arg.value, function, depth - 1) for arg in call.args)
+
+
+def _gives_own(plan: Plan, callee: Function, index: int | None, depth: int) -> bool:
+    returned = plan.flow.by_place.get(plan.flow.returned(callee, index), ())
+    return any(is_own(plan, b.value, b.function, depth - 1) for b in returned if b.index is None)
 
 
 def _is_own_place(plan: Plan, node: Node, function: Function, depth: int) -> bool:
     place = plan.flow.place(node, function)
     if place is None or place in _reduced(plan):
         return False
-    if place in _losses(plan):
+    known: dict[Place, bool] = plan.facts.setdefault("own_places", {})
+    if place not in known:
+        known[place] = False  # values that are made of themselves
+        known[place] = place in _losses(plan) or _is_made_of_own(plan, node, place, function, depth)
+    return known[place]
+
+
+def _is_made_of_own(plan: Plan, node: Node, place: Place, function: Function, depth: int) -> bool:
+    if isinstance(node, cst.Attribute) and node.attr.value in _MEANS and not _shares_inside(plan, node.value, function):
+        if is_own(plan, node.value, function, depth - 1):
+            return True
+    bindings = [b for b in plan.flow.by_place.get(place, ()) if b.kind == "assign"]
+    values = [b.value for b in bindings if b.index is None] + added(plan).get(place, [])
+    if any(is_own(plan, value, function, depth - 1) for value in values):
         return True
-    values = [b.value for b in plan.flow.by_place.get(place, ()) if b.kind == "assign" and b.index is None]
-    values += added(plan).get(place, [])
-    return any(is_own(plan, value, function, depth - 1) for value in values)
+    for binding in bindings:
+        callee = plan.flow.callee(binding.value) if isinstance(binding.value, cst.Call) else None
+        if binding.index is not None and callee is not None and not shares(plan, callee):
+            if _gives_own(plan, callee, binding.index, depth):
+                return True
+    return False
+
+
+def _shares_inside(plan: Plan, node: Node, function: Function) -> bool:
+    """Whether an object is of a class of the script whose methods make values the same on all ranks."""
+    place = plan.flow.place(node, function)
+    classes = plan.flow.kinds.get(place, ()) if place is not None else ()
+    return any(shares(plan, method) for cls in classes for method in cls.methods.values())
+
+
+def shares(plan: Plan, function: Function) -> bool:
+    """Whether a function makes a value the same on all ranks, by the names of what it calls."""
+    known: set[Function] | None = plan.facts.get("sharing_functions")
+    if known is None:
+        calls = [call for call in plan.tree.calls if _COLLECTIVE.search(dotted(call.func) or "")]
+        known = plan.facts["sharing_functions"] = {plan.function_of(call) for call in calls}
+    return function in known
 
 
 def _losses(plan: Plan) -> set[Place]:
@@ -71,7 +118,7 @@ def _losses(plan: Plan) -> set[Place]:
 
 
 def added(plan: Plan) -> dict[Place, list[Node]]:
-    """What ``total += …`` adds to a variable."""
+    """What ``total += …`` adds to a variable, and ``meter.update(…)`` or ``losses.append(…)`` to an object."""
     found: dict[Place, list[Node]] | None = plan.facts.get("added_values")
     if found is None:
         found = plan.facts["added_values"] = {}
@@ -80,6 +127,12 @@ def added(plan: Plan) -> dict[Place, list[Node]]:
             place = plan.flow.place(node.target, statement.function) if isinstance(node, cst.AugAssign) else None
             if place is not None:
                 found.setdefault(place, []).append(node.value)  # type: ignore[attr-defined]
+        for call in plan.tree.calls:
+            func = call.func
+            if isinstance(func, cst.Attribute) and func.attr.value in _FILLS and call.args:
+                place = plan.place_of(func.value)
+                if place is not None:
+                    found.setdefault(place, []).append(call.args[0].value)
     return found
 
 
