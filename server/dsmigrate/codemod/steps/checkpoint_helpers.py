@@ -70,10 +70,19 @@ _OWN_LIMIT = """        if engine.optimizer is not engine.basic_optimizer:
 _LOOKUPS = {
     "def read_checkpoint(path):\n": "def read_checkpoint(path, resume=True):\n",
     "\n    _resume_requests.append(os.fspath(path))\n": "\n    if resume:\n        _resume_requests.append(os.fspath(path))\n",
+    'def read_checkpoint(path, map_location="cpu"):\n': 'def read_checkpoint(path, map_location="cpu", resume=True):\n',
     "the engine's part is loaded by resume_engine.\"": "the engine's part is loaded by resume_engine, with ``resume``.\"",
     "the checkpoint that rank 0 read last, if any": "the checkpoint that rank 0 read last with ``resume``, if any",
 }
 """What is other in the functions for resuming where a checkpoint is also read to look something up."""
+
+
+_PLACES = {
+    "def read_checkpoint(path):\n": 'def read_checkpoint(path, map_location="cpu"):\n',
+    "def read_checkpoint(path, resume=True):\n": 'def read_checkpoint(path, map_location="cpu", resume=True):\n',
+    'map_location="cpu", weights_only': "map_location=map_location, weights_only",
+}
+"""What is other where tensors of a checkpoint stay in use where the script has placed them."""
 
 
 REMOVE_HELPER = '''def remove_checkpoint(path, missing_ok=False):
@@ -148,7 +157,9 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
         if engine_clips(plan):
             text += _OWN_LIMIT
         if plan.facts.get("looks_up"):
-            text = _with_lookups(text)
+            text = _changed(text, _LOOKUPS)
+        if plan.facts.get("places"):
+            text = _changed(text, _PLACES)
     if text not in plan.helpers:
         plan.helpers.append(text)
 
@@ -156,11 +167,17 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
 def need_reading(plan: Plan) -> None:
     """Let ``read_checkpoint`` read without asking for the resume, where it is told to."""
     plan.facts["looks_up"] = True
-    plan.helpers[:] = [_with_lookups(text) for text in plan.helpers]
+    plan.helpers[:] = [_changed(text, _LOOKUPS) for text in plan.helpers]
 
 
-def _with_lookups(text: str) -> str:
-    for plain, asked in _LOOKUPS.items():
+def need_places(plan: Plan) -> None:
+    """Let ``read_checkpoint`` place what it reads, where it is told to."""
+    plan.facts["places"] = True
+    plan.helpers[:] = [_changed(text, _PLACES) for text in plan.helpers]
+
+
+def _changed(text: str, changes: dict[str, str]) -> str:
+    for plain, asked in changes.items():
         text = text.replace(plain, asked)
     return text
 

@@ -9,7 +9,8 @@ import libcst as cst
 from dsmigrate.codemod.flow import Place
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, items_of
-from dsmigrate.codemod.steps.checkpoint_helpers import need_reading
+from dsmigrate.codemod.steps.checkpoint_helpers import need_places, need_reading
+from dsmigrate.codemod.steps.placed_reads import place_of
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _DEPTH = 8
@@ -26,9 +27,14 @@ def read_instead(plan: Plan, found: Found, load: cst.Call) -> None:
     if looks_up:
         need_reading(plan)
 
+    placed = place_of(plan, load)
+    if placed is not None:
+        need_places(plan)
+
     def read(call: Node) -> Node:
         path = cst.Arg(call.args[0].value)  # type: ignore[attr-defined]
-        return cst.Call(cst.Name("read_checkpoint"), [path, _NO_RESUME] if looks_up else [path])
+        where = [] if placed is None else [_NO_RESUME.with_changes(value=placed, keyword=cst.Name("map_location"))]
+        return cst.Call(cst.Name("read_checkpoint"), [path, *where, *([_NO_RESUME] if looks_up else [])])
 
     plan.edits.replace(load, read)
     plan.handled.add(load)
