@@ -78,3 +78,9 @@ def test_all_ranks_write_behind_a_test_of_what_each_measured(test: str, before: 
 )
 def test_counters_and_options_are_the_same_on_all(test: str, before: str, start: str) -> None:
     assert kept(test, before, start).endswith(f"'best.pt')\n        {COLLECTIVE}")
+
+
+def test_a_loop_over_files_under_such_a_test_is_no_training() -> None:
+    body = f"if loss.item() < limit:\n    for name in names:\n        torch.save({STATE}, name)"
+    section = trained(body, "names, limit = args.names, 1e9").section("loop")
+    assert section.endswith(f", name)\n    {COLLECTIVE}")

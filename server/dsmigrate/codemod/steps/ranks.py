@@ -10,6 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.measured import is_measured
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank, names_rank, splits_ranks
+from dsmigrate.codemod.steps.reaching import leads_to_backward
 from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -238,7 +239,9 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
             break
         looped = looped or _may_train(outer.node)
         if isinstance(outer.node, cst.If) and (
-            lets_rank_zero_in(plan, outer.node.test, outer) or not (looped or is_uniform(plan, outer.node.test))
+            lets_rank_zero_in(plan, outer.node.test, outer)
+            or not (looped or is_uniform(plan, outer.node.test))
+            or (looped and _lets_some_save(plan, outer, outer.node.test))
         ):
             doubt = outer
     while (
@@ -249,6 +252,11 @@ def _outermost_doubt(plan: Plan, statement: Statement) -> Statement | None:
     ):
         doubt = doubt.up
     return doubt
+
+
+def _lets_some_save(plan: Plan, guard: Statement, test: Node) -> bool:
+    """Whether a test of a metric stands around loops that train nothing, as one over the names of files."""
+    return is_measured(plan, test, guard.function) and not leads_to_backward(plan, guard)
 
 
 def _may_train(node: Node) -> bool:
