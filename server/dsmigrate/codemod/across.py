@@ -165,7 +165,7 @@ def _results(plan: Plan, index: Index, shown: Callable[[str], str]) -> SetResult
         path = shown(part.path)
         if part is plan.tree.parts[0]:
             start = start_of(plan)
-            commands = launch.commands(plan, path, start.count)
+            commands = launch.commands(plan, path, start)
             entry = result.converted(path, source, code, changes, result.ordered(plan.config), commands, start)
             if code == source.text:
                 entry = _as_it_is(entry)

@@ -9,18 +9,23 @@ from pathlib import PurePosixPath
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
+from dsmigrate.codemod.model import Start
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.needed_arguments import needed_arguments
-from dsmigrate.codemod.options import option_calls, option_name
+from dsmigrate.codemod.options import option_calls, option_default, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps import managers
 from dsmigrate.codemod.tree import Function, Node, descendants
 
 PROCESSES = 2
+DEVICES = "gpus"
+"""The count of a script that starts one process for each visible device."""
 
 
-def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
-    """One command per launcher, for two processes on one machine, or as many as the script wrote out (``count``).
+def commands(plan: Plan, path: str, start: Start) -> tuple[str, ...]:
+    """One command per launcher, for as many processes as the script started by itself, else for two on one machine.
+
+    A number that is written out, or an option's default, is that of the command; one for each device is the launcher's to count.
 
     The script's own options follow, arguments that it does not start without first, with a placeholder for each value.
     A file that starts nothing has no command.
@@ -39,15 +44,22 @@ def commands(plan: Plan, path: str, count: str) -> tuple[str, ...]:
     plan.facts["placeholders"] = tuple(dict.fromkeys(item.placeholder for item in needed))
     tail = " ".join((name, *(item.text for item in needed), *known))
     there = f"cd {shlex.quote(folder)} && " if folder else ""
-    processes = int(count) if count.isdigit() else PROCESSES
+    processes = _processes(start.count, start.default, plan.facts.get("option_count", ""))
     manager = plan.facts.get("manager")
     if manager is not None:
         return (there + managers.command(plan, manager, processes, tail),)
-    torchrun = f"{there}torchrun --nproc_per_node {processes} {tail}"
+    of_devices = DEVICES in (start.count, start.default)
+    torchrun = f"{there}torchrun --nproc_per_node {'gpu' if of_devices else processes} {tail}"
     if _asks_torchrun(plan):
         return (torchrun,)
     deepspeed = tail.replace("-m ", "--module ", 1) if module else tail
-    return (torchrun, f"{there}deepspeed --num_gpus {processes} --no_local_rank {deepspeed}")
+    number = "" if of_devices else f"--num_gpus {processes} "
+    return (torchrun, f"{there}deepspeed {number}--no_local_rank {deepspeed}")
+
+
+def _processes(*numbers: str) -> int:
+    """The first of some texts that is a number of processes."""
+    return next((int(text) for text in numbers if text.isdigit() and int(text)), PROCESSES)
 
 
 def _as_module(plan: Plan, path: str) -> tuple[str, str]:
@@ -118,7 +130,13 @@ def find_options(plan: Plan) -> None:
             count = argument(call, 2, "nprocs")
             option = option_behind(plan, count, plan.function_of(call)) if count is not None else None
             if option is not None:
-                wanted[spelling(option)] = f"{spelling(option)} {PROCESSES}"
+                default = argument(option, None, "default")
+                number = plan.code(default) if default is not None else ""
+                if not number.endswith("device_count()"):
+                    plan.facts["option_count"] = number
+                    wanted[spelling(option)] = f"{spelling(option)} {_processes(number)}"
+            elif count is not None:
+                plan.facts["option_count"] = _listed(plan, count, plan.function_of(call))
     for statement in starts:
         branch = statement.branch
         for outer in statement.enclosing():
@@ -128,6 +146,27 @@ def find_options(plan: Plan) -> None:
                     wanted[spelling(option)] = spelling(option)
             branch = outer.branch
     plan.facts["launch_options"] = tuple(wanted.values())
+
+
+def _listed(plan: Plan, count: Node, function: Function) -> str:
+    """How many devices an option names by its default, for ``len(args.gpus.split(","))`` as the number of processes."""
+    made = _values(plan, count, function)
+    lists = [value.args[0].value for value in made if isinstance(value, cst.Call) and dotted(value.func) == "len"]
+    for listed in lists:
+        for value in _values(plan, listed, function):
+            options = {sub.attr.value for sub in descendants(value) if isinstance(sub, cst.Attribute)}
+            defaults = [option_default(plan, name) for name in options - {"split"}]
+            texts = [text for text in defaults if isinstance(text, str) and text]
+            if len(texts) == 1 and '.split(",")' in plan.code(value).replace("'", '"'):
+                return str(texts[0].count(",") + 1)
+    return ""
+
+
+def _values(plan: Plan, node: Node, function: Function) -> list[Node]:
+    """An expression, or what the variable that it names is set to."""
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    return [b.value for b in bindings if b.index is None] or [node]
 
 
 def option_behind(plan: Plan, node: Node, function: Function, depth: int = 3) -> cst.Call | None:

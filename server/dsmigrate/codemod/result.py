@@ -24,7 +24,7 @@ def of(plan: Plan, source: SourceText, path: str) -> FileResult:
     except AuditError as error:
         return failed_audit(path, error)
     start = start_of(plan)
-    commands = launch.commands(plan, path, start.count)
+    commands = launch.commands(plan, path, start)
     return with_placeholders(plan, converted(path, source, code, changes, ordered(plan.config), commands, start))
 
 

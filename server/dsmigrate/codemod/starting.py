@@ -7,14 +7,13 @@ from dataclasses import replace
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
-from dsmigrate.codemod.launch import is_switch, option_behind, spelling
+from dsmigrate.codemod.launch import DEVICES, is_switch, option_behind, spelling
 from dsmigrate.codemod.model import Start
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.options import option_calls, option_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
-GPUS = "gpus"
 _MPI = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 
 
@@ -64,7 +63,7 @@ def _meaning(plan: Plan, node: Node, function: Function, depth: int) -> tuple[st
     if isinstance(node, cst.Call):
         last = (dotted(node.func) or "").rpartition(".")[2]
         if last == "device_count" and not node.args:
-            return GPUS, ""
+            return DEVICES, ""
         if last == "int" and len(node.args) == 1:
             return _meaning(plan, node.args[0].value, function, depth - 1)
         return "", ""
@@ -92,7 +91,7 @@ def _option(plan: Plan, node: cst.Attribute) -> tuple[str, str]:
     if isinstance(default, cst.Integer):
         text = str(default.evaluated_value)
     elif isinstance(default, cst.Call) and (dotted(default.func) or "").endswith("device_count") and not default.args:
-        text = GPUS
+        text = DEVICES
     return spelling(calls[0]), text
 
 

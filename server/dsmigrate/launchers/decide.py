@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod import targets
+from dsmigrate.codemod.launch import DEVICES
 from dsmigrate.codemod.model import NEWEST_DEEPSPEED, Kind
-from dsmigrate.codemod.starting import GPUS
 from dsmigrate.launchers import deepspeed_line, model
 from dsmigrate.launchers.model import Launch, Script, Verdict
 from dsmigrate.launchers.shell import Word
@@ -171,7 +171,7 @@ def _torchrun(launch: Launch, count: str, said: str) -> Verdict:
 def _number(arguments: tuple[Word, ...], script: Script, opaque: list[str]) -> str:
     """What --nproc_per_node has to be, "" where that is not known."""
     start = script.start
-    if start.count == GPUS:
+    if start.count == DEVICES:
         return "gpu"
     if start.count.isdigit():
         return start.count
@@ -182,7 +182,7 @@ def _number(arguments: tuple[Word, ...], script: Script, opaque: list[str]) -> s
         return given
     if opaque:
         return ""
-    return "gpu" if start.default == GPUS else start.default
+    return "gpu" if start.default == DEVICES else start.default
 
 
 def option_value(arguments: tuple[Word, ...], name: str) -> str | None:
@@ -232,7 +232,7 @@ def _is_one_task(launch: Launch, around: Surroundings) -> bool:
 
 def _processes(script: Script) -> str:
     count = script.start.count
-    return "gpu" if count == GPUS else count if count.isdigit() else ""
+    return "gpu" if count == DEVICES else count if count.isdigit() else ""
 
 
 def _proposal(script: Script, options: str = "") -> str:
@@ -241,7 +241,7 @@ def _proposal(script: Script, options: str = "") -> str:
 
 
 def _said(count: str) -> str:
-    if count in {GPUS, "gpu"}:
+    if count in {DEVICES, "gpu"}:
         return "one process per visible GPU"
     return f"{count} process" + ("" if count == "1" else "es")
 

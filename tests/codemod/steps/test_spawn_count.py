@@ -130,8 +130,40 @@ def test_a_count_that_is_written_out_is_that_of_the_launch_line(count: str) -> N
     )
 
 
-def test_as_many_processes_as_devices_are_two_in_the_launch_line() -> None:
-    assert "--nproc_per_node 2 " in migrate(_script("torch.cuda.device_count()")).result.launch[0]
+def test_as_many_processes_as_devices_are_counted_by_the_launcher() -> None:
+    assert migrate(_script("torch.cuda.device_count()")).result.launch == (
+        "torchrun --nproc_per_node gpu train.py",
+        "deepspeed --no_local_rank train.py",
+    )
+
+
+@pytest.mark.parametrize("overwritten", [True, False])
+@pytest.mark.parametrize(
+    ("default", "processes", "given"), [("4", "4", " --gpus 4"), ("torch.cuda.device_count()", "gpu", "")]
+)
+def test_the_default_of_an_option_that_is_the_count_is_that_of_the_launch_line(
+    default: str, processes: str, given: str, *, overwritten: bool
+) -> None:
+    made = ["import argparse", "parser = argparse.ArgumentParser()",
+            f"parser.add_argument('--gpus', type=int, default={default})", "args = parser.parse_args()"]  # fmt: skip
+    if overwritten:
+        made.append("if torch.version.cuda is None:\n            args.gpus = 1")
+        processes = "2" if processes == "gpu" else processes
+    text = _script("3", size="size", given="args.gpus", count="args.gpus")
+    migrated = migrate(
+        text.replace("        mp.spawn", "".join(f"        {line}\n" for line in made) + "        mp.spawn")
+    )
+    assert migrated.result.launch[0] == f"torchrun --nproc_per_node {processes} train.py{given}"
+
+
+@pytest.mark.parametrize(("default", "processes"), [("0,1,3", "3"), ("0", "1"), ("", "2")])
+def test_devices_that_an_option_lists_by_default_are_counted_in_the_launch_line(default: str, processes: str) -> None:
+    made = ["import argparse", "parser = argparse.ArgumentParser()",
+            f"parser.add_argument('--gpu', default='{default}')", "args = parser.parse_args()",
+            "devices = [int(d) for d in args.gpu.split(',')]"]  # fmt: skip
+    text = _script("3", size="size", given="len(devices)", count="len(devices)")
+    text = text.replace("        mp.spawn", "".join(f"        {line}\n" for line in made) + "        mp.spawn")
+    assert migrate(text).result.launch[0] == f"torchrun --nproc_per_node {processes} train.py"
 
 
 def test_a_count_that_the_worker_gets_in_a_tuple_agrees_with_the_launcher() -> None:
