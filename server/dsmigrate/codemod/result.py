@@ -114,7 +114,8 @@ def _without_unused(plan: Plan, part: Part, module: cst.Module, after: ast.Modul
             name = dotted(alias.name) or ""
             local = alias.asname.name.value if alias.asname and isinstance(alias.asname.name, cst.Name) else name
             full = prefix + name if local == name else f"{prefix}{name} as {local}"
-            if full in gone and "." not in local:
+            of_helpers = not statement.function.is_module and local in plan.needed_imports
+            if full in gone and "." not in local and not of_helpers:
                 candidates[local] = statement
     if not candidates:
         return module

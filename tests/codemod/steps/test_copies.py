@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsmigrate.codemod.model import Kind
-from tests.codemod.checks import check_kept, check_section, convert
+from tests.codemod.checks import check_kept, check_section, convert, migrate
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,48 @@ def test_the_engine_hooks_stay_behind(before: str, after: str) -> None:
     migrated.said("MG506", before.splitlines()[-2 if "state[" in before else -1], Kind.CONVERTED)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            'torch.jit.script(model.module).save("net.pt")\n',
+            'torch.jit.script(copy_of_module(model.module)).save("net.pt")\n',
+        ),
+        (
+            'torch.jit.save(torch.jit.script(model.module.eval()), "net.pt")\n',
+            'torch.jit.save(torch.jit.script(copy_of_module(model.module.eval())), "net.pt")\n',
+        ),
+        (
+            "scripted = torch.jit.script(model.module)\n",
+            "scripted = torch.jit.script(copy_of_module(model.module))\n",
+        ),
+        (
+            "program = torch.export.export(model.module, (batch,))\n",
+            "program = torch.export.export(copy_of_module(model.module), (batch,))\n",
+        ),
+    ],
+)
+def test_what_compiles_hooks_gets_a_copy_without_them(before: str, after: str) -> None:
+    check_section("end", before, after).said("MG506", before.splitlines()[-1], Kind.CONVERTED)
+
+
+def test_a_scripted_model_that_is_used_while_it_trains_is_marked() -> None:
+    line = "scripted = torch.jit.script(model.module)"
+    migrated = convert(optimizer=f"optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{line}\n")
+    assert "stops at the hooks" in migrated.said("MG506", line, Kind.TODO).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss_of = torch.jit.script(torch.nn.functional.mse_loss)\n",
+        'torch.jit.trace(model.module, batch).save("net.pt")\n',
+    ],
+)
+def test_what_compiles_no_hooks_stays(text: str) -> None:
+    check_kept("end", text).silent("MG506")
+
+
 def test_a_copy_made_in_a_helper() -> None:
     migrated = convert(
         helpers="""
@@ -67,6 +109,31 @@ def test_a_copy_made_in_a_helper() -> None:
         end='torch.save({"net": snapshot(model)}, "net.pt")',
     )
     assert 'copy_of_module(net.module if hasattr(net, "module") else net).cpu()' in migrated.section("helpers")
+
+
+def test_an_import_inside_of_a_function_leaves_the_helpers_own_alone() -> None:
+    code = migrate(
+        """
+        import torch
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel as DDP
+
+        def main(batches):
+            dist.init_process_group("nccl")
+            model = DDP(torch.nn.Linear(4, 1).cuda())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches:
+                loss = model(batch).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            import copy
+            print(copy.deepcopy(model.module))
+
+        main([])
+        """
+    ).code
+    assert code.startswith("import copy\n")
 
 
 def test_averaging_classes_of_others_get_the_module() -> None:

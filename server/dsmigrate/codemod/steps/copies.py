@@ -15,16 +15,17 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import PASS_METHODS
 from dsmigrate.codemod.steps.checkpoint_facts import PARTITIONED, sources
+from dsmigrate.codemod.steps.training_after import training_follows, trains_within
 from dsmigrate.codemod.tree import Node, Statement
 
 IDEAS = (
     Idea(
         "MG506",
         "Copies and averages take the module",
-        "deepcopy and torch.save of the whole model take a bare copy of engine.module, files of its parts and parameters a "
-        "deepcopy; EMA helpers get engine.module.",
+        "deepcopy, torch.jit.script and torch.save of the whole model take a bare copy of engine.module, files of its parts and "
+        "parameters a deepcopy; EMA helpers get engine.module.",
         "The engine holds locks and process groups and cannot be copied or pickled, and the module carries its hooks, "
-        "which cannot be pickled either, no more than its parameters at ZeRO 1 and 2; helpers of other modules unwrap by "
+        "which cannot be pickled or compiled by torch.jit.script either, no more than its parameters at ZeRO 1 and 2; helpers of other modules unwrap by "
         "testing for DistributedDataParallel, which the engine is not.",
         "measured against DeepSpeed 0.19.8",
         Kind.CONVERTED,
@@ -34,6 +35,11 @@ IDEAS = (
 SAVERS = frozenset({"torch.save", "torch.serialization.save", "pickle.dump", "pickle.dumps", "joblib.dump"})
 # Methods that move or convert in place where they belong to a module, but make another tensor of a parameter.
 MOVES = frozenset({"cpu", "cuda", "to", "float", "xpu", "npu"})
+
+# What compiles a module together with its hooks; ``torch.jit.trace`` and the ONNX exporter only run them.
+_READERS_OF_HOOKS = frozenset({"torch.jit.script", "torch.export.export"})
+
+_KEEPERS = frozenset({"append", "add", "insert", "setattr", "update", "extend"})
 
 _HELPER = '''def copy_of_module(module):
     """A copy of the model for files and averages: without the engine's hooks, which cannot be pickled."""
@@ -57,6 +63,8 @@ def copies(plan: Plan, call: cst.Call, statement: Statement) -> None:
                 _helper(plan)
             _said(plan, statement, f"{plan.code(call.func)}({plan.code(call.args[0].value)})")
         return
+    if plan.imports.names(call.func) & _READERS_OF_HOOKS:
+        _scripted(plan, call, statement)
     if not plan.imports.names(call.func) & SAVERS:
         return
     for holder, value in saved(plan, argument(call, 0, "obj"), statement):
@@ -79,6 +87,36 @@ def copies(plan: Plan, call: cst.Call, statement: Statement) -> None:
             plan.edits.replace(piece, given_to("copy_of_module"))
         _helper(plan)
         _said(plan, plan.tree.statement(holder), f"{plan.code(value)} in a file")
+
+
+def _scripted(plan: Plan, call: cst.Call, statement: Statement) -> None:
+    """``torch.jit.script(model.module)``: a copy where it is not kept for later, as a scripted module shares the weights."""
+    value = call.args[0].value if call.args and call.args[0].keyword is None else None
+    inner = _behind_passing(moved(value)) if value is not None else None
+    if value is None or inner is None or not _is_whole(plan, inner):
+        return
+    name = plan.code(call.func)
+    if plan.zero_stage == PARTITIONED or not _is_used_up(plan, call, statement):
+        plan.todo("MG506", call, f"{name} stops at the hooks of the engine: give it a model of its own with the engine's state dict",
+                  "it compiles the hooks too; a copy of the module has none, but does not follow the training")  # fmt: skip
+        return
+    _take_module(plan, inner)
+    plan.edits.replace(call.args[0], _wrapped)
+    _helper(plan)
+    _said(plan, statement, f"{plan.code(value)} in {name}")
+
+
+def _is_used_up(plan: Plan, call: cst.Call, statement: Statement) -> bool:
+    """Whether what a call returns is gone before the next training step: saved at once, or held by a function that trains nothing."""
+    if not training_follows(plan, statement):
+        return True
+    node = statement.node
+    if isinstance(node, cst.Expr):
+        outer = dotted(node.value.func) if isinstance(node.value, cst.Call) else None
+        return (outer or "save").rpartition(".")[2] not in _KEEPERS
+    local = isinstance(node, cst.Assign) and node.value is call and isinstance(node.targets[0].target, cst.Name)
+    left = any(isinstance(s.node, cst.Return) and s.node.value is not None for s in statement.function.statements)
+    return local and not left and not statement.function.is_module and not trains_within(plan, statement.function)
 
 
 def saved(plan: Plan, node: Node | None, statement: Statement) -> list[tuple[Node, Node]]:
