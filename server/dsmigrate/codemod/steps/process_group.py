@@ -282,7 +282,11 @@ def _local_rank(plan: Plan, statement: Statement, managers: tuple[Manager, ...])
         made = [b.statement.order for b in bindings if b.function is statement.function]
         if where.order < statement.order or (made and max(made) < statement.order) or (bindings and not made):
             return f"str({plan.code(chosen)})"
-    return _first_of([manager.local for manager in managers], "0")
+    local = _first_of([manager.local for manager in managers], "0")
+    if any(manager.name != "SLURM" for manager in managers):  # DeepSpeed insists on MPI's own local rank
+        return local
+    plan.need("torch")
+    return f'"0" if torch.cuda.device_count() == 1 else {local}'  # srun --gpus-per-task 1
 
 
 def _from_launcher(plan: Plan, value: Node, statement: Statement, depth: int = 4) -> bool:
