@@ -50,12 +50,16 @@ def has_batch_norm(plan: Plan) -> bool:
     """BatchNorm in this file, or a model made elsewhere that may have it."""
     found: bool | None = plan.facts.get("batch_norm")
     if found is None:
-        names = [dotted(call.func) or "" for call in plan.tree.calls]
-        named = any(_BATCH_NORM.search(name) for name in names)
+        named = names_batch_norm(plan)
         unseen = not _model_is_here(plan) and not _is_language_model(plan)
         found = named or unseen or _model_is_elsewhere(plan) or _has_part(plan, _is_of_a_zoo)
         plan.facts["batch_norm"] = found
     return found
+
+
+def names_batch_norm(plan: Plan) -> bool:
+    """Whether the code that is seen makes BatchNorm, or asks for a model that has it by name."""
+    return any(_BATCH_NORM.search(dotted(call.func) or "") for call in plan.tree.calls)
 
 
 def _classes(plan: Plan) -> list[Class]:

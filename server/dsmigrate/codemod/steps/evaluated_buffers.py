@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.buffers import has_batch_norm
+from dsmigrate.codemod.steps.buffers import has_batch_norm, names_batch_norm
 from dsmigrate.codemod.steps.forwards_beside import paths_to
 from dsmigrate.codemod.steps.never_called import may_run
 from dsmigrate.codemod.steps.rank_forwards import guarded_places, has_free_way, runs_model
@@ -69,7 +69,8 @@ def run(plan: Plan) -> None:
     where = plan.tree.statement(next(iter(everywhere)))
     file = plan.part_of(where).path
     plan.converted("MG129", sending[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
-                   f"all ranks evaluate {f'at {file}:' if file else 'in line '}{where.line}, with BatchNorm statistics of rank 0")  # fmt: skip
+                   f"all ranks evaluate {f'at {file}:' if file else 'in line '}{where.line}, with BatchNorm statistics of rank 0"
+                   + ("" if names_batch_norm(plan) else ", if the model has BatchNorm"))  # fmt: skip
 
 
 def _moved(plan: Plan, call: cst.Call) -> Node | None:
@@ -97,11 +98,14 @@ def _send_before(plan: Plan, call: cst.Call) -> None:
 
 
 def _say(plan: Plan, sending: list[Wrap]) -> None:
+    sent = "DDP broadcast BatchNorm buffers before each forward; the engine does not"
+    if not names_batch_norm(plan):
+        sent = f"if the model, which is not seen whole, has BatchNorm: {sent}"
     for wrap in sending:
         plan.kept(
             "MG104",
             wrap.statement,
-            "DDP broadcast BatchNorm buffers before each forward; the engine does not",
+            sent,
             "training losses are the same where BatchNorm trains; where it takes part in eval mode (frozen, or for a target), and in what ranks "
             "other than 0 evaluate, average with rank 0's, or save, its statistics can differ from rank 0's",
         )
