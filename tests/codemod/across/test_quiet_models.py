@@ -195,3 +195,9 @@ def test_parameters_that_a_helper_steps_by_itself_need_stage_zero() -> None:
     helper = "def shrink(net):\n    for p in net.parameters():\n        p -= 0.1 * p\n"
     project = of(tail="from shrinking import shrink; shrink(model)", shrinking=helper)
     assert "shrinking.py:3 MG509 kept" in project.told()
+
+
+def test_parameters_that_a_model_of_another_file_keeps_from_ddp_are_named_with_their_place() -> None:
+    models = MODELS.replace("LINE", 'self._ddp_params_and_buffers_to_ignore = ["w"]')
+    told = convert({"train.py": ENTRY.replace("TAIL", "pass"), "models.py": models}).told()
+    assert "MG114 todo DDP was told at models.py:" in told

@@ -365,5 +365,5 @@ optimizer.load_state_dict(checkpoint["optimizer"])
 def test_a_checkpoint_that_also_comes_from_a_url_is_marked_there_once(weights: str) -> None:
     save = f'torch.save({STATE}, "last.pt")'
     migrated = convert(resume=FROM_TWO_PLACES.format(weights=weights), loop=saving(save))
-    assert "none of DeepSpeed" in migrated.said("MG622", "load_state_dict_from_url", Kind.TODO).message
-    assert migrated.code.count("a checkpoint from here is none of DeepSpeed") == 1
+    assert "no DeepSpeed checkpoint" in migrated.said("MG622", "load_state_dict_from_url", Kind.TODO).message
+    assert migrated.code.count("what is loaded here is no DeepSpeed checkpoint") == 1

@@ -324,3 +324,10 @@ def test_a_model_for_text_of_transformers_has_no_batch_norm(made: str, speaks: b
     start, end = source.index("class Net("), source.index("\n\n\n", source.index("class Net("))
     migrated = migrate(source[:start] + source[end:])
     assert any(change.code == "MG104" for change in migrated.changes) is speaks
+
+
+def test_dropped_arguments_are_named_without_their_commas() -> None:
+    migrated = convert(wrap="more = {}\nmodel = DDP(Net().cuda(), static_graph=False, delay=3, **more,)\n")
+    message = migrated.said("MG103", "model = DDP(", Kind.CONVERTED).message
+    assert message.startswith("dropped: static_graph")
+    assert message.endswith("delay=3, **more")

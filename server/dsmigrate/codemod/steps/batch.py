@@ -236,7 +236,7 @@ def _zero(plan: Plan) -> None:
     if plan.site is not None:
         chosen = plan.options.chosen_for
         why = f"; this is the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else ""
-        reason = f"stages 0 to 3 give the same losses while gradients are finite (1 and 2 leave other steps out); they differ in memory and communication{why}"
+        reason = f"stages 0 to 3 give the same losses while gradients are finite (1 and 2 skip steps where they are not); they differ in memory and communication{why}"
         if targets.holds("update_at_start", plan.options.target_version):
             reason = f"stages 1 to 3 update once more than stage 0, and differ in memory and communication{why}"
         plan.converted("MG703", plan.site.anchor, f"ZeRO stage {stage}: {_PARTITIONED[stage]}", reason)

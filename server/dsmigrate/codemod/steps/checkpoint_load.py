@@ -282,7 +282,7 @@ def _other_origins(plan: Plan, found: Found, call: cst.Call) -> None:
         if isinstance(value, cst.Call) and value not in {*found.loads, *plan.handled, *elsewhere}:
             if (dotted(value.func) or "").endswith(("load_state_dict_from_url", "load_url", "download")):
                 elsewhere.add(value)
-                plan.todo("MG622", binding.statement, "a checkpoint from here is none of DeepSpeed: load its weights before deepspeed.initialize",
+                plan.todo("MG622", binding.statement, "what is loaded here is no DeepSpeed checkpoint: load its weights before deepspeed.initialize",
                           "what the engine restores below is not loaded from it any more")  # fmt: skip
 
 

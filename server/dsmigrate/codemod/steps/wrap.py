@@ -102,7 +102,9 @@ def _left_out_of_ddp(plan: Plan, wrap: Wrap) -> None:
         if isinstance(statement.node, cst.BaseCompoundStatement):
             continue
         if any(isinstance(sub, cst.Attribute) and sub.attr.value in _LEFT_OUT for sub in descendants(statement.node)):
-            plan.todo("MG114", wrap.statement, "DDP was told to leave some parameters alone; the engine sends rank 0's to all "
+            file = plan.part_of(statement).path
+            where = f" at {file}:{statement.line}" if file and statement.function.top is not wrap.function.top else ""
+            plan.todo("MG114", wrap.statement, f"DDP was told{where} to leave some parameters alone; the engine sends rank 0's to all "
                       "ranks and averages their gradients", "experts or shards that differ by rank would become one")  # fmt: skip
             return
 
@@ -153,7 +155,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
     for position, arg in enumerate(wrap.call.args):
         if arg.keyword is None:
             if position > 0 or arg.star:
-                dropped.append(plan.code(arg))
+                dropped.append(arg.star + plan.code(arg.value))
             continue
         name = arg.keyword.value
         if name in ("module", "broadcast_buffers"):
@@ -177,7 +179,7 @@ def _keywords(plan: Plan, wrap: Wrap) -> None:
                 "native DDP mixed precision casts parameters for the forward pass",
             )
         else:
-            dropped.append(name if name in _DROPPED else plan.code(arg))
+            dropped.append(name if name in _DROPPED else f"{name}={plan.code(arg.value)}")
     if dropped:
         reasons = "; ".join(dict.fromkeys(_DROPPED[name] for name in dropped if name in _DROPPED))
         plan.note(
