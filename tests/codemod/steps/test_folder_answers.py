@@ -48,6 +48,15 @@ def test_other_folders_are_asked_as_before() -> None:
     assert not marked(convert(resume=before + RESUME, loop=SAVES))
 
 
+@pytest.mark.parametrize("base", ["torch.utils.data.Dataset", "object"])
+def test_what_a_data_set_finds_is_its_data(base: str) -> None:
+    line = "self.files = glob.glob(folder + '/**/*', recursive=True)"
+    helpers = f"class Words({base}):\n    def __init__(self, folder):\n        {line}"
+    before = "words = Words(args.output)\n"
+    migrated = convert(imports="import glob", helpers=helpers, resume=before + RESUME, loop=SAVES)
+    assert bool(marked(migrated)) is (base == "object")
+
+
 @pytest.mark.parametrize(
     ("test", "asked"),
     [

@@ -20,7 +20,7 @@ from dsmigrate.codemod.steps.clip_hooks import (
 from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
 from dsmigrate.codemod.steps.found_inf import asked_before
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
-from dsmigrate.codemod.steps.parameters import covers_model
+from dsmigrate.codemod.steps.parameters import covers_model, is_second_norm
 from dsmigrate.codemod.steps.sites import find_steps, mark_twins
 from dsmigrate.codemod.tree import Node
 from dsmigrate.codemod.values import Value, resolve
@@ -140,9 +140,15 @@ def _other_kinds(plan: Plan, partial: list[cst.Call]) -> None:
             )
     for call in partial:
         plan.handled.add(call)
-        plan.needs_full_gradients(
-            "MG423", call, "only some parameters are clipped here", "the engine clips all parameters together"
+        said, why = (
+            (
+                "the parameters clipped here are not shown to be all of the model's",
+                "the engine clips all of them together",
+            )
+            if is_second_norm(call)
+            else ("the limit here is that of another norm", "the engine clips by the second norm")
         )
+        plan.needs_full_gradients("MG423", call, said, why)
     for call in plan.tree.calls:
         if _is_method(plan, call):
             plan.todo("MG424", call, "clip_grad_norm_ of the wrapped model is not a method of the engine; use the config",

@@ -29,7 +29,7 @@ def folder_answers(plan: Plan, found: Found, near: Near) -> None:
             continue
         asked, names = _asked(call), plan.imports.names(call.func)
         last = (dotted(call.func) or "").rpartition(".")[2] or getattr(getattr(call.func, "attr", None), "value", "")
-        if asked is None:
+        if asked is None or _is_of_data(plan, call):
             continue
         if _is_size(plan, call, names, last):
             said = "its size here is that of the folder alone" if near.concerns_far(call, asked) else None
@@ -52,6 +52,15 @@ def folder_answers(plan: Plan, found: Found, near: Near) -> None:
             plan.todo(
                 "MG623", call, f"a DeepSpeed checkpoint is a directory: {said}", "the script looks for a file here"
             )
+
+
+def _is_of_data(plan: Plan, call: cst.Call) -> bool:
+    """Whether a call stands in a method of a data set, whose files are the data."""
+    function = plan.function_of(call)
+    return any(
+        function in cls.methods.values() and any(base.endswith("Dataset") for base in cls.bases)
+        for cls in plan.tree.classes.values()
+    )
 
 
 def _endings(plan: Plan, resumed: set[Root]) -> None:

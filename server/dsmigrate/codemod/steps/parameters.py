@@ -14,10 +14,13 @@ from dsmigrate.codemod.tree import Node
 def covers_model(plan: Plan, call: cst.Call) -> bool:
     """Whether the clipped parameters are all parameters of the trained model."""
     params = argument(call, 0, "parameters")
+    return is_second_norm(call) and params is not None and is_all(plan, params, 4)
+
+
+def is_second_norm(call: cst.Call) -> bool:
+    """Whether a clip is by the norm that the engine clips by."""
     norm_type = argument(call, 2, "norm_type")
-    if norm_type is not None and number(norm_type) not in (2, 2.0):
-        return False
-    return params is not None and is_all(plan, params, 4)
+    return norm_type is None or number(norm_type) in (2, 2.0)
 
 
 def is_all(plan: Plan, node: Node, depth: int) -> bool:
