@@ -10,6 +10,7 @@ from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import OptimizerSite
+from dsmigrate.codemod.steps.unwrapped import is_unwrapped
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _TELLING = ("criterion", "loss", "head", "discriminator", "center")
@@ -175,7 +176,7 @@ def belongs(plan: Plan, node: cst.CSTNode, statement: Statement, depth: int = 4)
     """Whether an expression is the trained model, a part of it, or a loop variable over its parameters."""
     root = node
     while isinstance(root, cst.Attribute | cst.Subscript | cst.Call):
-        if isinstance(root, cst.Attribute) and plan.is_ours(root):
+        if (isinstance(root, cst.Attribute) and plan.is_ours(root)) or is_unwrapped(plan, root, statement.function):
             return True
         root = root.func if isinstance(root, cst.Call) else root.value
     if plan.is_ours(root):

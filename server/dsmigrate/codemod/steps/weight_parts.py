@@ -18,6 +18,7 @@ from dsmigrate.codemod.steps.module_weights import (
     speaks_of_own_model,
 )
 from dsmigrate.codemod.steps.unpacking import unpacked
+from dsmigrate.codemod.steps.unwrapped import is_unwrapped
 from dsmigrate.codemod.tree import Function, Node
 
 _WEIGHT = re.compile(r"weight|bias|param|token|embed|scale|gamma|beta|proto|kernel|logit|temperature", re.IGNORECASE)
@@ -52,12 +53,12 @@ def is_weight(plan: Plan, node: Node, function: Function) -> bool:
             named = named or (isinstance(inner.func, cst.Attribute) and inner.func.attr.value == "get_parameter")
             held = _shared(inner)
             if held is None:
-                return False
+                break
             inner = held
         else:
             break
     if not isinstance(inner, cst.Name):
-        return False
+        return named and is_unwrapped(plan, inner, function)
     if is_own_of_loop(plan, node, inner, function) or is_own_other_name(plan, inner, function):
         return True
     if inner is not node and (is_part(plan, inner, function) or _holds_part(plan, inner, function, _HOPS)):
@@ -281,5 +282,7 @@ def belongs(plan: Plan, node: Node, function: Function, depth: int = _HOPS) -> b
             inner = inner.value
         elif isinstance(inner, cst.Call) and (held := _shared(inner)) is not None:
             inner = held
+        elif isinstance(inner, cst.Name):
+            return _holds_part(plan, inner, function, depth)
         else:
-            return isinstance(inner, cst.Name) and _holds_part(plan, inner, function, depth)
+            return is_unwrapped(plan, inner, function)
