@@ -37,11 +37,13 @@ def with_line(line: str, **parts: str) -> dict[str, str]:
         "for name, p in model.module.named_parameters(): p.data = ema[name]",
         "for p, q in zip(model.parameters(), saved): p.data.copy_(q)",
         "for layer in model.module.modules(): nn.init.zeros_(layer.bias)",
+        "dict(model.named_parameters())[name].data.mul_(0.9)",
+        "weights = {n: p for n, p in model.named_parameters()}; weights[name].data.mul_(0.9)",
         "torch.nn.utils.vector_to_parameters(flat, model.parameters())",
     ],
 )
 def test_a_write_to_weights_needs_stage_zero(line: str) -> None:
-    names = "target, mask, ema, saved, flat = load()"
+    names = "target, mask, ema, saved, flat, name = load()"
     migrated = convert(**with_line(line, imports="from torch import nn\nfrom data import load", resume=names))
     migrated.said("MG509", line.rpartition(": ")[2], Kind.KEPT)
     assert migrated.config["zero_optimization"]["stage"] == 0

@@ -13,8 +13,8 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
 from dsmigrate.codemod.steps.buffers import may_have_buffers, sent_from_rank_0
+from dsmigrate.codemod.steps.early_copies import keeps_own_buffers
 from dsmigrate.codemod.steps.sites import find_backward
-from dsmigrate.codemod.steps.wrap import keeps_own_buffers
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (

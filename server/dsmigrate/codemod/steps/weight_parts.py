@@ -26,6 +26,7 @@ _NO_WEIGHT = re.compile(r"running_|num_batches|queue|buffer|mask|ptr|(?:^|\.)gra
 _ALL_OF = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"})
 _THROUGH = frozenset({"list", "tuple", "reversed", "sorted", "iter", "filter", "tqdm"})
 _SHARES = frozenset({"view", "flatten", "detach", "t", "numpy", "get_parameter", "get_submodule"})
+_TABLES = frozenset({"dict", "OrderedDict"})
 _DEPTH = 6
 _HOPS = 3
 
@@ -75,11 +76,16 @@ def _shared(call: cst.Call) -> Node | None:
 
 
 def _is_state_dict(plan: Plan, node: Node, function: Function) -> bool:
-    """``model.state_dict()``, or a variable for it: the tensors in it are the weights themselves."""
+    """``model.state_dict()``, ``dict(model.named_parameters())``, or a variable for it: the tensors in it are the weights."""
     if isinstance(node, cst.Name):
         return any(
-            isinstance(v, cst.Call) and _is_state_dict(plan, v, where) for v, where in _given(plan, node, function)
+            isinstance(v, cst.Call | cst.DictComp) and _is_state_dict(plan, v, where)
+            for v, where in _given(plan, node, function)
         )
+    if isinstance(node, cst.DictComp):
+        return _collects(plan, node, function, None, _DEPTH)
+    if isinstance(node, cst.Call) and (dotted(node.func) or "").rpartition(".")[2] in _TABLES and len(node.args) == 1:
+        return goes_over(plan, node.args[0].value, function, 1)
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     return node.func.attr.value == "state_dict" and belongs(plan, node.func.value, function)
@@ -248,10 +254,10 @@ def goes_over(plan: Plan, node: Node, function: Function, index: int | None, dep
 
 
 def _collects(
-    plan: Plan, made: cst.ListComp | cst.GeneratorExp, function: Function, index: int | None, depth: int
+    plan: Plan, made: cst.ListComp | cst.GeneratorExp | cst.DictComp, function: Function, index: int | None, depth: int
 ) -> bool:
     """``[p.data for p in model.parameters()]``: the parameters as they are, not their gradients or copies."""
-    elt = made.elt
+    elt = made.value if isinstance(made, cst.DictComp) else made.elt
     if index is not None and isinstance(elt, cst.Tuple) and index < len(elt.elements):
         elt, index = elt.elements[index].value, None
     while isinstance(elt, cst.Attribute) and elt.attr.value in ("data", "weight", "bias"):

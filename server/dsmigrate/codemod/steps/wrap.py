@@ -10,7 +10,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import DATA_PARALLEL_NAMES, qualifies
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.buffers import sent_from_rank_0
+from dsmigrate.codemod.steps.early_copies import spread_lines
 from dsmigrate.codemod.tree import Node, descendants
 
 # Keywords of torch's and apex's DDP that only tune its reducer or follow from the device.
@@ -67,22 +67,8 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
         if not isinstance(model, cst.Name | cst.Attribute):
             plan.facts["model_first"] = f"{site.target} = {plan.code(model)}"
             site.model = site.target
-    elif isinstance(node, cst.Assign) and len(node.targets) == 1 and node.value is wrap.call:
-        target = plan.code(node.targets[0].target)
-        spread = _spread_lines(plan, wrap, target)
-        if plan.code(model) == target and spread:
-            plan.edits.substitute(node, *spread)
-        elif plan.code(model) == target:
-            plan.edits.remove(node)
-        elif spread:
-            plan.edits.insert_after(statement.line_node, *spread)
-    elif isinstance(node, cst.Assign) and isinstance(node.value, cst.IfExp):
-        # `model = DDP(model) if distributed else model`
-        target = plan.code(node.targets[0].target)
-        branches = (node.value.body, node.value.orelse)
-        texts = {plan.code(wrap.model) if b is wrap.call else plan.code(b) for b in branches}
-        if texts == {target}:
-            plan.edits.remove(node)
+    else:
+        _leave_model(plan, wrap)
     _left_out_of_ddp(plan, wrap)
     plan.converted(
         "MG101",
@@ -90,6 +76,34 @@ def _unwrap(plan: Plan, wrap: Wrap) -> None:
         f"{plan.code(wrap.call.func)}(…) → the model itself; deepspeed.initialize wraps it",
         "the engine replaces the DDP wrapper",
     )
+
+
+def _leave_model(plan: Plan, wrap: Wrap) -> None:
+    """What stays in the place of a wrap where the engine is made further down: at most rank 0's weights for all ranks."""
+    node, model = wrap.statement.node, wrap.model
+    if isinstance(node, cst.Return) and node.value is wrap.call and isinstance(model, cst.Name | cst.Attribute):
+        spread = spread_lines(plan, wrap, plan.code(model))
+        if spread:
+            plan.edits.insert_before(wrap.statement.line_node, *spread)
+    if not isinstance(node, cst.Assign) or model is None:
+        return
+    target = plan.code(node.targets[0].target)
+    if len(node.targets) == 1 and node.value is wrap.call:
+        texts = {plan.code(model)}
+        spread = spread_lines(plan, wrap, target)
+    elif isinstance(node.value, cst.IfExp):  # `model = DDP(model) if distributed else model`
+        branches = (node.value.body, node.value.orelse)
+        texts = {plan.code(model) if branch is wrap.call else plan.code(branch) for branch in branches}
+        lines = spread_lines(plan, wrap, target) if wrap.call in branches else []
+        test = plan.code(node.value.test)
+        test = test if node.value.body is wrap.call else f"not ({test})"
+        spread = [f"if {test}:", *(f"    {line}" for line in lines)] if lines else []
+    else:
+        return
+    if texts == {target}:
+        plan.edits.substitute(node, *spread)
+    elif spread:
+        plan.edits.insert_after(wrap.statement.line_node, *spread)
 
 
 _LEFT_OUT = ("_ddp_params_and_buffers_to_ignore", "_set_params_and_buffers_to_ignore_for_model")
@@ -107,38 +121,6 @@ def _left_out_of_ddp(plan: Plan, wrap: Wrap) -> None:
             plan.todo("MG114", wrap.statement, f"DDP was told{where} to leave some parameters alone; the engine sends rank 0's to all "
                       "ranks and averages their gradients", "experts or shards that differ by rank would become one")  # fmt: skip
             return
-
-
-def _spread_lines(plan: Plan, wrap: Wrap, target: str) -> list[str]:
-    """Rank 0's weights for all ranks, where DDP's constructor sent them, if they are copied before the engine is made."""
-    site = plan.site
-    assert site is not None
-    if wrap.function is not site.function:
-        return []
-    for call in plan.tree.calls:
-        statement = plan.tree.statement(call)
-        if statement.function is not site.function or not wrap.statement.order < statement.order <= site.order:
-            continue
-        last = (dotted(call.func) or "").rpartition(".")[2].lower()
-        copies = last in ("deepcopy", "state_dict", "averagedmodel", "clone") or "ema" in last
-        subjects = [arg.value for arg in call.args]
-        if isinstance(call.func, cst.Attribute):
-            subjects.append(call.func.value)
-        if copies and any(plan.is_ours(subject) for subject in subjects):
-            plan.need("torch")
-            plan.converted("MG109", wrap.statement, "rank 0's weights are sent to all ranks here, as DDP did when it was made",
-                           "they are copied before the engine, which broadcasts them too, is made")  # fmt: skip
-            return [
-                f"for tensor in {target}.{'parameters()' if keeps_own_buffers(plan) else 'state_dict().values()'}:",
-                *sent_from_rank_0(plan, "tensor"),
-            ]
-    return []
-
-
-def keeps_own_buffers(plan: Plan) -> bool:
-    """Whether DDP left each rank its own buffers: with ``broadcast_buffers=False`` its constructor sends none either."""
-    values = [argument(wrap.call, 4, "broadcast_buffers") for wrap in plan.wraps if not wrap.is_apex]
-    return bool(values) and all(value is not None and dotted(value) == "False" for value in values)
 
 
 def _inner(call: Node) -> Node:
