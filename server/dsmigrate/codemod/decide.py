@@ -25,6 +25,7 @@ from dsmigrate.codemod.steps import (
     existing,
     fsdp,
     gradients,
+    held_optimizers,
     inputs,
     late_parameters,
     loop,
@@ -87,6 +88,7 @@ def concerns_us(plan: Plan) -> bool:
 def decide(plan: Plan) -> None:
     """Let every step decide and note its edits; raises ``RefusedError``."""
     refusals.check(plan)
+    held_optimizers.check(plan)
     if not sites.find_backward(plan):
         raise plan.refuse(
             "MG910", plan.roles.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from dsmigrate.codemod import callables, dispatch, fields
+from dsmigrate.codemod import callables, dispatch, fields, holders
 from dsmigrate.codemod.binding_forms import calls_in_branches, named_expressions
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree
@@ -57,7 +57,8 @@ class Flow:
         self._classes_by_instance()
         self._collect()
         self._bind_calls(tree.calls)
-        if len(tree.parts) > 1:
+        self.holders = holders.find_holders(self)
+        if len(tree.parts) > 1 or self.holders:
             self._follow_instances()
         for binding in self.bindings:
             self.by_place.setdefault(binding.place, []).append(binding)

@@ -13,6 +13,7 @@ import libcst as cst
 
 from dsmigrate.codemod.evaluating import evaluate, evaluate_element, through
 from dsmigrate.codemod.flow import Binding, Flow, Place, argument
+from dsmigrate.codemod.holders import held_name, is_holder
 from dsmigrate.codemod.makers import (
     is_amp_initialize,
     is_made_here,
@@ -171,6 +172,20 @@ def _seed_optimizers(roles: Roles) -> None:
                 value = element.value
                 if isinstance(value, cst.Call) and is_optimizer_call(roles, value) and is_made_here(flow, value):
                     _add_optimizer(roles, value, statement, None)
+    _seed_held(roles)
+
+
+def _seed_held(roles: Roles) -> None:
+    """``NoamOpt(size, factor, warmup, Adam(…))``: what is made as an argument of an object that steps it."""
+    flow = roles.flow
+    for call in flow.tree.calls if flow.holders else ():
+        callee = flow.callee(call)
+        if callee is None or callee.owner is None or callee.name != "__init__" or held_name(flow, callee.owner) is None:
+            continue
+        for arg in call.args:
+            value = arg.value
+            if isinstance(value, cst.Call) and is_optimizer_call(roles, value) and is_made_here(flow, value):
+                _add_optimizer(roles, value, flow.tree.statement(call), None)
 
 
 def _steps_somewhere(roles: Roles, name: str) -> bool:
@@ -215,7 +230,7 @@ def _seed_by_use(roles: Roles, *, bound_too: bool = False) -> bool:
         first.setdefault(place, (call.func.value, statement))
     for place, used in methods.items():
         name = place[2]
-        if roles.env.get(place):
+        if roles.env.get(place) or is_holder(flow, place):
             continue
         if SCHEDULER_WORD.search(name):
             if "step" in used:

@@ -8,11 +8,12 @@ import libcst as cst
 
 from dsmigrate.codemod.evaluating import evaluate_element, through
 from dsmigrate.codemod.flow import Binding
+from dsmigrate.codemod.holders import held_name
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.own_engine import makes_engine
 from dsmigrate.codemod.steps.trained import target_of
-from dsmigrate.codemod.tree import Function, Node, Statement, descendants
+from dsmigrate.codemod.tree import Class, Function, Node, Statement, descendants
 
 
 @dataclass(slots=True)
@@ -76,6 +77,44 @@ def acquire_by_object(plan: Plan, function: Function) -> dict[str, Acquisition]:
             item = found.setdefault(f"{holder}.{place[2]}", Acquisition(f"{holder}.{place[2]}", []))
             if plan.tree.statement(call) not in item.statements:
                 item.statements.append(plan.tree.statement(call))
+    return found
+
+
+def acquire_held(plan: Plan, function: Function, keys: set[str]) -> dict[str, Acquisition]:
+    """The optimizer as an attribute of an object that steps it (``NoamOpt``), in a function that has the object."""
+    found: dict[str, Acquisition] = {}
+    wanted = {f"O{key}" for key in keys}
+    for place, classes in plan.flow.kinds.items() if plan.flow.holders else ():
+        for cls in classes:
+            held = held_name(plan.flow, cls)
+            name = _name_in(plan, place, function) if held is not None else None
+            if (
+                held is None
+                or name is None
+                or not plan.roles.env.get(("a", plan.flow.family(cls), held), set()) & wanted
+            ):
+                continue
+            filled = _filled_by(plan, cls, held, function)
+            if filled is not None:
+                bindings = [
+                    b for b in plan.flow.by_place.get(place, ()) if b.function is function and b.kind == "assign"
+                ]
+                made = [b.statement for b in bindings if dotted(b.value) != "None"]
+                found[f"{name}.{held}"] = Acquisition(f"{name}.{held}", [*made, *filled])
+    return found
+
+
+def _filled_by(plan: Plan, cls: Class, held: str, function: Function) -> list[Statement] | None:
+    """The calls in a function of what fills an attribute later than the constructor; None where they stand elsewhere."""
+    found: list[Statement] = []
+    for binding in plan.flow.by_place.get(("a", plan.flow.family(cls), held), ()):
+        if binding.function.name == "__init__" or dotted(binding.value) == "None":
+            continue
+        calls = plan.flow.callers.get(binding.function, [])
+        here = [plan.tree.statement(call) for call in calls if plan.function_of(call) is function]
+        if not here and not any(plan.function_of(call).name == "__init__" for call in calls):
+            return None
+        found += here
     return found
 
 

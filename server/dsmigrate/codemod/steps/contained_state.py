@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from dsmigrate.codemod.holders import held_name
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import find
 from dsmigrate.codemod.steps.contained import may_hold_optimizer
@@ -24,6 +25,11 @@ def contained_state(plan: Plan) -> None:
         if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _STATE:
             continue
         base, function = call.func.value, plan.function_of(call)
+        if _is_of_holder(plan, base, function) and not find(plan).saves and not {"fp16", "bf16"} & plan.config.keys():
+            plan.handled.update([call] if call.func.attr.value == "state_dict" else [])
+            plan.needs_stage_zero("MG627", call, f"the state of {plan.code(base)} is part of what an object of {_owner(function)} saves and loads",
+                                  "at ZeRO 1-3 it holds this rank's part only, and every rank would load rank 0's")  # fmt: skip
+            continue
         if plan.tags(base) or _is_of_models(plan, base) or not may_hold_optimizer(plan, base, function):
             continue
         if call.func.attr.value == "load_state_dict" and find(plan).saves:
@@ -37,6 +43,18 @@ def contained_state(plan: Plan) -> None:
         else:
             plan.needs_stage_zero("MG627", call, f"{plan.code(base)} may be the optimizer here, whose state is saved or loaded",
                                   "at ZeRO 1-3 it holds this rank's part only, and every rank would load rank 0's")  # fmt: skip
+
+
+def _is_of_holder(plan: Plan, base: Node, function: Function) -> bool:
+    """Whether a method of an object that steps the optimizer (``NoamOpt``) speaks of its state, for somebody who calls it."""
+    cls = function.class_seen
+    if cls is None or held_name(plan.flow, cls) is None or not plan.roles.is_optimizer(base):
+        return False
+    return bool(plan.flow.callers.get(function))
+
+
+def _owner(function: Function) -> str:
+    return function.class_seen.name if function.class_seen is not None else function.name
 
 
 def _is_of_models(plan: Plan, node: Node) -> bool:

@@ -92,7 +92,8 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
         names = variables if isinstance(call.func, cst.Name) else attributes
         last = (dotted(call.func) or "").rpartition(".")[2]
         if last in names and plan.flow.callee(call) is None and not _is_construction(plan, call):
-            return True
+            if not _is_of_torch(plan, call):
+                return True
     if function.name == "__call__":
         return False
     if any(
@@ -113,6 +114,13 @@ def _escapes(plan: Plan, function: Function, calls: list[cst.Call]) -> bool:
         if not isinstance(statement.node, cst.BaseCompoundStatement | cst.Import | cst.ImportFrom)
         for sub in descendants(statement.node)
     )
+
+
+def _is_of_torch(plan: Plan, call: cst.Call) -> bool:
+    """Whether a method is called on an optimizer that is made in sight, a scheduler or a scaler."""
+    tags = plan.tags(call.func.value) if isinstance(call.func, cst.Attribute) else set()
+    made = {f"O{site.index}" for site in plan.roles.optimizers if site.call is not None}
+    return bool(tags) and tags <= made | {"S", "G"}
 
 
 def _is_followed(plan: Plan, node: Node) -> bool:

@@ -13,7 +13,7 @@ from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import EngineSite, Plan
 from dsmigrate.codemod.roles import Wrap
-from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, acquire_by_object, own_parts
+from dsmigrate.codemod.steps.acquiring import Acquisition, acquire, acquire_by_object, acquire_held, own_parts
 from dsmigrate.codemod.steps.trained import target_of, trained_groups, wrap_groups
 from dsmigrate.codemod.steps.upstream import upstream
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
@@ -158,7 +158,7 @@ def _find_site(plan: Plan) -> EngineSite | None:
     for function in plan.tree.functions:
         by_object = acquire_by_object(plan, function)
         engines = by_object or acquire(plan, function, "E", plan.group)
-        opts = acquire(plan, function, "O", optimizers)
+        opts = acquire(plan, function, "O", optimizers) or acquire_held(plan, function, optimizers)
         if not engines or not opts:
             continue
         site = _site_in(plan, function, engines, opts)
