@@ -28,6 +28,7 @@ from dsmigrate.codemod.steps.file_tests import file_tests
 from dsmigrate.codemod.steps.gone_group import group_is_gone
 from dsmigrate.codemod.steps.leaving import run_on_all_ways
 from dsmigrate.codemod.steps.ranks import asked_at, is_uniform, rank_guard, since
+from dsmigrate.codemod.steps.taken_back import taken_back
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
 IDEAS = (
@@ -73,6 +74,7 @@ def saves(plan: Plan, found: Found) -> None:
     file_tests(plan, found)
     read_back(plan, found)
     removals(plan, found)
+    taken_back(plan, found)
     removed = plan.facts.get("weight_keys", set())
     keep_weights = bool(plan.facts.get("keep_weights")) or not removed
     points: dict[Node, Node] = {}

@@ -74,7 +74,8 @@ def _copies(plan: Plan, call: cst.Call) -> bool:
         last = call.func.attr.value
     if last not in _COPIES and "ema" not in last:
         return False
-    subjects: list[Node] = [arg.value for arg in call.args] + ([] if owner is None else [owner])
+    subjects: list[Node] = [arg.value for arg in call.args]
+    subjects += [] if owner is None else [owner]
     function = plan.function_of(call)
     return any(plan.is_ours(subject) or is_weight(plan, subject, function) for subject in subjects)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import argument
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
