@@ -172,3 +172,11 @@ def test_a_choice_of_the_person_is_spoken_of() -> None:
     migrated = evaluated("scheduler.step(validate(model, loader))", wrap=wrap)
     assert "send_buffers" not in migrated.code
     migrated.said("MG104", wrap, Kind.KEPT)
+
+
+def test_a_report_says_that_no_sync_kept_ddp_from_sending() -> None:
+    loop = LOOP.replace("loss = {loss}", "with model.no_sync():\n                loss = {loss}")
+    text = loop.format(loss=LOSS, evaluate="validate(model, loader)")
+    migrated = convert(wrap=WRAP, loop=text, helpers=HELPERS)
+    assert "under no_sync DDP sent no buffers" in migrated.said("MG129", "model(x), y", Kind.KEPT).message
+    assert not [c for c in evaluated("validate(model, loader)").changes if "no_sync" in c.message]

@@ -26,7 +26,8 @@ IDEAS = (
         "BatchNorm's running statistics come from each rank's own data. Where all ranks evaluate, a hook on the engine sends rank "
         "0's buffers to all ranks before each forward, as DDP did.",
         "The engine never sends buffers: the ranks would get other metrics from one model. ReduceLROnPlateau, early stopping and "
-        "the choice of the best model then part from rank to rank: other learning rates, or a rank that waits for ever. Where "
+        "the choice of the best model then part from rank to rank: other learning rates, or a rank that waits for ever. DDP sent "
+        "none behind a forward under no_sync; the hook knows of no no_sync and sends them, which the report says. Where "
         "only some ranks run the wrapped model in an evaluation of their own, the place is marked instead.",
         "torch/nn/parallel/distributed.py, _pre_forward; measured on two CPU processes: metrics, learning rates and the last "
         "epoch differ by rank without the hook, and are DDP's with it",
@@ -71,6 +72,10 @@ def run(plan: Plan) -> None:
     plan.converted("MG129", sending[0].statement, "rank 0's buffers are sent to all ranks before each forward, as under DDP",
                    f"all ranks evaluate {f'at {file}:' if file else 'in line '}{where.line}, with BatchNorm statistics of rank 0"
                    + ("" if names_batch_norm(plan) else ", if the model has BatchNorm"))  # fmt: skip
+    if plan.facts.get("no_sync"):
+        plan.kept("MG129", where, "behind a training forward under no_sync DDP sent no buffers: each rank evaluated with statistics of its own, "
+                  "where all have rank 0's now; metrics that are gathered from the ranks may differ",
+                  "DDP's next forward sends buffers only if the last one had gradients to exchange")  # fmt: skip
 
 
 def _moved(plan: Plan, call: cst.Call) -> Node | None:
