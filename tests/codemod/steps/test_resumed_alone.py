@@ -68,3 +68,38 @@ def test_weights_under_a_condition_of_their_own_are_marked(test: str) -> None:
     load = f'if {test}:\n    model.module.load_state_dict(state["model"])\n'
     marked = todos(resumed(load + OPTIMIZER))
     assert ["whatever the condition around their load says" in change.message for change in marked] == [True]
+
+
+BOTH = 'if args.mode == "new":\n    print(state)\nelif {first}:\n    {weights}\n{between}if {then}:\n    {optimizer}\n'
+
+
+def twice(first: str, then: str, between: str = "") -> Migrated:
+    weights = 'model.module.load_state_dict(state["model"])'
+    return resumed(BOTH.format(first=first, then=then, between=between, weights=weights, optimizer=OPTIMIZER))
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ('args.mode == "old"', 'args.mode == "old"'),
+        ('args.mode == "old"', 'args.mode == "old" and args.amp'),
+        ("os.path.exists(args.resume)", 'os.path.exists(args.resume) and args.mode == "old"'),
+    ],
+)
+def test_weights_under_a_condition_that_the_optimizers_state_has_too_are_not(first: str, then: str) -> None:
+    marked = todos(twice(first, then))
+    assert not [change for change in marked if "whatever the condition" in change.message]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "between"),
+    [
+        ('args.mode == "old"', "args.amp", ""),
+        ('args.mode == "old"', 'args.mode == "old"', 'args.mode = "old"\n'),
+        ("args.amp", "args.amp", ""),  # the first branch may have been taken
+        ("ask(args)", "ask(args)", ""),
+    ],
+)
+def test_weights_under_a_condition_that_may_have_been_another_are_marked(first: str, then: str, between: str) -> None:
+    marked = todos(twice(first, then, between))
+    assert [change for change in marked if "whatever the condition" in change.message]

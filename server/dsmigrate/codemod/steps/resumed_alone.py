@@ -14,6 +14,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.checkpoint_facts import Found, origins
+from dsmigrate.codemod.steps.implied_tests import is_implied
 from dsmigrate.codemod.steps.rank_tests import asks_for_rank
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -62,7 +63,12 @@ def _under_conditions(plan: Plan, optimizer: Statement, weights: list[Statement]
         return
     around = set(branches_to(optimizer))
     for one in weights:
-        further = [(node, branch) for node, branch in branches_to(one) if (node, branch) not in around]
+        further = [
+            (node, branch)
+            for node, branch in branches_to(one)
+            if (node, branch) not in around
+            and not (isinstance(node, cst.If) and is_implied(plan, node.test, branch, one, optimizer))
+        ]
         tests = [
             node.test
             for node, branch in further
