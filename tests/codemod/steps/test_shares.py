@@ -173,3 +173,23 @@ def test_a_norm_that_is_only_measured_is_told_of() -> None:
     body = loop("norm = grad_norm(model.parameters())", after=("print(norm)",))
     converted(TWO, body).said("MG421", "grad_norm(model.parameters())", Kind.TODO)
     assert not told(converted(LOOP, body))
+
+
+ALL_FROZEN = "for p in model.parameters():\n    p.requires_grad = False\n"
+THAWED = "for p in model.module.head.parameters():\n    p.requires_grad = True\n"
+HEAD = "optimizer = torch.optim.SGD(model.module.head.parameters(), lr=args.lr)"
+
+
+@pytest.mark.parametrize("freezes", [ALL_FROZEN, "model.requires_grad_(False)\n"])
+def test_a_model_that_was_frozen_whole_trains_what_was_thawed(freezes: str) -> None:
+    assert not told(converted(f"{freezes}{THAWED}{HEAD}"))
+    assert told(converted(f"{ALL_FROZEN.replace('False', 'True')}{HEAD}"))
+
+
+STAYS = ("nn.utils.clip_grad_norm_(model.parameters(), 0.5)", "nn.utils.clip_grad_value_(model.parameters(), 0.1)")
+
+
+def test_a_clip_that_stays_finds_no_gradients_of_earlier_steps() -> None:
+    assert "add up" in converted(TWO, loop(*STAYS)).said("MG423", "clip_grad_norm_", Kind.TODO).message
+    cleared = converted(TWO, loop(*STAYS).replace("optimizer.zero_grad", "model.zero_grad"))
+    assert Kind.TODO not in told(cleared)

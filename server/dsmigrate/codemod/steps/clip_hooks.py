@@ -17,6 +17,7 @@ from dsmigrate.codemod.steps.sites import find_backward, find_steps
 from dsmigrate.codemod.tree import Function, Statement
 
 _FREEZES = re.compile(r"\brequires_grad_\(\s*(?!True\b)[^)\s]|\.requires_grad\s*=(?!=)")
+_OFF = re.compile(r"\.requires_grad(?:_\(|\s*=)\s*False")
 _FREEZERS = re.compile(r"(?<!un)freeze|frozen|trainable|requires_grad|peft|lora", re.IGNORECASE)
 
 
@@ -95,16 +96,16 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
     )
 
 
-def tell_of_other_norms(plan: Plan, calls: list[cst.Call]) -> None:
-    """Tell of clips and measured norms of the whole model where the optimizer owns a part of it and the rest is not frozen."""
+def tell_of_other_norms(plan: Plan, taken: list[cst.Call], stay: list[cst.Call]) -> None:
+    """Tell of norms of the whole model that the engine takes, or that ``stay``, where the optimizer owns a part of it."""
     owned = [found for site in plan.roles.optimizers if (found := owned_part(plan, site)) is not None]
-    if not owned:
+    if not owned or _freezes_all(plan):
         return
     part = owned[0].text
     is_sure = owned[0].is_sure and len(owned) == len(plan.roles.optimizers) and not _may_freeze(plan)
     cleared = [s.node.value for s in plan.facts["sites"].zeroes if isinstance(s.node, cst.Expr)]
     whole = cleared and all(isinstance(c, cst.Call) and not _is_of_optimizer(plan, c) for c in cleared)
-    for call in calls:
+    for call in taken:
         if not is_sure:
             plan.kept("MG421", call, f"the norm is now over what the optimizer owns ({part}): let what it leaves out of the model be "
                       "frozen, or the norm was another one", "at ZeRO 1-3 the engine's norm is over what the optimizer owns")  # fmt: skip
@@ -116,6 +117,30 @@ def tell_of_other_norms(plan: Plan, calls: list[cst.Call]) -> None:
                       "another one now: freeze the others, or take the norm of what the optimizer owns",
                       "at ZeRO 1-3 the engine's norm is over what the optimizer owns; under DDP the gradients of the others "
                       "counted, and added up where optimizer.zero_grad() left them")  # fmt: skip
+    for call in stay if is_sure and not whole else ():
+        plan.todo("MG423", call, f"the optimizer owns {part} only, and optimizer.zero_grad() left the gradients of the others to add up in "
+                  "this norm; engine.step() clears them all: freeze the others, or clip what the optimizer owns",
+                  "engine.zero_grad() goes over all parameters of the module")  # fmt: skip
+
+
+def _freezes_all(plan: Plan) -> bool:
+    """Whether the whole model is frozen somewhere, so that what trains was thawed on purpose."""
+    for statement in plan.tree.statements:
+        node = statement.node
+        if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+            func = node.value.func
+            given = [plan.code(arg.value) for arg in node.value.args]
+            if isinstance(func, cst.Attribute) and func.attr.value == "requires_grad_" and given == ["False"]:
+                if plan.is_ours(func.value):
+                    return True
+        if isinstance(node, cst.For) and isinstance(node.iter, cst.Call) and isinstance(node.iter.func, cst.Attribute):
+            lines = plan.code(node.body).split("\n")
+            is_all = node.iter.func.attr.value in ("parameters", "named_parameters") and plan.is_ours(
+                node.iter.func.value
+            )
+            if is_all and not any(re.match(r"\s*if\b", line) for line in lines) and _OFF.search(plan.code(node.body)):
+                return True
+    return False
 
 
 def _may_freeze(plan: Plan) -> bool:

@@ -121,7 +121,10 @@ def run(plan: Plan) -> None:
                                       "the engine clips in the step, after all of that")  # fmt: skip
     if engine_clips(plan):
         _other_places(plan, ours)
-    tell_of_other_norms(plan, [*(call for call, _, _ in measured), *(ours if engine_clips(plan) else ())])
+    clipped = ours if engine_clips(plan) else []
+    tell_of_other_norms(
+        plan, [*(call for call, _, _ in measured), *clipped], [call for call in ours if call not in clipped]
+    )
 
 
 def _stops(call: cst.Call) -> bool:
