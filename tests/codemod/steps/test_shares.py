@@ -36,6 +36,10 @@ def parts_of(net):
     return [{"params": net.body.parameters()}, {"params": net.head.parameters(), "lr": 1.0}]
 
 
+def is_plain(name, p):
+    return p.ndim < 2 or name.endswith("bias")
+
+
 def grad_norm(parameters):
     norms = [p.grad.norm() for p in parameters if p.grad is not None]
     return torch.norm(torch.stack(norms))
@@ -80,6 +84,16 @@ groups = [
 ]
 optimizer = torch.optim.AdamW(groups, lr=args.lr)
 """
+BY_LAMBDA = """
+plain = lambda n, p: p.ndim < 2 or "norm" in n
+other = lambda n, p: not plain(n, p)
+named = list(model.named_parameters())
+groups = [
+    {"params": [p for n, p in named if plain(n, p) and p.requires_grad], "weight_decay": 0.0},
+    {"params": [p for n, p in named if other(n, p) and p.requires_grad]},
+]
+optimizer = torch.optim.AdamW(groups, lr=args.lr)
+"""
 WITHOUT_NECK = "named = [pair for pair in named if 'neck' not in pair[0]]\nno_decay = ["
 
 
@@ -101,6 +115,7 @@ def told(migrated: Migrated) -> list[Kind]:
         SKIPPED,
         NAMED,
         NO_DECAY.replace("no_decay = [", WITHOUT_NECK, 1),
+        BY_LAMBDA.replace("not plain(n, p)", "not plain(n, p) and 'neck' not in n"),
         NO_DECAY.replace("if not any", 'if "neck" not in n and not any').replace(
             "if any", 'if "neck" not in n and any'
         ),
@@ -142,6 +157,8 @@ EITHER_LIST = EITHER_LIST.replace('    elif n.startswith("module.head"):\n      
         NO_DECAY.replace("if any(nd in n for", "if not all(nd not in n for"),
         BOTH_IDS,
         BY_RANK,
+        BY_LAMBDA,
+        BY_LAMBDA.replace("plain(n, p) and", "is_plain(n, p) and").replace("other(n", "not is_plain(n"),
         EITHER_LIST,
     ],
 )

@@ -98,11 +98,12 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
 
 def tell_of_other_norms(plan: Plan, taken: list[cst.Call], stay: list[cst.Call]) -> None:
     """Tell of norms of the whole model that the engine takes, or that ``stay``, where the optimizer owns a part of it."""
-    owned = [found for site in plan.roles.optimizers if (found := owned_part(plan, site)) is not None]
+    sites = plan.roles.optimizers if taken or stay else []
+    owned = [found for site in sites if (found := owned_part(plan, site)) is not None]
     if not owned or _freezes_all(plan):
         return
     part = owned[0].text
-    is_sure = owned[0].is_sure and len(owned) == len(plan.roles.optimizers) and not _may_freeze(plan)
+    is_sure = owned[0].is_sure and len(owned) == len(sites) and not _may_freeze(plan)
     cleared = [s.node.value for s in plan.facts["sites"].zeroes if isinstance(s.node, cst.Expr)]
     whole = cleared and all(isinstance(c, cst.Call) and not _is_of_optimizer(plan, c) for c in cleared)
     for call in taken:

@@ -49,7 +49,10 @@ def formula_of(plan: Plan, test: Node, where: Statement, variables: Variables, d
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         return _compared(plan, test, where, variables)
     if isinstance(test, cst.Call):
-        return _called(plan, test, where, variables) or _text(plan, test, variables)
+        found = _called(plan, test, where, variables) or (
+            _by_function(plan, test, where, variables, depth) if depth else None
+        )
+        return found or _text(plan, test, variables)
     if dotted(test) in ("True", f"{variables.parameter}.requires_grad"):
         return ALL
     if isinstance(test, cst.Name) and depth:
@@ -62,7 +65,7 @@ def formula_of(plan: Plan, test: Node, where: Statement, variables: Variables, d
 def _text(plan: Plan, node: Node, variables: Variables, more: str = "") -> Formula:
     text = " ".join((plan.code(node) + more).split())
     for name, shown in ((variables.name, "<name>"), (variables.parameter, "<parameter>")):
-        if name is not None:
+        if name:
             text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", shown, text)
     return atom("text", text)
 
@@ -146,6 +149,32 @@ def _called(plan: Plan, call: cst.Call, where: Statement, variables: Variables) 
     if not isinstance(each, cst.GeneratorExp | cst.ListComp) or each.for_in.ifs or each.for_in.inner_for_in is not None:
         return None
     return _of_words(plan, each, where, variables, is_any=name == "any")
+
+
+def _by_function(plan: Plan, call: cst.Call, where: Statement, variables: Variables, depth: int) -> Formula | None:
+    """``is_plain(n, p)`` of a lambda, or of a function that is one ``return``."""
+    place = plan.flow.place(call.func, where.function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    made = bindings[0].value if len(bindings) == 1 else None
+    if isinstance(made, cst.Lambda):
+        names, body, inside = [param.name.value for param in made.params.params], made.body, where
+    else:
+        function = plan.flow.callee(call)
+        lines = [s for s in function.statements if not _is_docstring(s.node)] if function is not None else []
+        node = lines[0].node if len(lines) == 1 else None
+        if function is None or not isinstance(node, cst.Return) or node.value is None:
+            return None
+        names, body, inside = list(function.params), node.value, lines[0]
+    given = {plan.code(arg.value): name for name, arg in zip(names, call.args, strict=False) if arg.keyword is None}
+    if len(given) < len(names) or not set(given) <= {variables.name, variables.parameter}:
+        return None
+    name = given.get(variables.name) if variables.name is not None else None
+    own = Variables(name, given.get(variables.parameter, ""), variables.base)
+    return formula_of(plan, body, inside, own, depth - 1)
+
+
+def _is_docstring(node: Node) -> bool:
+    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString)
 
 
 def _of_words(
