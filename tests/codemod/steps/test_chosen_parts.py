@@ -10,6 +10,10 @@ from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, convert
 
 NET = """
+    def drops(chance):
+        return random.random() < chance
+
+
     class Parts(nn.Module):
         def __init__(self):
             super().__init__()
@@ -48,6 +52,9 @@ SKIP = "skip = random.randrange(4)\nfor i, layer in enumerate(self.layers):\n   
         "x = self.layers[random.randrange(4)](x)",
         "x = random.choice(self.layers)(x)",
         "x = self.layers[0](x) if random.random() < 0.5 else x",
+        "for i in random.sample(range(4), 2):\n    x = self.layers[i](x)",
+        "for layer in random.sample(list(self.layers), 2):\n    x = layer(x)",
+        LAYERS.replace("TEST", "drops(0.5)"),
     ],
 )
 def test_parts_that_each_rank_chooses_by_itself_need_stage_zero(body: str) -> None:
@@ -109,6 +116,7 @@ def output_of(net, x):
 def called(body: str, allows: str = UNUSED) -> Migrated:
     return convert(
         imports="import random\nimport numpy as np",
+        helpers="def a_path():\n    return random.choice(['a', 'b'])",
         wrap=f"model = DDP(Net().cuda(){allows})",
         loop=CALLED.replace("BODY", indent(body.strip(), "    ")),
     )
@@ -123,6 +131,8 @@ def called(body: str, allows: str = UNUSED) -> Migrated:
         "wide = torch.rand(1).item() < 0.5\nout = model(x, wide)",
         "head = random.choice(['a', 'b'])\nout = model(x, head)",
         "out = model(x, head=np.random.randint(4))",
+        "path = [random.randint(0, 3) for _ in range(8)]\nout = model(x, path)",
+        "out = model(x, a_path())",
         "label = y\nif random.random() < 0.1:\n    label = None\nout = model(x, label)",
         THREE_WAYS,
     ],

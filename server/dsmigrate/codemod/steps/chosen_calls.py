@@ -80,7 +80,15 @@ def _is_choice(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) 
         is_bool = dotted(node.func) in ("bool", "int") and bool(node.args)
         names = plan.imports.names(node.func)
         picks = any(_PICK.match(name) for name in names) and _is_one_number(plan, node, names)
-        return picks or (is_bool and _is_choice(plan, node.args[0].value, function, depth))
+        if picks or (is_bool and _is_choice(plan, node.args[0].value, function, depth)):
+            return True
+        return bool(depth) and any(
+            _is_choice(plan, binding.value, binding.function, depth - 1)
+            for callee in plan.flow.callees(node)
+            for binding in plan.flow.by_place.get(plan.flow.returned(callee), ())
+        )
+    if isinstance(node, cst.ListComp):
+        return _is_choice(plan, node.elt, function, depth)
     if not isinstance(node, cst.Name) or not depth:
         return False
     for binding in plan.flow.by_place.get(plan.flow.variable(node.value, function), ()):

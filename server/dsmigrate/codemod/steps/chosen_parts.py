@@ -49,6 +49,10 @@ def _chooses(plan: Plan, statement: Statement) -> bool:
     node, function = statement.node, statement.function
     if isinstance(node, cst.If):
         return _is_random(plan, node.test, function) and _leaves_out(statement)
+    if isinstance(node, cst.For):
+        names = _over_parts(node, function)
+        calls = (sub for sub in descendants(node.body) if isinstance(sub, cst.Call))
+        return _is_random(plan, node.iter, function) and any(_is_part(call.func, function, names) for call in calls)
     if isinstance(node, cst.BaseCompoundStatement):
         return False
     return any(_is_random(plan, chosen, function) for chosen in _chosen(node, function))
@@ -109,9 +113,23 @@ def _is_random(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) 
             method = sub.func.attr.value if isinstance(sub.func, cst.Attribute) else ""
             if method in _OF_A_TENSOR or any(_RANDOM.search(name) for name in plan.imports.names(sub.func)):
                 return True
+            if depth and _gives_random(plan, sub, depth - 1):
+                return True
         elif isinstance(sub, cst.Name) and depth:
             place = plan.flow.variable(sub.value, function)
-            bound = [b for b in plan.flow.by_place.get(place, ()) if b.function is function and b.kind == "assign"]
+            bound = [
+                b for b in plan.flow.by_place.get(place, ()) if b.function is function and b.kind in ("assign", "for")
+            ]
             if any(_is_random(plan, b.value, function, depth - 1) for b in bound):
                 return True
     return False
+
+
+def _gives_random(plan: Plan, call: cst.Call, depth: int) -> bool:
+    """Whether a function of the tree gives back a random number, or a test of one."""
+    return any(
+        isinstance(binding.value, cst.Comparison | cst.BooleanOperation | cst.Name | cst.Call)
+        and _is_random(plan, binding.value, binding.function, depth)
+        for callee in plan.flow.callees(call)
+        for binding in plan.flow.by_place.get(plan.flow.returned(callee), ())
+    )
