@@ -148,6 +148,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG634": (
         '            torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")',
     ),
+    "MG635": ('torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, "best.pt")',),
     "MG701": (
         "    train_loader = DataLoader(dataset, batch_size=args.batch_size, sampler=DistributedSampler(dataset))",
     ),

@@ -14,6 +14,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import find
 from dsmigrate.codemod.steps.checkpoint_load import loads
 from dsmigrate.codemod.steps.checkpoint_save import saves
 from dsmigrate.codemod.steps.exports import exports, late_weights, outside_helpers, pretrained, stray_state
+from dsmigrate.codemod.steps.own_saves import own_saves
 from dsmigrate.codemod.steps.prefixed import prefixed
 from dsmigrate.codemod.steps.saved_in_try import saved_in_try
 from dsmigrate.codemod.steps.stopped_saves import stopped
@@ -26,6 +27,7 @@ def run(plan: Plan) -> None:
     saves(plan, found)
     stopped(plan, found)
     saved_in_try(plan, found)
+    own_saves(plan, found)
     exports(plan, found)
     pretrained(plan)
     late_weights(plan, found)
