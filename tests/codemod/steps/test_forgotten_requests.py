@@ -113,3 +113,46 @@ def test_ways_to_remove_a_former_one(behind: str, wanted: str) -> None:
 
 def test_what_is_removed_before_the_next_request_is_there() -> None:
     assert "requested" not in kept(OLDEST, "").code.partition("def remove_checkpoint")[2].partition("\ndef ")[0]
+
+
+OWN_STATE = STATE.replace("model.module", "self.model.module").replace("optimizer.s", "self.optimizer.s")
+KEEPER = f"""
+class Keeper:
+    def __init__(self):
+        self.kept = []
+
+    def ended(self, trainer, epoch, value):
+        target = os.path.join("out", f"{{epoch}}.bin")
+        trainer.write(target, epoch)
+        self.kept.append((value, target))
+        self.kept.sort()
+        if len(self.kept) > 2:
+            _, worst = self.kept.pop()
+            if os.path.exists(worst):
+                os.remove(worst)
+
+
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+
+    def write(self, target, epoch):
+        if dist.get_rank() GUARD
+        torch.save({OWN_STATE}, target)
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "wanted"),
+    [
+        ("!= 0:\n            return\n", "if is_requested(worst) or os.path.exists(worst):"),
+        ("== 0:\n    ", "if os.path.exists(worst):"),
+    ],
+)
+def test_a_list_of_paths_that_a_method_of_another_object_writes(guard: str, wanted: str) -> None:
+    body = "for keeper in [Keeper()]:\n    keeper.ended(trainer, epoch, loss.item())"
+    helpers = KEEPER.replace("GUARD\n", guard)
+    code = convert(helpers=helpers, loop=f"trainer = Trainer(model, optimizer)\n{saving(body)}").section("helpers")
+    assert f"            {wanted}\n                remove_checkpoint(worst)\n" in code

@@ -19,7 +19,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import COPIES, MOVES, Found, Save,
 from dsmigrate.codemod.steps.checkpoint_helpers import how_to_read, need_helpers
 from dsmigrate.codemod.steps.checkpoint_reads import read_instead
 from dsmigrate.codemod.steps.file_tests import Near
-from dsmigrate.codemod.steps.ranks import reached_by_all
+from dsmigrate.codemod.steps.ranks import calls_by_name, reached_by_all
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
 _Names: TypeAlias = dict[Place | None, Statement | None]
@@ -379,5 +379,5 @@ def _stretches(plan: Plan, statement: Statement, depth: int) -> Iterator[_Stretc
         yield statement.function, statement.last_order, anchor.last_order
     if not anchors and depth:
         yield statement.function, statement.last_order, len(plan.tree.statements)
-        for call in plan.flow.callers.get(statement.function, ()):
+        for call in plan.flow.callers.get(statement.function, ()) or calls_by_name(plan, statement.function):
             yield from _stretches(plan, plan.tree.statement(call), depth - 1)

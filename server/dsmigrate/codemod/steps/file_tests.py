@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from dsmigrate.codemod.flow import Place, argument
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.checkpoint_facts import Found, copies_of
 from dsmigrate.codemod.steps.path_predicates import IS_FILE, WIDER_TEST, has_no_exists, predicates, widen
+from dsmigrate.codemod.steps.ranks import calls_by_name
 from dsmigrate.codemod.tree import Function, Node, semantic_children
 
 _WORD = re.compile(r"ckpt|check_?point|resume|snapshot|restore|pretrain|\bweights|state_dict|\.pth?\b", re.IGNORECASE)
 _OTHER_KIND = re.compile(r"\.(?:jsonl?|txt|csv|tsv|log|ya?ml|png|jpe?g|svg|html|md)[\"']\)*$", re.IGNORECASE)
+_PUTS = frozenset({"append", "appendleft", "add", "insert", "put", "push"})
 _DEPTH = 6
 
 WIDER_TESTS = ("isfile → exists", "is_file → exists", f"isfile → {WIDER_TEST}")
@@ -78,8 +82,9 @@ class Near:
             if call in found.loads or plan.function_of(call) in kept:
                 paths.append((path, plan.function_of(call)))
                 self.functions.add(plan.function_of(call))
-        for node, function in paths:
+        for node, function in (*paths, *(given for path in paths for given in _handed_by_name(plan, *path))):
             self._follow(node, function, _DEPTH)
+        self.places |= {held for held, part in _put_into(plan) if part in self.places}
 
     def _follow(self, node: Node, function: Function, depth: int) -> None:
         flow = self.plan.flow
@@ -152,6 +157,47 @@ class Near:
                 seen.add(place)
                 queue.extend((b.value, b.function) for b in flow.by_place.get(place, ()))
         return False
+
+
+def _put_into(plan: Plan) -> Iterator[tuple[Place, Place]]:
+    """Lists and dictionaries of paths, each with what is put into it: ``kept.append((score, path))``, ``best[path] = score``."""
+    for statement in plan.tree.statements:
+        node, function = statement.node, statement.function
+        put: list[tuple[Node, Sequence[Node]]] = []
+        if isinstance(node, cst.Assign):
+            subscripts = [one.target for one in node.targets if isinstance(one.target, cst.Subscript)]
+            put = [(one.value, [node.value, *(part.slice for part in one.slice)]) for one in subscripts]
+        elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+            func, given = node.value.func, [arg.value for arg in node.value.args]
+            if isinstance(func, cst.Attribute) and func.attr.value in _PUTS:
+                put = [(func.value, given)]
+            elif (dotted(func) or "").rpartition(".")[2] == "heappush":
+                put = [(given[0], given[1:])]
+        for held, values in put:
+            place = plan.flow.place(held, function)
+            for part in values if place is not None else ():
+                for sub in _elements(part):
+                    inner = plan.flow.place(sub, function)
+                    if inner is not None:
+                        yield place, inner  # type: ignore[misc]
+
+
+def _elements(node: Node) -> list[Node]:
+    if isinstance(node, cst.Index):
+        return [node.value]
+    return [one.value for one in node.elements] if isinstance(node, cst.Tuple | cst.List) else [node]
+
+
+def _handed_by_name(plan: Plan, path: Node, function: Function) -> list[tuple[Node, Function]]:
+    """What calls of ``x.name(…)`` hand in for a path, where it is not known that x is of the class of this method."""
+    if not isinstance(path, cst.Name) or path.value not in function.params or plan.flow.callers.get(function):
+        return []
+    return [
+        (arg.value, plan.function_of(call))
+        for call in calls_by_name(plan, function)
+        for arg in call.args
+        if plan.flow.parameter_of(call, function, arg) == path.value
+    ]
 
 
 def _written_otherwise(plan: Plan, found: Found) -> set[Place]:

@@ -56,7 +56,7 @@ def asked_at(plan: Plan, statement: Statement, depth: int) -> list[tuple[Stateme
     left = any(not isinstance(way, cst.Continue) for way, _ in ways)
     guard = _outermost_doubt(plan, statement)
     function = statement.function
-    calls = plan.flow.callers.get(function, ()) or _calls_by_name(plan, function)
+    calls = plan.flow.callers.get(function, ()) or calls_by_name(plan, function)
     callers = [plan.tree.statement(call) for call in calls]
     guarded_call = _is_called_under_guard(plan, function, depth + 2)
     anchor = guard if guard is not None else statement
@@ -91,7 +91,7 @@ def _is_called_under_guard(plan: Plan, function: Function, depth: int) -> bool:
     """Whether a call of a function, or of one that calls it, stands where only some ranks come."""
     if depth == 0 or (plan.site is not None and function is plan.site.function):
         return False
-    for call in plan.flow.callers.get(function, ()) or _calls_by_name(plan, function):
+    for call in plan.flow.callers.get(function, ()) or calls_by_name(plan, function):
         caller = plan.tree.statement(call)
         if rank_guard(plan, caller) is not None or ways_of_others(plan, caller):
             return True
@@ -112,7 +112,7 @@ def _is_called_in_doubt(plan: Plan, function: Function, depth: int) -> bool:
     return any(
         _outermost_doubt(plan, caller) is not None
         or (caller.function is not function and _is_called_in_doubt(plan, caller.function, depth - 1))
-        for caller in map(plan.tree.statement, plan.flow.callers.get(function, ()) or _calls_by_name(plan, function))
+        for caller in map(plan.tree.statement, plan.flow.callers.get(function, ()) or calls_by_name(plan, function))
     )
 
 
@@ -212,7 +212,7 @@ def _is_made_at_rank_zero(plan: Plan, node: Node, function: Function, depth: int
     return False
 
 
-def _calls_by_name(plan: Plan, function: Function) -> list[cst.Call]:
+def calls_by_name(plan: Plan, function: Function) -> list[cst.Call]:
     """Calls that may run a method of an object that came by a way not followed: those of any ``x.name(…)``."""
     if function.owner is None:
         return []
