@@ -40,6 +40,23 @@ def test_collectives_of_metrics_stay() -> None:
     check_kept("end", "total = torch.zeros(1).cuda()\ndist.all_reduce(total)\ntotal /= dist.get_world_size()\n")
 
 
+@pytest.mark.parametrize(
+    ("backend", "made", "speaks"),
+    [
+        ("", "torch.tensor(1.0)", True),
+        ("backend=None", "torch.zeros(1)", True),
+        ("", "torch.zeros(1).cuda()", False),
+        ("", 'torch.zeros(1, device="cuda")', False),
+        ("", "torch.zeros(1).to(local_rank)", False),
+        ('"nccl"', "torch.tensor(1.0)", False),
+    ],
+)
+def test_tensors_of_the_cpu_have_no_backend_that_torch_chose(backend: str, made: str, speaks: bool) -> None:
+    line = "dist.all_reduce(total)"
+    migrated = convert(group=f"dist.init_process_group({backend})\n", end=f"total = {made}\n{line}\n")
+    assert any("cpu:gloo,cuda:nccl" in change.message for change in migrated.changes) is speaks
+
+
 def test_other_environment_variables_stay() -> None:
     check_kept("resume", 'os.environ["NCCL_DEBUG"] = "INFO"\nos.environ["TOKENIZERS_PARALLELISM"] = "false"\n')
 

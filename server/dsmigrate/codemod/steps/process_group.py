@@ -11,6 +11,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.accelerators import on_cpu
 from dsmigrate.codemod.steps.after_spawn import parent_is_gone
 from dsmigrate.codemod.steps.alone import refuses_ranks, started_alone
+from dsmigrate.codemod.steps.cpu_collectives import say_no_gloo
 from dsmigrate.codemod.steps.managers import Manager, comes_first, mentioned, needed, needs_launcher
 from dsmigrate.codemod.steps.own_processes import own_processes
 from dsmigrate.codemod.steps.rank_options import convert_rank_options
@@ -167,6 +168,7 @@ def _init(plan: Plan, call: cst.Call) -> None:
     said = f"; {', '.join(dropped)} {verb} from the launcher" if dropped else ""
     plan.converted("MG201", statement, f"init_process_group → deepspeed.init_distributed{said}",
                    "DeepSpeed sets up the process group; backend and time-out are the script's")  # fmt: skip
+    say_no_gloo(plan, statement, arguments.get("backend"))
     _ranks_after(plan, call, arguments, from_slurm=from_slurm)
     plan.facts["initialised"] = True
 
