@@ -178,6 +178,13 @@ def test_a_norm_measured_without_clipping_does_not_clip() -> None:
     assert "get_global_grad_norm()" in migrated.section("loop") or migrated.config["zero_optimization"] == {"stage": 0}
 
 
+def test_a_limit_that_nobody_gives_is_said_to_clip_nothing() -> None:
+    line = "nn.utils.clip_grad_norm_(model.parameters(), limit)"
+    migrated = convert(loop=loop(f"if limit is not None:\n        {line}").replace("for ", "limit = None\nfor ", 1))
+    assert migrated.config["gradient_clipping"] == 0.0
+    assert "no limit is given" in migrated.said("MG421", line, Kind.CONVERTED).reason
+
+
 # -- what the engine cannot do -----------------------------------------------------------------------------------------
 
 

@@ -133,6 +133,13 @@ def _stops(call: cst.Call) -> bool:
     return error is not None and dotted(error) != "False"
 
 
+_OF_SOME = (
+    "the parameters clipped here are not shown to be all of the model's",
+    "the engine clips all of them together",
+)
+_OF_ANOTHER_NORM = ("the limit here is that of another norm", "the engine clips by the second norm")
+
+
 def _other_kinds(plan: Plan, partial: list[cst.Call]) -> None:
     """Keep what the engine does not do: clips by value, of some parameters, and methods of other wrappers."""
     for call in plan.tree.calls:
@@ -143,14 +150,7 @@ def _other_kinds(plan: Plan, partial: list[cst.Call]) -> None:
             )
     for call in partial:
         plan.handled.add(call)
-        said, why = (
-            (
-                "the parameters clipped here are not shown to be all of the model's",
-                "the engine clips all of them together",
-            )
-            if is_second_norm(call)
-            else ("the limit here is that of another norm", "the engine clips by the second norm")
-        )
+        said, why = _OF_SOME if is_second_norm(call) else _OF_ANOTHER_NORM
         plan.needs_full_gradients("MG423", call, said, why)
     for call in plan.tree.calls:
         if _is_method(plan, call):
@@ -283,12 +283,7 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
     texts = {(v.static, v.expression) for v, _ in values}
     if len(texts) > 1:
         for call in calls:
-            plan.todo(
-                "MG424",
-                call,
-                "several clipping limits are used; the config takes one",
-                "gradient_clipping is one number",
-            )
+            plan.todo("MG424", call, "several clipping limits are used; the config takes one", "gradient_clipping is one number")  # fmt: skip
         return
     value = values[0][0]
     guards = {guard for _, guard in values}
@@ -313,7 +308,9 @@ def _to_config(plan: Plan, calls: list[cst.Call]) -> None:
     shown = value.expression if written is None and value.expression else repr(float(static))
     why = "the engine clips by the global norm right before the step"
     if written is None and value.expression and not all(_is_asked(plan, call) for call in calls):
-        why += "; a limit of 0 means no clipping to it, where clip_grad_norm_ made every gradient 0"
+        why += "; a limit of 0 switches its clipping off, where clip_grad_norm_ made every gradient 0"
+    elif value.expression is None and value.static is None:
+        why = "no limit is given anywhere, and the engine clips nothing at 0"
     for call in calls:
         plan.converted("MG421", call, f"clip_grad_norm_ → gradient_clipping = {shown}", why)
 
