@@ -322,5 +322,9 @@ def _environment(plan: Plan) -> None:
         plan.edits.substitute(
             node, f"{plan.code(target.value)}.setdefault({plan.code(key.value)}, {plan.code(node.value)})"
         )
-        plan.converted("MG203", statement, f"{name} is only set where the launcher did not",
-                       "overwriting the launcher's rendezvous leaves the processes waiting for each other")  # fmt: skip
+        why = (
+            "overwriting the launcher's rendezvous leaves the processes waiting for each other"
+            if name.startswith("MASTER_")
+            else "the launcher numbers the processes that it starts"
+        )
+        plan.converted("MG203", statement, f"{name} is only set where the launcher did not", why)
