@@ -48,7 +48,7 @@ def commands(plan: Plan, path: str, start: Start) -> tuple[str, ...]:
     manager = plan.facts.get("manager")
     if manager is not None:
         return (there + managers.command(plan, manager, processes, tail),)
-    of_devices = DEVICES in (start.count, start.default)
+    of_devices = DEVICES in (start.count, start.default, plan.facts.get("option_count"))
     torchrun = f"{there}torchrun --nproc_per_node {'gpu' if of_devices else processes} {tail}"
     if _asks_torchrun(plan):
         return (torchrun,)
@@ -149,8 +149,13 @@ def find_options(plan: Plan) -> None:
 
 
 def _listed(plan: Plan, count: Node, function: Function) -> str:
-    """How many devices an option names by its default, for ``len(args.gpus.split(","))`` as the number of processes."""
-    made = _values(plan, count, function)
+    """How many devices an option names by its default, for ``len(args.gpus.split(","))`` as the number of processes.
+
+    ``DEVICES`` for the devices there are, and one process where there is none.
+    """
+    made = [branch for value in _values(plan, count, function) for branch in _branches(value)]
+    if {plan.code(value).rpartition(".")[2] for value in made} == {"1", "device_count()"}:
+        return DEVICES
     lists = [value.args[0].value for value in made if isinstance(value, cst.Call) and dotted(value.func) == "len"]
     for listed in lists:
         for value in _values(plan, listed, function):
@@ -160,6 +165,10 @@ def _listed(plan: Plan, count: Node, function: Function) -> str:
             if len(texts) == 1 and '.split(",")' in plan.code(value).replace("'", '"'):
                 return str(texts[0].count(",") + 1)
     return ""
+
+
+def _branches(value: Node) -> list[Node]:
+    return [*_branches(value.body), *_branches(value.orelse)] if isinstance(value, cst.IfExp) else [value]
 
 
 def _values(plan: Plan, node: Node, function: Function) -> list[Node]:

@@ -137,6 +137,13 @@ def test_as_many_processes_as_devices_are_counted_by_the_launcher() -> None:
     )
 
 
+def test_devices_are_counted_by_the_launcher_where_the_cpu_has_one_process() -> None:
+    value = "torch.cuda.device_count() if torch.cuda.is_available() else 1"
+    assert "--nproc_per_node gpu " in migrate(_script(value)).result.launch[0]
+    branches = "if torch.version.cuda is None:\n        GPUS = 1\n    else:\n        GPUS = torch.cuda.device_count()"
+    assert "--nproc_per_node gpu " in migrate(_script("1").replace("GPUS = 1", branches)).result.launch[0]
+
+
 @pytest.mark.parametrize("overwritten", [True, False])
 @pytest.mark.parametrize(
     ("default", "processes", "given"), [("4", "4", " --gpus 4"), ("torch.cuda.device_count()", "gpu", "")]

@@ -103,9 +103,11 @@ def _send_before(plan: Plan, call: cst.Call) -> None:
 
 
 def _say(plan: Plan, sending: list[Wrap]) -> None:
-    sent = "DDP broadcast BatchNorm buffers before each forward; the engine does not"
-    if not names_batch_norm(plan):
-        sent = f"if the model, which is not seen whole, has BatchNorm: {sent}"
+    sent = (
+        "DDP broadcast BatchNorm buffers before each forward; the engine does not"
+        if names_batch_norm(plan)
+        else "if the model, which is not seen whole, has BatchNorm: DDP broadcast its buffers before each forward; the engine does not"
+    )
     for wrap in sending:
         plan.kept(
             "MG104",
