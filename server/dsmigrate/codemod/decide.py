@@ -87,13 +87,7 @@ def concerns_us(plan: Plan) -> bool:
 
 def decide(plan: Plan) -> None:
     """Let every step decide and note its edits; raises ``RefusedError``."""
-    refusals.check(plan)
-    held_optimizers.check(plan)
-    if not sites.find_backward(plan):
-        raise plan.refuse(
-            "MG910", plan.roles.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",
-            "the loop has to be converted together with the wrap",
-        )  # fmt: skip
+    _refuse(plan)
     site.choose(plan)
     own_engine.run(plan)
     redundancy.run(plan)
@@ -140,3 +134,14 @@ def decide(plan: Plan) -> None:
     redundancy.at_stage_zero(plan)
     engine.run(plan)
     passing.run(plan)
+
+
+def _refuse(plan: Plan) -> None:
+    """Raise ``RefusedError`` for what no engine can take over."""
+    refusals.check(plan)
+    held_optimizers.check(plan)
+    if not sites.find_backward(plan):
+        raise plan.refuse(
+            "MG910", plan.roles.wraps[0].statement, "the model is wrapped here, but the training loop is in another module",
+            "the loop has to be converted together with the wrap",
+        )  # fmt: skip

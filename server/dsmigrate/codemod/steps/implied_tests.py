@@ -23,7 +23,7 @@ def is_implied(plan: Plan, test: Node, branch: str, first: Statement, then: Stat
         for node, taken in branches_to(then)
         if isinstance(node, cst.If)
         for part, holds in _parts(node.test, taken == "body")
-        if _is_stable(plan, part, first, then)
+        if _is_stable(part, first, then)
     }
     return all(
         (plan.code(part), holds) in known or (not holds and _is_another_value(plan, part, known))
@@ -42,7 +42,7 @@ def _parts(test: Node, holds: bool) -> Iterator[tuple[Node, bool]]:  # noqa: FBT
         yield test, holds
 
 
-def _is_stable(plan: Plan, test: Node, first: Statement, then: Statement) -> bool:
+def _is_stable(test: Node, first: Statement, then: Statement) -> bool:
     """Whether a test gives the same in both places: its names are not set between them, and it only looks at files."""
     read = set()
     for sub in descendants(test):
