@@ -31,6 +31,17 @@ class Three(nn.Module):
     def forward(self, x):
         return self.head(self.act(self.neck(self.body(x))))
 
+    def in_two_groups(self, lr):
+        named = {n: p for n, p in self.named_parameters() if p.requires_grad}
+        flat = [p for n, p in named.items() if p.dim() < 2]
+        groups = [{"params": [p for n, p in named.items() if p.dim() >= 2]}, {"params": flat, "weight_decay": 0.0}]
+        optimizer = torch.optim.AdamW(groups, lr=lr)
+        return optimizer
+
+    def without_neck(self, lr):
+        groups = [{"params": self.body.parameters()}, {"params": self.head.parameters()}]
+        return torch.optim.AdamW(groups, lr=lr)
+
 
 def parts_of(net):
     return [{"params": net.body.parameters()}, {"params": net.head.parameters(), "lr": 1.0}]
@@ -94,6 +105,12 @@ groups = [
 ]
 optimizer = torch.optim.AdamW(groups, lr=args.lr)
 """
+OVER_PARTS = """
+groups = []
+for part in (model.module.body, model.module.head):
+    groups.append({"params": part.parameters()})
+optimizer = torch.optim.SGD(groups, lr=args.lr)
+"""
 WITHOUT_NECK = "named = [pair for pair in named if 'neck' not in pair[0]]\nno_decay = ["
 
 
@@ -114,6 +131,8 @@ def told(migrated: Migrated) -> list[Kind]:
         "optimizer = torch.optim.SGD(parts_of(model.module), lr=args.lr)",
         SKIPPED,
         NAMED,
+        OVER_PARTS,
+        "optimizer = model.module.without_neck(args.lr)",
         NO_DECAY.replace("no_decay = [", WITHOUT_NECK, 1),
         BY_LAMBDA.replace("not plain(n, p)", "not plain(n, p) and 'neck' not in n"),
         NO_DECAY.replace("if not any", 'if "neck" not in n and not any').replace(
@@ -157,6 +176,7 @@ EITHER_LIST = EITHER_LIST.replace('    elif n.startswith("module.head"):\n      
         NO_DECAY.replace("if any(nd in n for", "if not all(nd not in n for"),
         BOTH_IDS,
         BY_RANK,
+        "optimizer = model.module.in_two_groups(args.lr)",
         BY_LAMBDA,
         BY_LAMBDA.replace("plain(n, p) and", "is_plain(n, p) and").replace("other(n", "not is_plain(n"),
         EITHER_LIST,

@@ -9,6 +9,7 @@ import libcst as cst
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
+from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.gradients import clears_part, touches_gradients
@@ -98,7 +99,7 @@ def called_beside_step(plan: Plan, call: cst.Call) -> bool:
 
 def tell_of_other_norms(plan: Plan, taken: list[cst.Call], stay: list[cst.Call]) -> None:
     """Tell of norms of the whole model that the engine takes, or that ``stay``, where the optimizer owns a part of it."""
-    sites = plan.roles.optimizers if taken or stay else []
+    sites = _in_use(plan) if taken or stay else []
     owned = [found for site in sites if (found := owned_part(plan, site)) is not None]
     if not owned or _freezes_all(plan):
         return
@@ -122,6 +123,13 @@ def tell_of_other_norms(plan: Plan, taken: list[cst.Call], stay: list[cst.Call])
         plan.todo("MG423", call, f"the optimizer owns {part} only, and optimizer.zero_grad() left the gradients of the others to add up in "
                   "this norm; engine.step() clears them all: freeze the others, or clip what the optimizer owns",
                   "engine.zero_grad() goes over all parameters of the module")  # fmt: skip
+
+
+def _in_use(plan: Plan) -> list[OptimizerSite]:
+    """The optimizers, without those of functions that nobody is seen to call, where there are others."""
+    sites = plan.roles.optimizers
+    called = [s for s in sites if s.statement.function.is_module or plan.flow.callers.get(s.statement.function)]
+    return called or sites
 
 
 def _freezes_all(plan: Plan) -> bool:

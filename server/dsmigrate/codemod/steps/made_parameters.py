@@ -33,25 +33,39 @@ _DEPTH = 4
 
 def made_parameters(plan: Plan) -> list[Known] | None:
     """The parameters of the trained model, some by the beginning of their names only; None where its class is not seen."""
-    classes = {cls for wrap in plan.wraps if wrap.model is not None for cls in _kinds(plan, wrap.model, wrap.function)}
+    classes = model_classes(plan)
     if len(classes) != 1:
         return None
-    cls = classes.pop()
+    cls = next(iter(classes))
     return (
         list(_of_class(plan, cls, "", _DEPTH)) if is_module(plan, cls) and not _is_filled_otherwise(plan, cls) else None
     )
 
 
-def _kinds(plan: Plan, node: Node, function: Function) -> list[Class]:
+def model_classes(plan: Plan) -> set[Class]:
+    """The classes of the tree that the trained model may be an object of."""
+    known: set[Class] | None = plan.facts.get("model_classes")
+    if known is None:
+        known = {cls for wrap in plan.wraps for cls in _kinds(plan, wrap.model, wrap.function, _DEPTH)}
+        plan.facts["model_classes"] = known
+    return known
+
+
+def _kinds(plan: Plan, node: Node | None, function: Function, depth: int) -> Iterator[Class]:
     while (
         isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in ("to", "cuda")
     ):
         node = node.func.value
-    if isinstance(node, cst.Call):
-        cls = plan.flow.made_class(node, function)
-        return [] if cls is None else [cls]
-    place = plan.flow.place(node, function)
-    return plan.flow.kinds.get(place, []) if place is not None else []
+    if node is None or not depth:
+        return
+    made = plan.flow.made_class(node, function) if isinstance(node, cst.Call) else None
+    callee = plan.flow.callee(node) if isinstance(node, cst.Call) and made is None else None
+    place = plan.flow.returned(callee) if callee is not None else plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None and made is None else ()
+    yield from (made,) if made is not None else ()
+    for binding in bindings:
+        if binding.index is None and binding.kind in ("assign", "argument", "return"):
+            yield from _kinds(plan, binding.value, binding.function, depth - 1)
 
 
 def _is_filled_otherwise(plan: Plan, cls: Class) -> bool:

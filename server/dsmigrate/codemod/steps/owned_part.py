@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -14,10 +14,11 @@ from dsmigrate.codemod.roles import OptimizerSite
 from dsmigrate.codemod.steps.made_parameters import made_parameters
 from dsmigrate.codemod.steps.owned import belongs, pieces_of
 from dsmigrate.codemod.steps.picked import ANYTHING, either, outcomes
-from dsmigrate.codemod.steps.shares import Share, shares_of
+from dsmigrate.codemod.steps.shares import Share, called_of_model, shares_of
 from dsmigrate.codemod.steps.sites import short
 from dsmigrate.codemod.tree import Node, Statement, descendants
 
+_DEPTH = 3
 _SHAPE = frozenset({"ndim", "dim", "shape", "size"})
 
 
@@ -31,10 +32,11 @@ class Owned:
 
 def owned_part(plan: Plan, site: OptimizerSite) -> Owned | None:
     """What an optimizer owns where that may be less than the model; None where it is all of it, or nothing is known."""
-    params = argument(site.call, 0, "params") if site.call is not None else None
-    if params is None:
+    given = list(_given(plan, site.call, site.statement, _DEPTH)) if site.call is not None else []
+    if not given:
         return None
-    shares = [*shares_of(plan, params, site.statement), *_added_groups(plan)]
+    shares = [share for params, where in given for share in shares_of(plan, params, where)]
+    shares += _added_groups(plan)
     formula = either(*(share.formula for share in shares if share.formula is not None))
     made = made_parameters(plan)
     if outcomes(formula, ANYTHING) == {True} or (made and all(outcomes(formula, one) == {True} for one in made)):
@@ -47,6 +49,21 @@ def owned_part(plan: Plan, site: OptimizerSite) -> Owned | None:
         left_out = next((one.name for one in made or () if one.is_whole and outcomes(formula, one) == {False}), None)
         return Owned(texts if left_out is None else f"{texts} (not {left_out})", is_sure=left_out is not None)
     return Owned(texts, is_sure=False) if any(share.formula is not None for share in shares) else None
+
+
+def _given(plan: Plan, call: cst.Call, where: Statement, depth: int) -> Iterator[tuple[Node, Statement]]:
+    """The first argument of an optimizer's class, also where a function of the script makes the object."""
+    callee = called_of_model(plan, call)
+    params = argument(call, 0, "params")
+    if callee is None or callee.name == "__init__":
+        yield from ((params, where),) if params is not None else ()
+        return
+    for binding in plan.flow.by_place.get(plan.flow.returned(callee), ()):
+        place = plan.flow.place(binding.value, binding.function) if isinstance(binding.value, cst.Name) else None
+        made = [binding] if place is None else plan.flow.by_place.get(place, [])
+        for one in made if depth else ():
+            if isinstance(one.value, cst.Call):
+                yield from _given(plan, one.value, one.statement, depth - 1)
 
 
 def _added_groups(plan: Plan) -> list[Share]:

@@ -10,6 +10,8 @@ import libcst as cst
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
+from dsmigrate.codemod.steps.made_parameters import model_classes
+from dsmigrate.codemod.steps.modules import above
 from dsmigrate.codemod.steps.picked import ALL, NONE, Base, Formula, atom, both, either, fails
 from dsmigrate.codemod.tree import Node, Statement
 from dsmigrate.codemod.values import settled
@@ -217,10 +219,18 @@ def _with_word(plan: Plan, test: Node, target: str, word: str, variables: Variab
     return None
 
 
+def is_model(plan: Plan, where: Statement) -> bool:
+    """Whether a statement stands in a method of the trained model."""
+    owner = where.function.owner
+    return owner is not None and any(owner in above(plan, cls) for cls in model_classes(plan))
+
+
 def base_of(plan: Plan, node: Node, where: Statement, depth: int = _DEPTH) -> Base | None:
     """The trained model or a part of it as the names that lead there; None for anything else."""
     found: list[str] = []
     while not plan.is_ours(node):
+        if isinstance(node, cst.Name) and node.value == where.function.self_name and is_model(plan, where):
+            return Base(".".join(found))
         if isinstance(node, cst.Attribute):
             found.insert(0, node.attr.value)
             node = node.value

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from dsmigrate.codemod.dispatch import find_method
 from dsmigrate.codemod.flow import Binding, Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to
+from dsmigrate.codemod.steps.made_parameters import model_classes
 from dsmigrate.codemod.steps.picked import ALL, Base, Formula, atom, both, either, fails
 from dsmigrate.codemod.steps.picking import Variables, base_of, formula_of
 from dsmigrate.codemod.steps.sites import short
@@ -88,18 +90,40 @@ def _of_call(plan: Plan, call: cst.Call, where: Statement, seen: tuple[Place, ..
             if arg.keyword is not None and arg.keyword.value == "params":
                 yield from _shares(plan, arg.value, where, seen, depth)
         return
+    if (parts := _parts_of_loop(plan, call, where)) is not None:
+        yield from parts
+        return
     source = _source(plan, call, where, depth)
     if source is not None:
         base = source.base
         text = short(plan.code(call.func.value)) if isinstance(call.func, cst.Attribute) else short(plan.code(call))
         yield Share(text, both(_under(base), source.formula))
         return
-    callee = plan.flow.callee(call)
+    callee = called_of_model(plan, call)
     returned = plan.flow.by_place.get(plan.flow.returned(callee), ()) if callee is not None and depth else ()
     for binding in returned:
         yield from _shares(plan, binding.value, binding.statement, seen, depth - 1)
     if not returned:
         yield Share(short(plan.code(call)), None)
+
+
+def called_of_model(plan: Plan, call: cst.Call) -> Function | None:
+    """The function of the tree that a call runs, methods of the trained model included."""
+    callee = plan.flow.callee(call)
+    if callee is not None or not isinstance(call.func, cst.Attribute) or not plan.is_ours(call.func.value):
+        return callee
+    found = (find_method(plan.flow, cls, call.func.attr.value) for cls in model_classes(plan))
+    return next((method for method in found if method is not None), None)
+
+
+def _parts_of_loop(plan: Plan, call: cst.Call, where: Statement) -> list[Share] | None:
+    """``part.parameters()`` in ``for part in (model.body, model.head)``."""
+    owner = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value in _GIVES else None
+    loop = _loop_over(owner, where) if isinstance(owner, cst.Name) else None
+    if loop is None or dotted(loop.target) != dotted(owner) or not isinstance(loop.iter, cst.Tuple | cst.List):
+        return None
+    bases = [(element.value, base_of(plan, element.value, where)) for element in loop.iter.elements]
+    return [Share(short(plan.code(node)), None if base is None else _under(base)) for node, base in bases]
 
 
 def _under(base: Base) -> Formula:
