@@ -78,6 +78,27 @@ def test_a_former_one_is_there_until_the_new_one_is(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"new.pt", "last.pt"}
 
 
+def test_links_and_files_are_removed_at_once(tmp_path: Path) -> None:
+    """A script makes the link anew right behind it."""
+    link, file, folder = tmp_path / "latest", tmp_path / "results.npy", tmp_path / "run"
+    link.symlink_to("old.pt")
+    file.touch()
+    folder.mkdir()
+    space = functions(kept("", BEST), [str(folder / "new.pt")])
+    for path in (link, file, folder):
+        space["remove_checkpoint"](path)
+    assert not link.is_symlink()
+    assert not file.exists()
+    space["save_requested_checkpoints"](Engine())
+    assert (folder / "new.pt").exists()
+
+
+def test_a_folder_that_is_made_again_is_removed_at_once() -> None:
+    body = f"if rank == 0:\n{SAVE}    shutil.rmtree(args.output)\n    os.makedirs(args.output)"
+    migrated = convert(resume=RESUME, loop=saving(body), imports="import shutil")
+    assert "shutil.rmtree(args.output)\n        os.makedirs" in migrated.section("loop")
+
+
 def test_who_removes_until_few_are_left_comes_to_an_end(tmp_path: Path) -> None:
     old = tmp_path / "old.pt"
     old.mkdir()

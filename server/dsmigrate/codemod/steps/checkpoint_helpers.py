@@ -103,21 +103,22 @@ def is_requested(path):
 
 
 def remove_checkpoint(path, missing_ok=False):
-    """Remove a checkpoint, a directory or a file: while others are requested, when these are there."""
+    """Remove a checkpoint, a directory or a file; a directory, while others are requested, when these are there."""
     missing_ok = missing_ok or is_requested(path)
     others = [asked for asked in _checkpoint_requests if os.path.abspath(asked[1]) != os.path.abspath(path)]
     _checkpoint_requests[:] = others
-    if others and os.path.lexists(path) and path not in _checkpoint_removals:
+    is_directory = os.path.isdir(path) and not os.path.islink(path)
+    if others and is_directory and path not in _checkpoint_removals:
         _checkpoint_removals.append(path)
-    elif os.path.isdir(path) and not os.path.islink(path):
+    elif is_directory:
         shutil.rmtree(path)
     elif os.path.lexists(path) or not missing_ok:
         os.remove(path)
 '''
-_REMOVED_AT_LAST = """    written = {os.path.abspath(path) for path in paths[0]}
+_REMOVED_AT_LAST = """    written = [os.path.join(os.path.abspath(path), "") for path in paths[0]]
     while _checkpoint_removals:
         path = _checkpoint_removals.pop()
-        if os.path.abspath(path) not in written:
+        if not any(there.startswith(os.path.join(os.path.abspath(path), "")) for there in written):
             remove_checkpoint(path, missing_ok=True)
 """
 

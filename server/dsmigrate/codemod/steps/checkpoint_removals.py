@@ -29,7 +29,7 @@ def removals(plan: Plan, found: Found) -> None:
         if path is None or call.func in plan.edits.expressions or not near.concerns_far(call, path):
             continue
         later = any(is_before_writing(plan, save, call, 2) for save in found.saves)
-        if "shutil.rmtree" in plan.imports.names(call.func) and not later:
+        if "shutil.rmtree" in plan.imports.names(call.func) and (not later or _is_made_again(plan, call, path)):
             continue
         need_removal(plan, later=later)
         if later:
@@ -55,6 +55,17 @@ def _removed(plan: Plan, call: cst.Call) -> Node | None:
     return None
 
 
+def _is_made_again(plan: Plan, call: cst.Call, path: Node) -> bool:
+    """Whether the same function makes a folder of the same name, which has to be new."""
+    text, function = plan.code(path), plan.function_of(call)
+    return any(
+        (dotted(other.func) or plan.code(other.func)).rpartition(".")[2] in ("makedirs", "mkdir")
+        and (text in [plan.code(arg.value) for arg in other.args] or plan.code(other.func).startswith(f"{text}."))
+        for other in plan.tree.calls
+        if plan.function_of(other) is function
+    )
+
+
 def _may_be_missing(call: cst.Call) -> bool:
     """``path.unlink(missing_ok=True)`` and ``shutil.rmtree(path, ignore_errors=True)``."""
     return any(dotted(argument(call, None, name)) == "True" for name in ("missing_ok", "ignore_errors"))
@@ -71,7 +82,7 @@ def _tests_around(plan: Plan, call: cst.Call, path: Node) -> None:
             func = asked.func
             of_path = isinstance(func, cst.Attribute) and func.attr.value in _ASKS and plan.code(func.value) == text
             if of_path or (plan.imports.names(func) & _TESTS and plan.code(asked.args[0].value) == text):
-                there = f"{text}.exists()" if of_path else f"os.path.exists({text})"
+                there = plan.code(asked).replace("isfile(", "exists(").replace(".is_file(", ".exists(")
                 either = f"is_requested({text}) or {there}"
                 plan.edits.replace(asked, either if asked is test else f"({either})")
                 plan.converted("MG623", asked, f"{plan.code(asked)} → is_requested or exists",
