@@ -86,3 +86,20 @@ def test_a_function_that_takes_a_file_of_the_folder_elsewhere_is_marked() -> Non
     )
     migrated = convert(end=text, imports="import wandb", helpers=helper)
     migrated.said("MG623", "add_file(os.path.join(folder", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ('link = os.path.join("out", "latest")', True),
+        ('os.path.lexists(f"{args.output}/latest")', True),
+        ('if os.path.exists("out/latest"):\n        print(epoch)', True),
+        ('print("the latest")', False),
+        ('path = "out/latest.pt"', False),
+    ],
+)
+def test_the_script_has_something_that_is_called_latest(text: str, own: bool) -> None:
+    migrated = saved("rank == 0", text)
+    assert ("save_latest=False" in migrated.code) == own
+    if own:
+        assert "called latest" in migrated.said("MG623", "torch.save(", Kind.KEPT).message

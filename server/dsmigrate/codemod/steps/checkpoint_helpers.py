@@ -31,6 +31,15 @@ def save_requested_checkpoints(engine):
 '''
 
 
+_OWN_LATEST = {
+    '        engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path), client_state={"script": state})\n': (
+        '        folder, tag = os.path.dirname(path) or ".", os.path.basename(path)\n'
+        '        engine.save_checkpoint(folder, tag, client_state={"script": state}, save_latest=False)\n'
+    )
+}
+"""What is other where the script has something of its own that is called as the file into which DeepSpeed writes the last tag."""
+
+
 _LOAD_HELPERS = '''_resume_requests = []
 
 
@@ -123,8 +132,6 @@ _REMOVED_AT_LAST = """    written = [os.path.join(os.path.abspath(path), "") for
 """
 
 
-_WITH_REMOVING = _HELPERS + _REMOVED_AT_LAST + _REMOVING_LATER
-
 _COPY_HELPER = '''def copy_checkpoint(path, target):
     """Copy a checkpoint that all ranks have written, in the place of what stands there."""
     target = os.fspath(target)
@@ -146,7 +153,7 @@ def need_helpers(plan: Plan, *, loading: bool) -> None:
     """Give the script the functions for saving or for resuming, once."""
     plan.need("os")
     plan.need("torch")
-    text = _LOAD_HELPERS if loading else _HELPERS
+    text = _LOAD_HELPERS if loading else _saving(plan)
     if loading:
         plan.need("glob")
         if plan.facts.get("not_strict"):
@@ -186,12 +193,16 @@ def _changed(text: str, changes: dict[str, str]) -> str:
 def need_removal(plan: Plan, *, later: bool) -> None:
     """Give the script the function for removing; with ``later`` one that waits for what is requested and not written yet."""
     plan.need("shutil")
-    if later and _WITH_REMOVING not in plan.helpers:
-        plan.helpers[:] = [
-            _WITH_REMOVING if text == _HELPERS else text for text in plan.helpers if text != REMOVE_HELPER
-        ]
-    if not {_WITH_REMOVING, REMOVE_HELPER} & set(plan.helpers):
+    plain = _saving(plan)
+    removing = plain + _REMOVED_AT_LAST + _REMOVING_LATER
+    if later and removing not in plan.helpers:
+        plan.helpers[:] = [removing if text == plain else text for text in plan.helpers if text != REMOVE_HELPER]
+    if not {removing, REMOVE_HELPER} & set(plan.helpers):
         plan.helpers.append(REMOVE_HELPER)
+
+
+def _saving(plan: Plan) -> str:
+    return _changed(_HELPERS, _OWN_LATEST) if plan.facts.get("own_latest") else _HELPERS
 
 
 def need_copying(plan: Plan) -> None:

@@ -56,6 +56,7 @@ _OF_NODE = re.compile(
     r"local_?rank\w*[\"')\]]*\s*(?:==\s*0|in\s*[\[({]\s*-1\s*,\s*0)|\bnot\s+[\w.]*local_?rank\b|rank\w*(?:\(\))?\s*%",
     re.IGNORECASE,
 )
+_LATEST = re.compile(r"""(?:^\w*["']|[/\\])latest["']$""")
 _OF_ALL = re.compile(r"(?<!local_)(?<!local)rank(?:\(\))?\s*==\s*0", re.IGNORECASE)
 
 
@@ -70,6 +71,7 @@ def saves(plan: Plan, found: Found) -> None:
                       "a DeepSpeed checkpoint is a directory")  # fmt: skip
     if not found.saves:
         return
+    _own_latest(plan, found)
     need_helpers(plan, loading=False)
     file_tests(plan, found)
     read_back(plan, found)
@@ -102,6 +104,22 @@ def saves(plan: Plan, found: Found) -> None:
             plan.todo("MG621", save.statement, "the process group may be gone here, and the engine's save needs it: save before destroy_process_group()",
                       "all ranks save together, which stops without a process group")  # fmt: skip
     other_uses(plan, found)
+
+
+def _own_latest(plan: Plan, found: Found) -> None:
+    """Keep DeepSpeed from writing its file ``latest`` where the script has a link, a folder or a file of that name."""
+    for statement in plan.tree.statements:
+        if isinstance(statement.node, cst.BaseCompoundStatement) and not isinstance(statement.node, cst.If):
+            continue
+        node = statement.node.test if isinstance(statement.node, cst.If) else statement.node
+        if any(
+            isinstance(sub, cst.SimpleString | cst.FormattedString) and _LATEST.search(plan.code(sub))
+            for sub in descendants(node)
+        ):
+            plan.facts["own_latest"] = True
+            plan.kept("MG623", found.saves[0].statement, "DeepSpeed's own file called latest is not written: the script has something of that name",
+                      "the engine would write the tag into it, or stop where it is a directory; zero_to_fp32.py needs --tag now")  # fmt: skip
+            return
 
 
 def _differs_by_rank(plan: Plan, save: Save) -> bool:
