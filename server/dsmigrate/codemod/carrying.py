@@ -23,6 +23,11 @@ def carry(plan: Plan, node: Node, function: Function, depth: int = 5) -> str | N
     if given is not None:
         return carry(plan, given[0], given[1], depth - 1)
     here = function is site.function
+    late = _late_attribute(plan, node, function)
+    if late is not None:
+        return carry(plan, late, site.function, depth - 1)
+    if here and not _attributes_in_time(plan, node, function):
+        return None
     replacements: dict[str, str] = {}
     for name in _roots(node):
         if name in BUILTINS or name == "getattr":
@@ -187,6 +192,32 @@ def _move_site(plan: Plan, order: int) -> None:
 
 def _stable_after(name: str) -> bool:
     return name in ("args", "opt", "cfg", "config", "opts", "hparams", "FLAGS", "params", "conf")
+
+
+def _late_attribute(plan: Plan, node: Node, function: Function) -> Node | None:
+    """What ``self.x`` is given once and for all behind the engine, in the same block: ``self.amp = amp`` in ``__init__``."""
+    site = plan.site
+    assert site is not None
+    if not isinstance(node, cst.Attribute) or dotted(node.value) != function.self_name:
+        return None
+    place = plan.flow.place(node, function)
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    if len(bindings) != 1 or is_rebound(plan, node, function):
+        return None
+    binding = bindings[0]
+    if binding.function is not site.function or binding.statement.order <= site.order or binding.index is not None:
+        return None
+    if binding.kind != "assign" or binding.statement.block not in _blocks_around(site.anchor):
+        return None
+    for name in _roots(binding.value):  # what it is given has its value already where the engine is made
+        given = plan.flow.by_place.get(plan.flow.variable(name, site.function), ())
+        if any(b.function is site.function and b.statement.order > site.order for b in given):
+            return None
+    return binding.value
+
+
+def _blocks_around(statement: Statement) -> list[Node]:
+    return [statement.block, *(outer.block for outer in statement.enclosing())]
 
 
 def _attributes_in_time(plan: Plan, node: Node, function: Function) -> bool:

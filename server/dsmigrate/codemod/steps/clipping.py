@@ -18,6 +18,7 @@ from dsmigrate.codemod.steps.clip_hooks import (
     unclipped_steps,
 )
 from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
+from dsmigrate.codemod.steps.clip_tests import asks_for_limit
 from dsmigrate.codemod.steps.found_inf import asked_before
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model, is_second_norm
@@ -319,7 +320,7 @@ def _is_asked(plan: Plan, call: cst.Call) -> bool:
     """Whether a test around the clip keeps a limit of 0 from it; ``is not None`` does not."""
     limit = argument(call, 1, "max_norm")
     tests = [outer.node.test for outer in plan.tree.statement(call).enclosing() if isinstance(outer.node, cst.If)]
-    return limit is not None and any(_tests_limit(plan, test, limit, zero=True) for test in tests)
+    return limit is not None and any(asks_for_limit(plan, test, limit, zero=True) for test in tests)
 
 
 def _unscales(plan: Plan) -> bool:
@@ -340,7 +341,7 @@ def _guard(plan: Plan, call: cst.Call, limit: Node) -> tuple[str | None, bool]:
     for outer in statement.enclosing():
         node = outer.node
         if isinstance(node, cst.If) and node not in around and not _covers_both(plan, node):
-            if not _tests_limit(plan, node.test, limit) or branch != "body":
+            if not asks_for_limit(plan, node.test, limit) or branch != "body":
                 text = carry(plan, node.test, statement.function)
                 if text is None:
                     return None, _is_precision_twin(plan, node)
@@ -368,23 +369,6 @@ def _covers_both(plan: Plan, node: cst.If) -> bool:
                     branch = outer.branch
                 branches.add(branch)
     return {"body", "orelse"} <= branches
-
-
-def _tests_limit(plan: Plan, test: Node, limit: Node, *, zero: bool = False) -> bool:
-    """``if limit:``, ``if limit > 0``, ``if limit is not None``, ``if limit != 0.0``; with ``zero``, those that 0 fails."""
-    text = plan.code(limit)
-    if plan.code(test) == text:
-        return True
-    if isinstance(test, cst.Comparison) and plan.code(test.left) == text and len(test.comparisons) == 1:
-        operator, other = test.comparisons[0].operator, test.comparisons[0].comparator
-        if isinstance(operator, cst.GreaterThan | cst.NotEqual) and number(other) == 0:
-            return True
-        if isinstance(operator, cst.IsNot) and dotted(other) == "None":
-            return not zero
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        parts = (_tests_limit(plan, part, limit, zero=zero) for part in (test.left, test.right))
-        return any(parts) if zero else all(parts)
-    return False
 
 
 def _drop(plan: Plan, call: cst.Call) -> None:
