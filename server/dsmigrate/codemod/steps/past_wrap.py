@@ -12,6 +12,7 @@ from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.loop import loss_of
 from dsmigrate.codemod.steps.reaching import calls_run, runs_engine, under_no_grad
 from dsmigrate.codemod.steps.sites import find_backward
+from dsmigrate.codemod.steps.unwrapped import is_unwrapped
 from dsmigrate.codemod.tree import Node, descendants
 
 IDEAS = (
@@ -75,12 +76,30 @@ def _goes_past(plan: Plan, call: cst.Call) -> bool:
 
 def _is_plain(plan: Plan, node: Node) -> bool:
     """Whether an expression is the module that is trained, taken out of its wrapper."""
-    if not isinstance(node, cst.Name | cst.Attribute):
-        return False
     function = plan.tree.statement(node).function
+    if function.name == "forward":
+        return False
+    if not isinstance(node, cst.Name | cst.Attribute):
+        return _takes_out(plan, node)
     tags = {tag[0] for tag in plan.tags(node) if tag[0] in "ER" and tag[1:] in plan.group}
     is_kept = isinstance(node, cst.Name) and plan.flow.variable(node.value, function) in plan.raw_places
-    return (tags == {"R"} or is_kept) and function.name != "forward"
+    if tags == {"R"} or is_kept:
+        return True
+    place = plan.flow.place(node, function) if tags else None
+    bindings = plan.flow.by_place.get(place, ()) if place is not None else ()
+    given = [binding for binding in bindings if binding.function is function and binding.kind == "assign"]
+    return len(given) == len(bindings) > 0 and all(_takes_out(plan, b.value) for b in given if b.index is None)
+
+
+def _takes_out(plan: Plan, node: Node) -> bool:
+    """``unwrap(model)`` and ``model.module if hasattr(model, "module") else model``."""
+    function = plan.tree.statement(node).function
+    if not isinstance(node, cst.Call | cst.IfExp) or not is_unwrapped(plan, node, function):
+        return False
+    if isinstance(node, cst.IfExp):
+        return any(isinstance(one, cst.Attribute) and one.attr.value == "module" for one in (node.body, node.orelse))
+    kinds = {tag[0] for tag in plan.tags(node) if tag[1:] in plan.group}
+    return "R" in kinds and any(plan.is_ours(arg.value) for arg in node.args)
 
 
 def _computes(plan: Plan, call: cst.Call) -> bool:
