@@ -118,3 +118,21 @@ def test_a_choice_that_is_known_only_inside_the_loop_is_left_to_the_person() -> 
 def test_a_name_that_the_entry_script_has_for_something_else_is_left_to_the_person() -> None:
     entry = ENTRY.replace("        args = parser", "        chosen_autocast = 3\n        args = parser")
     assert "loop.py:6 MG307 todo" in project(entry=entry).told()
+
+
+@pytest.mark.parametrize(
+    ("imports", "folder", "now"),
+    [
+        ("from lib.loop import train_one_epoch", "lib/", "from lib.precision import chosen_autocast"),
+        ("from lib.inner.loop import train_one_epoch", "lib/inner/", "from lib.inner.precision import chosen_autocast"),
+    ],
+)
+def test_what_another_file_imports_relatively_has_its_full_name_at_the_engine(
+    imports: str, folder: str, now: str
+) -> None:
+    loop = LOOP.replace("from lib.precision import", "from .precision import")
+    entry = ENTRY.replace("from loop import train_one_epoch", imports)
+    files = {"train.py": entry, f"{folder}loop.py": loop, f"{folder}precision.py": PRECISION, "lib/__init__.py": ""}
+    result = convert({**files, f"{folder}__init__.py": ""})
+    assert f"    {now}\n    with chosen_autocast(args.precision" in result.after("train.py")
+    assert "MG307" not in result.told()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import libcst as cst
 
 from dsmigrate.codemod.carrying import carry
@@ -89,10 +91,37 @@ def _name_at_engine(plan: Plan, call: cst.Call, callee: Function) -> str | None:
         return name
     module, _, last = (min(here) if len(here) == 1 else "").rpartition(".")
     taken = there or plan.flow.by_place.get(plan.flow.variable(name, site.function)) or name in site.function.top.inner
-    if not module or module.startswith(".") or last != callee.name or taken:
+    if module.startswith("."):
+        module = _module_at_engine(plan, module, function)
+    if not module or last != callee.name or taken:
         return None
     renamed = f" as {name}" if name != last else ""
     line = f"from {module} import {last}{renamed}"
     if line not in plan.before_engine:
         plan.before_engine.append(line)
     return name
+
+
+def _module_at_engine(plan: Plan, module: str, function: Function) -> str:
+    """The name of a module that another file imports relatively, for the engine's file; empty where it is not known there.
+
+    That file imports from the same package by its full name already, or stands beside it and imports relatively itself.
+    """
+    assert plan.site is not None
+    here, there = plan.tree.part_of_top[function.top], plan.tree.part_of_top[plan.site.function.top]
+    names = {name for meanings in plan.imports.by_part[there].values() for name in meanings}
+    folder = posixpath.dirname(here.path)
+    if folder == posixpath.dirname(there.path):
+        return module if any(name.startswith(".") for name in names) else ""
+    level = len(module) - len(module.lstrip("."))
+    package = folder.split("/")
+    package = package[: len(package) - level + 1]
+    find = plan.tree.find_module
+    for start in range(len(package)):
+        root = ".".join(package[start:])
+        full = f"{root}.{module[level:]}"
+        if any(name.startswith(f"{root}.") for name in names) and find is not None:
+            found = find(there, full, 0)
+            if found is not None and found is find(here, module[level:], level):
+                return full
+    return ""
