@@ -108,6 +108,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG518": ("    model = DDP(Matcher().cuda(), device_ids=[local_rank])",),
     "MG519": ("            self.adapter = nn.Linear(hidden.shape[-1], 64).to(hidden.device)",),
     "MG520": ("optimizer.register_step_post_hook(follow)",),
+    "MG523": ("    model = DDP(model, device_ids=[local_rank])",),
     "MG601": ("    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True)",),
     "MG602": ("    optimizer = Lamb(model.parameters(), lr=4e-3, weight_decay=0.02)",),
     "MG603": ('    optimizer = build_optimizer("adamw", model, lr=3e-4)',),

@@ -45,6 +45,7 @@ from dsmigrate.codemod.steps import (
     site,
     sites,
     stage3,
+    starts_without,
     taken_gradients,
     unscaling,
     unwrap,
@@ -124,8 +125,8 @@ def decide(plan: Plan) -> None:
     comm_hooks.run(plan)
     config_optimizer.run(plan)
     existing.run(plan)
-    written_buffers.run(plan)
-    evaluated_buffers.run(plan)
+    for step in (written_buffers, evaluated_buffers, starts_without):
+        step.run(plan)
     inputs.run(plan)
     launch.find_options(plan)
     definitions.run(plan)

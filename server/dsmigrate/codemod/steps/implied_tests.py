@@ -22,27 +22,27 @@ def is_implied(plan: Plan, test: Node, branch: str, first: Statement, then: Stat
         (plan.code(part), holds)
         for node, taken in branches_to(then)
         if isinstance(node, cst.If)
-        for part, holds in _parts(node.test, taken == "body")
-        if _is_stable(part, first, then)
+        for part, holds in parts_of(node.test, holds=taken == "body")
+        if is_stable(part, first, then)
     }
     return all(
         (plan.code(part), holds) in known or (not holds and _is_another_value(plan, part, known))
-        for part, holds in _parts(test, branch == "body")
+        for part, holds in parts_of(test, holds=branch == "body")
     )
 
 
-def _parts(test: Node, holds: bool) -> Iterator[tuple[Node, bool]]:  # noqa: FBT001
+def parts_of(test: Node, *, holds: bool) -> Iterator[tuple[Node, bool]]:
     """What is true or false where a test holds, or does not."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And if holds else cst.Or):
-        yield from _parts(test.left, holds)
-        yield from _parts(test.right, holds)
+        yield from parts_of(test.left, holds=holds)
+        yield from parts_of(test.right, holds=holds)
     elif isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        yield from _parts(test.expression, not holds)
+        yield from parts_of(test.expression, holds=not holds)
     else:
         yield test, holds
 
 
-def _is_stable(test: Node, first: Statement, then: Statement) -> bool:
+def is_stable(test: Node, first: Statement, then: Statement) -> bool:
     """Whether a test gives the same in both places: its names are not set between them, and it only looks at files."""
     read = set()
     for sub in descendants(test):
