@@ -76,3 +76,11 @@ def test_settings_that_were_gathered_from_all_names_before_hold_no_optimizer() -
         end='torch.save({"optimizer": optimizer.state_dict(), "config": config}, "last.pt")',
     )
     migrated.silent("MG631")
+
+
+def test_an_element_of_what_a_function_gives_is_not_the_optimizer_beside_it() -> None:
+    made = "made = torch.optim.AdamW(net.parameters(), lr=args.lr)"
+    helpers = f"def prepare(net, args):\n    {made}\n    return net, made, {{'files': [0]}}"
+    wrap = "net, optimizer, state = prepare(Net().cuda(), args)\nmodel = DDP(net)\nfile = state['files'][0]"
+    end = 'torch.save({"model": model.module.state_dict(), "files": [file]}, "a.pt")'
+    convert(helpers=helpers, wrap=wrap, optimizer="", end=end).silent("MG631")

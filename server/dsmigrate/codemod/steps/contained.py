@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from dsmigrate.codemod.flow import Place
+from dsmigrate.codemod.flow import Binding, Place
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.unpacking import unpacked
@@ -105,12 +105,22 @@ def _arriving(plan: Plan, node: Node, function: Function, seen: _Seen) -> list[_
         return []
     seen.add(place)
     found: list[_Where] = [
-        (binding.value, binding.function)
+        where
         for binding in plan.flow.by_place.get(place, ())
         if not (binding.kind == "for" and _is_key(binding.value, binding.index))
+        for where in _element_of(plan, binding)
     ]
     named = _set_by_name(plan, place) if place[0] == "a" and not found else ()
     return [*found, *named, *_put_into(plan).get(place, ()), *_behind_stars(plan, place)]
+
+
+def _element_of(plan: Plan, binding: Binding) -> list[_Where]:
+    """What a binding gives: of a call whose function returns a tuple, the element that is unpacked."""
+    callee = plan.flow.callee(binding.value) if isinstance(binding.value, cst.Call) else None
+    if binding.kind == "for" or binding.index is None or callee is None or callee.name == "__init__":
+        return [(binding.value, binding.function)]
+    given = plan.flow.by_place.get(plan.flow.returned(callee, binding.index), ())
+    return [(one.value, one.function) for one in given] or [(binding.value, binding.function)]
 
 
 def _set_by_name(plan: Plan, place: Place) -> Iterator[_Where]:
