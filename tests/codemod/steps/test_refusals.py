@@ -6,7 +6,7 @@ import pytest
 
 from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Kind, Options, Status
-from tests.codemod.checks import check_refused, convert, script
+from tests.codemod.checks import check_refused, convert, migrate, script
 
 
 @pytest.mark.parametrize(
@@ -210,3 +210,44 @@ def test_a_backward_of_the_model_s_own_is_left_and_what_it_does_is_converted() -
     )
     assert "model.module.backward(loss)\n" in migrated.section("loop")
     assert "    model.backward(loss)\n    model.step()\n" in migrated.section("loop")
+
+
+def test_a_model_that_is_wrapped_once_more_in_its_training_is_refused_by_that_name() -> None:
+    again = (
+        "if args.amp:\n        model = DDP(model.module)\n        optimizer.add_param_group({'params': [], 'lr': 1})"
+    )
+    loop = (
+        f"for x, y in train_loader:\n    {again}\n    F.cross_entropy(model(x), y).backward()\n    optimizer.step()\n"
+    )
+    migrated = migrate(script(loop=loop + "    optimizer.zero_grad()\n"))
+    change = migrated.said("MG913", ".backward()", Kind.REFUSED)
+    assert "the model is wrapped once more in line " in change.message
+
+
+def test_a_model_that_a_property_wraps_is_refused_by_that_name() -> None:
+    helpers = """
+        class Trainer:
+            def __init__(self, net):
+                self.net, self.wrapped, self.made = net, None, None
+
+            @property
+            def model(self):
+                if self.wrapped is None:
+                    self.wrapped = DDP(self.net)
+                return self.wrapped
+
+            @property
+            def optimizer(self):
+                if self.made is None:
+                    self.made = torch.optim.SGD(self.model.parameters(), lr=0.1)
+                return self.made
+
+            def step(self, x, y):
+                self.optimizer.zero_grad()
+                F.cross_entropy(self.model(x), y).backward()
+                self.optimizer.step()
+        """
+    migrated = migrate(
+        script(helpers=helpers, wrap="trainer = Trainer(Net().cuda())", optimizer="", loop="trainer.step(1, 2)")
+    )
+    assert "by the property model" in migrated.said("MG911", "self.wrapped = DDP(self.net)", Kind.REFUSED).message

@@ -60,8 +60,7 @@ def run(plan: Plan) -> None:
                           "the optimizer is stepped in another module", "half a conversion would not train")  # fmt: skip
     for call in (*sites.backward, *sites.steps):
         if plan.site is not None and plan.function_of(call) is plan.site.function and plan.is_before_engine(call):
-            raise plan.refuse("MG913", call, "backward or step runs before model and optimizer are both there for an engine",
-                              "the engine has to exist before it is used")  # fmt: skip
+            raise _too_early(plan, call)
     _steps_out_of_sight(plan, sites)
     for call in sites.backward:
         _retained(plan, call, sites)
@@ -77,6 +76,17 @@ def run(plan: Plan) -> None:
         unmanaged(plan, sites)
     plan.facts["sites"] = sites
     gradient_access(plan)
+
+
+def _too_early(plan: Plan, call: cst.Call) -> Exception:
+    """The refusal of a training that runs before the engine would be made, or makes another one while it runs."""
+    loops = {outer for outer in plan.tree.statement(call).enclosing() if isinstance(outer.node, cst.For | cst.While)}
+    again = [wrap for wrap in plan.wraps if loops & set(wrap.statement.enclosing())]
+    if again and len(again) < len(plan.wraps):
+        return plan.refuse("MG913", call, f"the model is wrapped once more in line {again[0].statement.line}, while it is trained here",
+                           "another engine would begin with another optimizer, and parameters cannot be added to one that is there")  # fmt: skip
+    return plan.refuse("MG913", call, "backward or step runs before model and optimizer are both there for an engine",
+                       "the engine has to exist before it is used")  # fmt: skip
 
 
 def _steps_out_of_sight(plan: Plan, sites: Sites) -> None:

@@ -144,12 +144,13 @@ def choose(plan: Plan) -> None:
 
 
 def _no_optimizer(plan: Plan, wrap: Wrap) -> Exception:
-    return plan.refuse(
-        "MG911",
-        wrap.statement,
-        "the optimizer of the wrapped model is not in this file, or never meets the model in one function",
-        "deepspeed.initialize needs the model and its optimizer in one place; the other half is in another module",
-    )
+    if is_property(plan.flow, wrap.function):
+        message = f"the model is wrapped by the property {wrap.function.name}, when it is first read"
+        reason = "deepspeed.initialize needs the model and its optimizer in one place: make both in one function, before the training"
+    else:
+        message = "no function in sight has both the wrapped model and its optimizer"
+        reason = "deepspeed.initialize needs the model and its optimizer in one place; one of them may be made in another module"
+    return plan.refuse("MG911", wrap.statement, message, reason)
 
 
 def _find_site(plan: Plan) -> EngineSite | None:
