@@ -108,3 +108,24 @@ def test_what_one_process_under_a_launcher_passes_over_is_named() -> None:
     assert "whose local rank is 0 and not -1: " in told.reason
     assert f"line {line} go the way of several processes" in told.reason
     assert str(line - 2) not in told.reason
+
+
+GLOO, NCCL = 'dist.init_process_group("gloo")', 'dist.init_process_group("nccl")'
+NONE = "rank, local_rank = 0, 0\n"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        f"if not args.amp:\n    if args.distributed:\n        {GLOO}\nelse:\n    {NCCL}\n",
+        f"if args.distributed:\n    if args.amp:\n        {GLOO}\n    else:\n        {NCCL}\n",
+    ],
+)
+def test_two_set_ups_of_which_a_start_may_pass_both_are_such_a_start_too(group: str) -> None:
+    wraps = f"if args.distributed:\n    if args.amp:\n        {WRAP}\n    else:\n        model = DDP(model)\n"
+    convert(group=NONE + group, wrap=f"model = Net().cuda()\n{wraps}").said("MG216", WRAP, Kind.KEPT)
+
+
+def test_one_of_two_set_ups_that_always_runs_is_none() -> None:
+    group = f"{NONE}if args.amp:\n    {GLOO}\nelse:\n    {NCCL}\n"
+    convert(group=group, wrap=f"model = Net().cuda()\nif args.distributed:\n    {WRAP}\n").silent("MG216")

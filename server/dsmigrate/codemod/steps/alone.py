@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -12,6 +13,7 @@ from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.nodes import number
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.roles import Wrap
+from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.spawning import is_spawned
 from dsmigrate.codemod.tree import Node, Statement
 
@@ -30,6 +32,7 @@ IDEAS = (
     ),
 )
 
+_Way: TypeAlias = tuple[tuple[Node, str], ...]
 _DEPTH = 4
 _MOST = 8  # places that a sentence names
 
@@ -111,11 +114,30 @@ def _is_left_out(plan: Plan, wrap: Wrap, others: list[Statement]) -> bool:
 
 
 def _is_passed_over(plan: Plan, statement: Statement, others: list[Statement], depth: int) -> bool:
-    """Whether an ``if`` may pass a statement over, or every call of its function."""
-    if _is_optional(statement, others):
+    """Whether an ``if`` may pass a statement over, and the others of its function with it, or every call of its function."""
+    together = [statement, *(other for other in others if other.function is statement.function)]
+    if _is_avoidable([_tests_around(one) for one in together]):
         return True
     callers = [plan.tree.statement(call) for call in plan.flow.callers.get(statement.function, ())]
     return bool(callers) and depth > 0 and all(_is_passed_over(plan, c, callers, depth - 1) for c in callers)
+
+
+def _tests_around(statement: Statement) -> _Way:
+    """The branches of ``if`` that lead to a statement, outermost first."""
+    return tuple(
+        (node, branch) for node, branch in branches_to(statement) if isinstance(node, cst.If) and not _is_start(node)
+    )
+
+
+def _is_avoidable(ways: list[_Way]) -> bool:
+    """Whether a run may come to none of some statements, given by the branches that lead to them."""
+    if () in ways:
+        return False
+    for node in {way[0][0] for way in ways}:
+        branches = [[way[1:] for way in ways if way[0] == (node, branch)] for branch in ("body", "orelse")]
+        if all(inner and not _is_avoidable(inner) for inner in branches):
+            return False
+    return True
 
 
 def _is_optional(statement: Statement, others: list[Statement]) -> bool:
