@@ -74,3 +74,21 @@ def test_the_ending_of_a_resume_path_may_have_a_slash_behind_it(test: str, asked
 @pytest.mark.parametrize("test", ["args.output.endswith('.pt')", "args.resume.endswith('pt')"])
 def test_other_endings_are_asked_for_as_before(test: str) -> None:
     assert f"print({test})" in convert(resume=f"{RESUME}\nprint({test})", loop=SAVES).code
+
+
+@pytest.mark.parametrize(
+    ("listing", "finds"),
+    [
+        ("glob.glob(folder + '/**/weights.bin', recursive=True)", False),
+        ("glob.glob(os.path.join(folder, '**', 'weights.bin'), recursive=True)", False),
+        ("glob.glob(f'{folder}/**/weights.bin', recursive=True)", False),
+        ("glob.glob(f'{folder}/**/{NAME}', recursive=True)", True),
+        ("glob.glob(os.path.join(folder, '**', NAME), recursive=True)", True),
+        ("list(Path(folder).rglob('*states*'))", True),
+    ],
+)
+def test_a_search_for_a_name_that_no_file_of_a_checkpoint_has_is_not(listing: str, *, finds: bool) -> None:
+    helper = f"def newest(folder):\n    found = {listing}\n    return found[-1] if found else None"
+    imports = "import glob\nfrom pathlib import Path\nfrom names import NAME"
+    migrated = convert(imports=imports, helpers=helper, resume=NEWEST, loop=SAVES)
+    assert any("found here too" in message for message in marked(migrated)) == finds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +17,8 @@ from dsmigrate.codemod.tree import Node
 if TYPE_CHECKING:
     from dsmigrate.codemod.steps.file_tests import Near
 
+_FILES = ("mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt",
+          "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt")  # fmt: skip
 _SIZES = frozenset({"os.path.getsize", "os.stat"})
 _GLOBS = frozenset({"glob.glob", "glob.iglob"})
 
@@ -44,6 +47,8 @@ def folder_answers(plan: Plan, found: Found, near: Near) -> None:
             said = "it is among the folders here, and its own files are found as files"
             said = said if near.leads_to(asked, plan.function_of(call)) else None
         elif (names & _GLOBS and argument(call, None, "recursive") is not None) or last == "rglob":
+            if not _may_match(call):
+                continue
             said = "the files in it are found here too" if near.leads_to(asked, plan.function_of(call)) else None
         else:
             said = None
@@ -61,6 +66,22 @@ def _is_of_data(plan: Plan, call: cst.Call) -> bool:
         function in cls.methods.values() and any(base.endswith("Dataset") for base in cls.bases)
         for cls in plan.tree.classes.values()
     )
+
+
+def _may_match(call: cst.Call) -> bool:
+    """Whether a pattern may find a file of DeepSpeed's: not ``**/pytorch_model.bin``."""
+    node: Node | None = call.args[0].value if call.args else None
+    while isinstance(node, cst.BinaryOperation | cst.Call):
+        is_call = isinstance(node, cst.Call)
+        node = (node.args[-1].value if node.args else None) if isinstance(node, cst.Call) else node.right
+        if is_call and not isinstance(node, cst.SimpleString | cst.FormattedString):
+            return True
+    if isinstance(node, cst.FormattedString):
+        last = node.parts[-1] if node.parts else None
+        text = last.value if isinstance(last, cst.FormattedStringText) and "/" in last.value else "*"
+    else:
+        text = str(node.evaluated_value) if isinstance(node, cst.SimpleString) else "*"
+    return any(fnmatch(name, text.rpartition("/")[2]) for name in _FILES)
 
 
 def _endings(plan: Plan, resumed: set[Root]) -> None:
