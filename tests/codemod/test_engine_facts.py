@@ -184,8 +184,7 @@ def test_fact_14_a_checkpoint_is_a_directory() -> None:
 
 def test_fact_14_the_path_of_the_script_is_directory_and_tag() -> None:
     code = convert(loop=SAVING, resume=RESUME).code
-    assert 'folder, tag = os.path.dirname(path) or ".", os.path.basename(path)' in code
-    assert "engine.save_checkpoint(folder, tag=tag" in code
+    assert 'engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path)' in code
     assert re.search(
         r'engine\.load_checkpoint\(os\.path\.dirname\((\S+)\) or "\.", tag=os\.path\.basename\(\1\)\)', code
     )

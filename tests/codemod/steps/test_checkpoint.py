@@ -198,7 +198,6 @@ def test_the_state_of_scheduler_scaler_and_averages_travels_as_it_was() -> None:
 def test_what_the_script_saves_travels_under_one_key() -> None:
     code = convert(resume=RESUME, loop=saving(f'torch.save({STATE}, "last.pt")')).code
     assert 'client_state={"script": state}' in code
-    assert "save_latest=False" in code  # a file, or a checkpoint, of that name in the folder may be the script's own
     assert 'weights_only=False)["script"]' in code
 
 

@@ -25,8 +25,7 @@ def save_requested_checkpoints(engine):
     torch.distributed.broadcast_object_list(paths, src=0)
     for index, path in enumerate(paths[0]):
         state = states[index] if torch.distributed.get_rank() == 0 else None
-        folder, tag = os.path.dirname(path) or ".", os.path.basename(path)
-        engine.save_checkpoint(folder, tag=tag, client_state={"script": state}, save_latest=False)
+        engine.save_checkpoint(os.path.dirname(path) or ".", tag=os.path.basename(path), client_state={"script": state})
         if torch.distributed.get_rank() == 0:
             os.utime(path)  # a directory's time does not change when its files are written over
 '''
