@@ -19,6 +19,7 @@ from dsmigrate.codemod.steps.checkpoint_facts import COPIES, MOVES, Found, Save,
 from dsmigrate.codemod.steps.checkpoint_helpers import how_to_read, need_helpers
 from dsmigrate.codemod.steps.checkpoint_reads import read_instead
 from dsmigrate.codemod.steps.file_tests import Near
+from dsmigrate.codemod.steps.path_texts import is_one_of, meets
 from dsmigrate.codemod.steps.ranks import calls_by_name, reached_by_all
 from dsmigrate.codemod.tree import Function, Node, Statement, descendants
 
@@ -53,7 +54,7 @@ def read_back(plan: Plan, found: Found) -> None:
     for save, call in _given(plan, found):
         if not plan.imports.names(call.func) & _LOADERS:
             continue
-        if not _is_sure(plan, save, call) or not _shares_helpers(plan, save, call):
+        if not _is_sure(plan, found, save, call) or not _shares_helpers(plan, save, call):
             plan.handled.add(call)
             plan.todo("MG622", call, f"a DeepSpeed checkpoint, which is a directory, may be read here: {how_to_read(plan)}",
                       "callers hand in its path beside others")  # fmt: skip
@@ -115,7 +116,7 @@ def _gets(plan: Plan, save: Save, names: _Names, call: cst.Call) -> bool:
     if isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS and is_path(call.func.value):
         return True
     if full & (_LOADERS | COPIES | MOVES):
-        return bool(call.args) and is_path(call.args[0].value)
+        return bool(call.args) and (is_path(call.args[0].value) or meets(plan, save, call.args[0].value, function))
     taken = _takes_files(plan, call) and plan.flow.callee(call) is None
     if taken and any(
         plan.flow.place(node, function) in _folders_of(plan, save)
@@ -181,13 +182,17 @@ def _is_global(plan: Plan, path: Node, function: Function) -> bool:
     return True
 
 
-def _is_sure(plan: Plan, save: Save, call: cst.Call) -> bool:
+def _is_sure(plan: Plan, found: Found, save: Save, call: cst.Call) -> bool:
     """Whether a call gets the path of a checkpoint and no other: a parameter may also be given something else."""
     node, function = call.args[0].value, plan.function_of(call)
-    place = plan.flow.place(node, function)
+    written = [*found.saves, *(copy for one in found.saves for copy in copies_of(plan, one))]
+    if is_one_of(plan, written, node, function):
+        return True
+    names, place = _names_of(plan, save), plan.flow.place(node, function)
+    if not _holds(names, place, plan.tree.statement(call)) and not _is_same(plan, save, node, function):
+        return False
     if not isinstance(node, cst.Name) or node.value not in function.params or place is None:
         return True
-    names = _names_of(plan, save)
     return all(
         binding.kind == "argument"
         and (
