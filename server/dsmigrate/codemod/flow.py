@@ -15,6 +15,7 @@ import libcst as cst
 
 from dsmigrate.codemod import callables, dispatch, fields, holders
 from dsmigrate.codemod.binding_forms import calls_in_branches, named_expressions
+from dsmigrate.codemod.class_tables import chosen_classes, made_classes
 from dsmigrate.codemod.names import Imports, dotted
 from dsmigrate.codemod.tree import Class, Function, Node, Statement, Tree
 
@@ -54,6 +55,7 @@ class Flow:
         self._spawns: set[cst.Call] = set()
         self._records: set[cst.Call] = set()
         self._filled: set[tuple[cst.Call, Place]] = set()
+        self.tables: dict[tuple[Function, str], list[Class]] | None = None
         self._classes_by_instance()
         self._collect()
         self._bind_calls(tree.calls)
@@ -195,6 +197,9 @@ class Flow:
         if cls is not None:
             return dispatch.find_method(self, cls, "__init__")
         found = self.function_named(call.func, function)
+        chosen = chosen_classes(self, call.func, function) if found is None else []
+        if chosen:
+            return dispatch.find_method(self, chosen[0], "__init__")
         if found is None:
             place = self.place(call.func, function)
             instance = self.instances.get(place) if place is not None else None
@@ -209,7 +214,11 @@ class Flow:
         first = self.callee(call)
         if first is None:
             return []
-        place = self.place(call.func, self.tree.statement(call).function)
+        function = self.tree.statement(call).function
+        if first.name == "__init__":
+            made = [dispatch.find_method(self, cls, "__init__") for cls in chosen_classes(self, call.func, function)]
+            return list(dict.fromkeys(one for one in (first, *made) if one is not None))
+        place = self.place(call.func, function)
         held = [one.function for one in self.held.get(place, ())] if place is not None else []
         return held if first in held else [first, *dispatch.others(self, call, first)]
 
@@ -242,11 +251,12 @@ class Flow:
         for statement in self.tree.statements:
             node = statement.node
             if isinstance(node, cst.Assign):
-                made = [self.made_class(call, statement.function) for call in calls_in_branches(node.value)]
-                for target in node.targets if any(made) else ():
+                calls = calls_in_branches(node.value)
+                made = [cls for call in calls for cls in made_classes(self, call, statement.function)]
+                for target in node.targets if made else ():
                     place = self.place(target.target, statement.function)
                     for cls in made:
-                        if place is not None and cls is not None:
+                        if place is not None:
                             self._note_instance(place, cls)
 
     def _note_instance(self, place: Place, cls: Class) -> None:
@@ -295,8 +305,7 @@ class Flow:
             callee = self.callee(value)
             if callee is not None and callee.name != "__init__":
                 return self.kinds.get(self.returned(callee, binding.index), [])
-            made = self.made_class(value, binding.function) if binding.index is None else None
-            return [] if made is None else [made]
+            return made_classes(self, value, binding.function) if binding.index is None else []
         if binding.index is not None:
             return []
         place = self.place(value, binding.function)
