@@ -123,3 +123,29 @@ def test_the_state_of_the_object_is_whole_at_stage_0() -> None:
     assert 'self.optimizer.load_state_dict(state["optimizer"])' in migrated.code
     migrated.said("MG627", '"optimizer": self.optimizer.state_dict()', Kind.KEPT)
     convert(to={"zero_stage": 2}, **parts).said("MG627", '"optimizer": self.optimizer.state_dict()', Kind.TODO)
+
+
+GATED = """
+for i, (x, y) in enumerate(train_loader):
+    F.cross_entropy(model(x.cuda()), y.cuda()).backward()
+    BEFORE
+    if i % args.accum == 0:
+        INSIDE
+        opt.step()
+        opt.zero_grad()
+"""
+_CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.3)"
+
+
+def test_a_clip_beside_the_step_of_the_object_is_the_engines() -> None:
+    text = GATED.replace("BEFORE", "pass").replace("INSIDE", _CLIP)
+    migrated = convert(helpers=noam(), optimizer=_MADE, loop=text)
+    assert migrated.config["gradient_clipping"] == 0.3
+    migrated.silent("MG424")
+
+
+def test_a_clip_of_partial_sums_in_front_of_the_objects_step_is_marked() -> None:
+    text = GATED.replace("BEFORE", _CLIP).replace("INSIDE", "pass")
+    migrated = convert(helpers=noam(), optimizer=_MADE, loop=text)
+    marked = [c.message for c in migrated.changes if c.code == "MG424" and c.kind is Kind.TODO]
+    assert any("not once per optimizer step" in message for message in marked)

@@ -13,7 +13,7 @@ from dsmigrate.codemod.role_names import CLIP_NORM, CLIP_VALUE, qualifies
 from dsmigrate.codemod.steps.balance import branches_to
 from dsmigrate.codemod.steps.forwards_beside import branches_apart, paths_to
 from dsmigrate.codemod.steps.sites import find_backward, find_steps
-from dsmigrate.codemod.tree import Node, Statement
+from dsmigrate.codemod.tree import Function, Node, Statement
 
 _MODULES = frozenset({"torch.nn.utils", "torch.nn.utils.clip_grad", "nn.utils"})
 
@@ -98,6 +98,12 @@ def is_plain(plan: Plan, call: cst.Call) -> bool:
     return isinstance(node, cst.Expr) and node.value is call
 
 
+def steps_in(plan: Plan, function: Function) -> list[Statement]:
+    """The statements of a function that step the optimizer, or call what does."""
+    ways = [path for call in find_steps(plan) for path in paths_to(plan, plan.tree.statement(call))]
+    return list(dict.fromkeys(one for path in ways for one in path if one.function is function))
+
+
 def clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
     """Whether a clip stands outside the gate of an accumulating loop's step."""
     if plan.facts.get("managed"):
@@ -108,11 +114,7 @@ def clips_partial_sums(plan: Plan, call: cst.Call) -> bool:
         return tuple(item for item in path if not isinstance(item[0], cst.If) or "%" in plan.code(item[0].test))
 
     own = gates(branches_to(statement))
-    later = [
-        plan.tree.statement(c)
-        for c in find_steps(plan)
-        if plan.function_of(c) is statement.function and plan.tree.statement(c).order > statement.order
-    ]
+    later = [step for step in steps_in(plan, statement.function) if step.order > statement.order]
     behind = [gates(branches_to(s)) for s in later]
     behind = [path for path in behind if path[: len(own)] == own]
     return bool(behind) and len(behind[0]) > len(own)

@@ -17,12 +17,12 @@ from dsmigrate.codemod.steps.clip_hooks import (
     tell_of_other_norms,
     unclipped_steps,
 )
-from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain
+from dsmigrate.codemod.steps.clip_places import behind_step, clips_partial_sums, handed_on, is_plain, steps_in
 from dsmigrate.codemod.steps.clip_tests import asks_for_limit
 from dsmigrate.codemod.steps.found_inf import asked_before
 from dsmigrate.codemod.steps.grad_norm import keep_norm, measured_norms
 from dsmigrate.codemod.steps.parameters import covers_model, is_second_norm
-from dsmigrate.codemod.steps.sites import find_steps, mark_twins
+from dsmigrate.codemod.steps.sites import mark_twins
 from dsmigrate.codemod.tree import Node
 from dsmigrate.codemod.values import Value, resolve
 
@@ -334,8 +334,7 @@ def _is_simple(text: str) -> bool:
 def _guard(plan: Plan, call: cst.Call, limit: Node) -> tuple[str | None, bool]:
     """The condition under which the clip runs, beyond those of the step, carried to the engine; and whether it can be."""
     statement = plan.tree.statement(call)
-    steps = [plan.tree.statement(c) for c in find_steps(plan)]
-    around = {outer.node for step in steps if step.function is statement.function for outer in step.enclosing()}
+    around = {outer.node for step in steps_in(plan, statement.function) for outer in step.enclosing()}
     conditions: list[str] = []
     branch = statement.branch
     for outer in statement.enclosing():
