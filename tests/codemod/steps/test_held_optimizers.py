@@ -149,3 +149,11 @@ def test_a_clip_of_partial_sums_in_front_of_the_objects_step_is_marked() -> None
     migrated = convert(helpers=noam(), optimizer=_MADE, loop=text)
     marked = [c.message for c in migrated.changes if c.code == "MG424" and c.kind is Kind.TODO]
     assert any("not once per optimizer step" in message for message in marked)
+
+
+def test_an_object_that_hands_zero_grad_on_clears_by_the_engine() -> None:
+    handing = noam().replace("def zero_grad(self):", "def __getattr__(self, name):")
+    handing = handing.replace("self.optimizer.zero_grad()", "return getattr(self.optimizer, name)")
+    migrated = convert(helpers=handing, optimizer=_MADE, loop=loop("opt.step()"))
+    migrated.said("MG408", "opt.zero_grad()", Kind.CONVERTED)
+    migrated.silent("MG407")

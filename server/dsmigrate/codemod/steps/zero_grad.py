@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from dsmigrate.codemod.holders import is_holder
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.steps.balance import branches_to, innermost_loop
@@ -56,12 +57,18 @@ def find_zeroes(plan: Plan) -> list[Statement]:
         func = call.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "zero_grad":
             continue
-        if plan.roles.is_optimizer(func.value) or plan.is_ours(func.value):
+        if plan.roles.is_optimizer(func.value) or plan.is_ours(func.value) or _is_handed_on(plan, call, func):
             statement = plan.tree.statement(call)
             if isinstance(statement.node, cst.Expr) and statement.node.value is call:
                 found.append(statement)
     found.extend(statement for statement in plan.tree.statements if _is_none_loop(plan, statement))
     return sorted(found, key=lambda s: s.order)
+
+
+def _is_handed_on(plan: Plan, call: cst.Call, func: cst.Attribute) -> bool:
+    """Whether an object that holds the optimizer has no zero_grad of its own, but a ``__getattr__``."""
+    place = plan.flow.place(func.value, plan.function_of(call))
+    return place is not None and plan.flow.callee(call) is None and is_holder(plan.flow, place)
 
 
 _CLEARS = re.compile(r"^(\w+)\.grad(?:=None|(?:\.data)?\.zero_\(\)|\.detach_\(\)|\.requires_grad_\(False\))$")
