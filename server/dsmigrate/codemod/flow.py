@@ -1,8 +1,7 @@
 """Where values go: places (variables, attributes, return values) and the bindings between them.
 
-A small, flow-insensitive model of a tree. A *place* is something that can hold a value: a variable of a function,
-an attribute of ``self``, an attribute of a named object, or what a function returns. A *binding* says that the value
-of an expression may arrive in a place.
+A small, flow-insensitive model of a tree. A *place* can hold a value: a variable of a function, an attribute of ``self`` or
+of a named object, or what a function returns. A *binding* says that the value of an expression may arrive in a place.
 """
 
 from __future__ import annotations
