@@ -93,3 +93,10 @@ def test_moving_what_a_helper_has_saved_is_marked() -> None:
                     loop='if rank == 0 and os.path.exists(os.path.join(args.output, "last.pt")):\n'
                     '    shutil.copy(os.path.join(args.output, "last.pt"), args.output + "/older.pt")\n')  # fmt: skip
     migrated.said("MG623", "shutil.copy(os.path.join(args.output", Kind.TODO)
+
+
+def test_a_reader_that_is_handed_very_many_paths_is_marked() -> None:
+    reader = 'def weights_of(name):\n    return torch.load(os.path.join("runs", name))["model"]\n'
+    end = "".join(f'w{number} = weights_of("{number % 3}.pt")\n' for number in range(40))
+    migrated = kept("name", 'os.path.join("runs", name)', '"0.pt"', end, helpers=f"\n\n{reader}")
+    migrated.said("MG622", 'torch.load(os.path.join("runs", name))', Kind.TODO)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import libcst as cst
@@ -43,8 +44,9 @@ def texts_of(plan: Plan, node: Node, function: Function) -> frozenset[tuple[obje
     """What a path may be, one for each way that callers fill its parameters in."""
     known: dict[tuple[Node, Function], frozenset[tuple[object, ...]]] = plan.facts.setdefault("path_texts", {})
     if (node, function) not in known:
-        filled = [_joined(parts) for parts in _filled(plan, _parts(plan, node, function, _DEPTH), _DEPTH)]
-        known[node, function] = frozenset(_settled(plan, parts) for parts in filled[:_MOST])
+        filled = list(islice(_filled(plan, _parts(plan, node, function, _DEPTH), _DEPTH), _MOST))
+        unread = [("…", id(node))] if len(filled) == _MOST else []
+        known[node, function] = frozenset([*(_settled(plan, _joined(parts)) for parts in filled), *unread])
     return known[node, function]
 
 
