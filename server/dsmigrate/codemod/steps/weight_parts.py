@@ -75,17 +75,19 @@ def _shared(call: cst.Call) -> Node | None:
     return call.func.value if is_shared and isinstance(call.func, cst.Attribute) else None
 
 
-def _is_state_dict(plan: Plan, node: Node, function: Function) -> bool:
+def _is_state_dict(plan: Plan, node: Node, function: Function, depth: int = _DEPTH) -> bool:
     """``model.state_dict()``, ``dict(model.named_parameters())``, or a variable for it: the tensors in it are the weights."""
+    if depth == 0:
+        return False  # `states = {k: v for k, v in states.items()}`
     if isinstance(node, cst.Name):
         return any(
-            isinstance(v, cst.Call | cst.DictComp) and _is_state_dict(plan, v, where)
+            isinstance(v, cst.Call | cst.DictComp) and _is_state_dict(plan, v, where, depth - 1)
             for v, where in _given(plan, node, function)
         )
     if isinstance(node, cst.DictComp):
-        return _collects(plan, node, function, None, _DEPTH)
+        return _collects(plan, node, function, None, depth)
     if isinstance(node, cst.Call) and (dotted(node.func) or "").rpartition(".")[2] in _TABLES and len(node.args) == 1:
-        return goes_over(plan, node.args[0].value, function, 1)
+        return goes_over(plan, node.args[0].value, function, 1, depth)
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     return node.func.attr.value == "state_dict" and belongs(plan, node.func.value, function)
@@ -245,7 +247,7 @@ def goes_over(plan: Plan, node: Node, function: Function, index: int | None, dep
     if not isinstance(func, cst.Attribute):
         return False
     if func.attr.value in ("values", "items"):  # model.state_dict().values(), model._modules.items()
-        is_table = _is_state_dict(plan, func.value, function) or belongs(plan, func.value, function)
+        is_table = _is_state_dict(plan, func.value, function, depth - 1) or belongs(plan, func.value, function)
         return is_table and index == (1 if func.attr.value == "items" else None)
     if func.attr.value not in _ALL_OF:
         return False
