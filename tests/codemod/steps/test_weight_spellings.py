@@ -129,7 +129,7 @@ def test_a_write_in_any_words_keeps_the_training_at_stage_0(text: str) -> None:
         "torch._foreach_mul_([p.clone() for p in model.parameters()], 0.5)",
         "torch._foreach_mul_(list(mean.parameters()), 0.5)",
         "found = model.state_dict()\nfound['epoch'] = 1",
-        "found = torch.load('f')\nfound = {k[7:]: v for k, v in found.items()}\nfor v in found.values():\n    v.mul_(2)",
+        "found = torch.load('f')\nfound = {k[7:]: v for k, v in found.items()}\nfor v in found.values():\n    v *= 2",
         "found = copy.deepcopy(model.state_dict())\nfound['fc.weight'].mul_(0.5)",
         "found = model.state_dict()\nfound['bn.running_mean'].zero_()",
         "kept = mean.state_dict()\nfor key, value in model.state_dict().items():\n    kept[key] *= 0.9",
