@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from dsmigrate.codemod.model import Change, Kind
@@ -29,8 +30,8 @@ def _lazy(outcome: Outcome, converted: Sequence[Outcome]) -> Outcome:
     root = outcome.job.project
     if root is None or not any(map(_gets_the_import, outcome.modules)):
         return outcome
-    project = _Project(outcome.job, root, [other.job.path for other in converted])
     done = {path for other in converted for path in other.looked_at}
+    project = _Project(outcome.job, root, [other.job.path for other in converted], done)
     return replace(outcome, modules=tuple(_lazy_module(outcome, item, project, done) for item in outcome.modules))
 
 
@@ -77,15 +78,20 @@ def _told(module: Outcome, found: Lazily, user: str, callers: list[str]) -> Chan
 class _Project:
     """The imports of a project's files, asked for as they are needed."""
 
-    def __init__(self, job: Job, root: Path, scripts: Sequence[Path]) -> None:
+    def __init__(self, job: Job, root: Path, scripts: Sequence[Path], done: set[Path]) -> None:
         self.root = root
         self.job = job
         self.known: dict[str, ModuleFile | None] = {}
         self.direct: dict[str, set[str]] = {}
         self.files = {way: file.path for file in discover([root]) if (way := relative(file.path, root)) is not None}
-        ways = [way for path in scripts if (way := relative(path, root)) is not None]
-        self.ours = {
-            path for way in ways for found in self._index(way).closure() for path in (found, *_packages(found))
+        self.scripts = {way for path in scripts if (way := relative(path, root)) is not None}
+        self.done = self.scripts | {way for path in done if (way := relative(path, root)) is not None}
+
+    @cached_property
+    def ours(self) -> set[str]:
+        """The files that a converted script runs."""
+        return {
+            path for way in self.scripts for found in self._index(way).closure() for path in (found, *_packages(found))
         }
 
     def user_of(self, module: str) -> str | None:
@@ -94,8 +100,9 @@ class _Project:
         while True:
             words = [word.encode() for word in map(_word, targets)]
             found = {way for way in self.files if way not in targets and self._imports(way, targets, words)}
-            for way in sorted(found - self.ours):
-                return self.files[way].as_posix()
+            for way in sorted(found - self.done):  # the rest of the closure is dear
+                if way not in self.ours:
+                    return self.files[way].as_posix()
             if not found:
                 return None
             targets |= found

@@ -30,6 +30,7 @@ class ModuleFile:
     text: SourceText | None
     python: ast.Module | None = None
     outlined: Outline | None = None
+    speaks: bool | None = None
 
 
 @dataclass(slots=True)
@@ -233,7 +234,11 @@ class Index:
 
     def _speaks(self, path: str) -> bool:
         file = self.file(path)
-        return file is not None and file.text is not None and speaks_of_training(file.text.text)
+        if file is None or file.text is None:
+            return False
+        if file.speaks is None:
+            file.speaks = speaks_of_training(file.text.text)
+        return file.speaks
 
     def _writes(self, path: str) -> bool:
         file = self.file(path)

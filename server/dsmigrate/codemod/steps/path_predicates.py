@@ -174,7 +174,8 @@ def _elsewhere(plan: Plan, near: Near, call: cst.Call) -> None:
     ):
         return
     definition = re.compile(rf"^def {re.escape(name)}\(.*?(?=^[^\s#)]|\Z)", re.MULTILINE | re.DOTALL)
-    bodies = [body for text in texts_beside(plan) for body in definition.findall(text)]
+    texts = (text for text in texts_beside(plan) if f"def {name}(" in text)
+    bodies = [body for text in texts for body in definition.findall(text)]
     if any(_FOR_FILES.search(body) and "torch.load" not in body for body in bodies):
         plan.handled.add(call)
         plan.todo("MG623", call, f"{name} of another file asks for a file: let it take a DeepSpeed checkpoint, which is a directory",
