@@ -198,3 +198,13 @@ def test_an_address_that_only_the_process_group_read_needs_no_care(line: str, ma
         end=f"{address}{line}\nmp.spawn(worker, args=(2, 10, args), nprocs=torch.cuda.device_count())",
     )
     assert [change.code for change in migrated.changes].count("MG207") == marked
+
+
+def test_a_folder_that_may_be_there_already_needs_no_order() -> None:
+    _parent('os.makedirs("out", exist_ok=True)').silent("MG207")
+    _parent('os.makedirs("out")').said("MG207", 'os.makedirs("out")', Kind.TODO)
+
+
+def test_a_folder_that_each_process_would_call_otherwise_is_told() -> None:
+    before = "name = str(random.random())\nos.makedirs(name, exist_ok=True)"
+    _parent(before).said("MG207", "os.makedirs(name, exist_ok=True)", Kind.TODO)

@@ -111,9 +111,19 @@ def _is_heavy(plan: Plan, call: cst.Call) -> bool:
     """Whether a call is named for work that is done once; reading settings is none."""
     last = (dotted(call.func) or "").rpartition(".")[2].lower()
     settings = any(name.partition(".")[0] in {"json", "yaml", "tomllib"} for name in plan.imports.names(call.func))
-    return any(word in last for word in _HEAVY) and not settings
+    return any(word in last for word in _HEAVY) and not settings and not _is_there_alike(plan, call)
 
 
+def _is_there_alike(plan: Plan, call: cst.Call) -> bool:
+    """``os.makedirs(args.out, exist_ok=True)``: whoever comes first makes the folder, if all processes call it the same."""
+    exists = argument(call, None, "exist_ok")
+    if exists is None or dotted(exists) != "True":
+        return False
+    beside = calls_in(plan).get(plan.function_of(call), ())
+    return not any(name.startswith(_OF_ITS_OWN) for inner in beside for name in plan.imports.names(inner.func))
+
+
+_OF_ITS_OWN = ("time.", "datetime.", "uuid.", "tempfile.", "random.", "secrets.", "os.getpid")
 _RANDOM = ("torch.rand", "torch.multinomial", "torch.bernoulli", "torch.normal", "torch.utils.data.random_split", "numpy.random.",
            "random.", "sklearn.model_selection.")  # fmt: skip
 _LIBRARIES = {"sklearn": "numpy"}
