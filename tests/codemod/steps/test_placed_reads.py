@@ -43,7 +43,14 @@ def test_other_spellings(use: str) -> None:
 
 @pytest.mark.parametrize("use", ["average.load_state_dict(checkpoint['ema'])", "best = checkpoint['best']", "pass"])
 def test_what_is_copied_or_a_number_may_come_from_anywhere(use: str) -> None:
-    assert "checkpoint = read_checkpoint(args.resume)\n" in resumed(", map_location=device", use)
+    assert "checkpoint = read_checkpoint(args.resume)\n" in resumed("", use)
+    assert "checkpoint = read_checkpoint(args.resume)\n" in resumed(", map_location=None", use)
+
+
+def test_a_place_that_the_script_names_holds_for_whatever_it_reads() -> None:
+    assert "read_checkpoint(args.resume, map_location=device)" in resumed(
+        ", map_location=device", "w = checkpoint['w']"
+    )
 
 
 def test_beside_a_read_that_looks_something_up() -> None:

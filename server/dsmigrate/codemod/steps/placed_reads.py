@@ -7,6 +7,7 @@ import re
 import libcst as cst
 
 from dsmigrate.codemod.flow import argument
+from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.plan import Plan
 from dsmigrate.codemod.tree import Function, Node, descendants
 
@@ -21,15 +22,15 @@ _DEPTH = 4
 
 
 def place_of(plan: Plan, load: cst.Call) -> cst.BaseExpression | None:
-    """The ``map_location`` of a read whose tensors stay in use, None where it is the CPU or does not matter.
+    """The ``map_location`` that a read was given, None where it is the CPU or nothing depends on it.
 
-    What is copied by a ``load_state_dict``, and numbers, may come from anywhere. Without ``map_location`` tensors come back to
-    the device that they were saved on.
+    A read without one brings tensors back to the device that they were saved on; where only numbers, and what a
+    ``load_state_dict`` copies, are taken from it, they may as well come to the CPU.
     """
     given = argument(load, 1, "map_location")
-    if (given is not None and _ON_CPU.match(plan.code(given))) or not _stays_in_use(plan, load):
-        return None
-    return given if isinstance(given, cst.BaseExpression) else cst.Name("None")
+    if isinstance(given, cst.BaseExpression) and dotted(given) != "None":
+        return None if _ON_CPU.match(plan.code(given)) else given
+    return cst.Name("None") if _stays_in_use(plan, load) else None
 
 
 def _stays_in_use(plan: Plan, load: cst.Call) -> bool:
