@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.document import Document, Scalar
+from dsmigrate.files.reading import MissingFileError, read
+from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.languages import say
 
 _PIN = re.compile(
-    r"(?im)^[^#\n]*?(?<![\w./-])deepspeed(?:\[[^\]]*\])?[\"']?\s*(?:~=|={1,2})\s*[\"']?([0-9]+(?:\.[0-9]+)+)"
+    r"(?im)^[^#\n]*?(?<![\w./-])deepspeed(?:\[[^\]\n]{0,200}\])?[\"']?\s*(?:~=|={1,2})\s*[\"']?([0-9]+(?:\.[0-9]+)+)"
 )
 _LOCKED = re.compile(r'(?im)^name\s*=\s*"deepspeed"\s*\n(?:.*\n)?version\s*=\s*"([0-9]+(?:\.[0-9]+)+)"')
-_PIPFILE = re.compile(r'"deepspeed":\s*\{[^}]*"version":\s*"==([0-9]+(?:\.[0-9]+)+)"')
+_PIPFILE = re.compile(r'"deepspeed":\s*\{[^}]{0,4000}"version":\s*"==([0-9]+(?:\.[0-9]+)+)"')
 _PINNING = (
     "requirements*.txt",
     "requirements/*.txt",
@@ -32,8 +34,10 @@ _PINNING = (
 )
 _LOCKING = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _IMPORTS = {
-    Consumer.ACCELERATE: re.compile(r"(?m)^\s*(?:from|import)\s+accelerate\b"),
-    Consumer.TRANSFORMERS: re.compile(r"(?m)^\s*(?:from|import)\s+(?:transformers|trl|peft|llamafactory|swift)\b"),
+    Consumer.ACCELERATE: re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+accelerate\b"),
+    Consumer.TRANSFORMERS: re.compile(
+        r"(?m)^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|peft|llamafactory|swift)\b"
+    ),
     Consumer.DEEPSPEED: re.compile(r"(?m)\bdeepspeed\s*\.\s*(?:initialize|init_distributed)\s*\("),
 }
 _LARGEST = 1 << 20
@@ -77,13 +81,15 @@ def forget() -> None:
 
 @functools.cache
 def _release_for(folder: Path) -> Guess:
+    unread: list[str] = []
     for directory in (folder, *folder.parents)[:UPWARD]:
-        for file, pinned in _pins(directory):
+        for file, pinned in _pins(directory, unread):
             if _known(pinned):
-                return Guess(pinned, say("pinned in {name}", name=file.name))
+                return Guess(pinned, "; ".join((say("pinned in {name}", name=file.name), *unread)))
         if (directory / ".git").exists():
             break
-    return unpinned()
+    guess = unpinned()
+    return Guess(guess.value, "; ".join((guess.why, *unread)))
 
 
 def unpinned() -> Guess:
@@ -133,11 +139,18 @@ def consumer_for(document: Document, folder: Path | None) -> Guess:
     return Guess(Consumer.TRANSFORMERS.value, say('it holds "auto"'))
 
 
-def _pins(directory: Path) -> Iterator[tuple[Path, str]]:
+def _pins(directory: Path, unread: list[str]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that pin a release, and the release; files that cannot be read are told of in ``unread``."""
     for patterns, expressions in ((_LOCKING, (_LOCKED, _PIPFILE)), (_PINNING, (_PIN,))):
         for pattern in patterns:
             for file in sorted(directory.glob(pattern)):
-                text = _text(file)
+                try:
+                    text = read(file, _LARGEST).decode("utf-8", "replace")
+                except MissingFileError:  # a link to nothing
+                    continue
+                except SourceError as error:
+                    unread.append(say("{name} is not read: {problem}", name=file.name, problem=error.message))
+                    continue
                 for expression in expressions:
                     found = expression.search(text)
                     if found:
@@ -176,15 +189,9 @@ def _imports(folder: Path) -> frozenset[Consumer]:
     found: set[Consumer] = set()
     scripts = [script for place in (folder, folder.resolve().parent) for script in sorted(place.glob("*.py"))]
     for script in scripts[:_SCRIPTS]:
-        text = _text(script)
+        try:
+            text = read(script, _LARGEST).decode("utf-8", "replace")
+        except SourceError:
+            continue
         found |= {consumer for consumer, imported in _IMPORTS.items() if imported.search(text)}
     return frozenset(found)
-
-
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > _LARGEST:
-            return ""
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dsmigrate.diff.git import GitError, git, has_commit
+from dsmigrate.files.reading import read
 
 _COMMITS = "0123456789abcdef"
+
+_LARGEST = 32 << 20
+"""Bytes of an event; GitHub caps its own at 25 MB."""
 
 
 class EventError(Exception):
@@ -44,8 +48,8 @@ def read_event(environment: Mapping[str, str]) -> Event:
     if name == "pull_request_target":
         raise EventError("pull_request_target gives code of a fork a token that writes; use `on: pull_request`")
     try:
-        payload = json.loads(Path(file).read_bytes())
-    except (OSError, ValueError) as error:
+        payload = json.loads(read(Path(file), _LARGEST))
+    except ValueError as error:
         raise EventError(f"the event in {file} cannot be read: {error}") from None
     if not isinstance(payload, dict):
         raise EventError(f"the event in {file} is no object")

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from dsmigrate.cli.planning_options import machine_of, model_of, planning_options, work_of
+from dsmigrate.files.reading import read_if_there
+from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import Write, WriteError, write_all
 from dsmigrate.knowledge import Consumer
 from dsmigrate.memory.activations import Checkpointing
@@ -98,7 +100,10 @@ def command(  # noqa: PLR0917 - click passes by name
 def _write(file: Path, found: Recommendation, *, force: bool) -> None:
     assert found.chosen is not None  # noqa: S101 - asked before
     data = (json.dumps(found.chosen.config, indent=2) + "\n").encode()
-    there = file.read_bytes() if file.is_file() else None
+    try:
+        there = read_if_there(file)
+    except SourceError as error:
+        raise click.UsageError(f"{file}: {error.message}") from None
     if there is not None and there != data and not force:
         raise click.UsageError(f"{file} is there and differs: --force replaces it")
     try:

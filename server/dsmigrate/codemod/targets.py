@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
 
 from packaging.version import Version
 
-from dsmigrate.schemas_location import schema_file
+from dsmigrate.schemas_location import schema_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Difference:
 @functools.cache
 def differences() -> dict[str, Difference]:
     """Every difference by its id, in the order of the file."""
-    found = json.loads(schema_file("deepspeed/targets.json").read_text(encoding="utf-8"))
+    found = schema_json("deepspeed/targets.json")
     return {entry["id"]: Difference(**entry) for entry in found}
 
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsmigrate.schemas_location import schema_file
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # the same library under its former name
+from dsmigrate.schemas_location import schema_toml
 
 MISSING = object()
 """Stands for an ``absent`` that is not there: Accelerate writes nothing."""
@@ -34,7 +28,7 @@ class Field:
 
 @functools.cache
 def _load() -> Mapping[str, Any]:
-    return tomllib.loads(schema_file("deepspeed/forms.toml").read_text(encoding="utf-8"))
+    return schema_toml("deepspeed/forms.toml")
 
 
 def accelerate() -> Mapping[str, Any]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dsmigrate.diff.git import GitError, git, root_of
+from dsmigrate.files.reading import read_if_there
+from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import Write, write_all
 
 FORMS = ("command", "textconv", "difftool")
@@ -77,10 +79,12 @@ def _name_files(top: Path) -> str:
         return f"{_ATTRIBUTES} names the files already"
     file = top / _ATTRIBUTES
     try:
-        before = file.read_bytes() if file.exists() else None
+        before = read_if_there(file)
         joint = b"" if not before or before.endswith(b"\n") else b"\n"
         added = "".join(f"{line}\n" for line in lines).encode()
         write_all([Write(file, (before or b"") + joint + added, before, top)])
+    except SourceError as error:
+        raise GitError(f"{_ATTRIBUTES}: {error.message}") from None
     except OSError as error:
         raise GitError(f"{_ATTRIBUTES} cannot be written: {error}") from None
     return f"added to {_ATTRIBUTES}, which is to be committed: {', '.join(lines)}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsmigrate.knowledge import paths
 from dsmigrate.languages import ENGLISH, forgotten, spoken
-from dsmigrate.schemas_location import schema_file
+from dsmigrate.schemas_location import schema_json
 
 FOLDER = "deepspeed/compiled"
 INDEX = "index"
@@ -22,7 +21,7 @@ def load(name: str) -> Mapping[str, Any]:
 
     Raises FileNotFoundError when the installation lacks it.
     """
-    content = json.loads(schema_file(f"{FOLDER}/{name}.json").read_bytes())
+    content = schema_json(f"{FOLDER}/{name}.json")
     assert isinstance(content, dict)  # noqa: S101 - our own file
     return content if spoken() == ENGLISH else _in_spoken(content, name)
 
@@ -35,10 +34,10 @@ def _in_spoken(content: dict[str, Any], name: str) -> Mapping[str, Any]:
     from dsmigrate.knowledge.translation import translated  # noqa: PLC0415 - English readers need none of it
 
     try:
-        path = schema_file(f"{FOLDER}/{spoken()}/{name}.json")
+        texts = schema_json(f"{FOLDER}/{spoken()}/{name}.json")
     except FileNotFoundError:
         return content
-    return translated(content, json.loads(path.read_bytes()))
+    return translated(content, texts)
 
 
 def file_of(path: str) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 
-from dsmigrate.schemas_location import schema_file
+from dsmigrate.schemas_location import schema_json
 
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh-CN")
@@ -103,7 +102,7 @@ def forgotten(forget: Callable[[], object]) -> None:
 
 
 def _load(language: str) -> Mapping[str, str]:
-    sentences: dict[str, str] = json.loads(schema_file(f"{FOLDER}/{language}.json").read_bytes())["sentences"]
+    sentences: dict[str, str] = schema_json(f"{FOLDER}/{language}.json")["sentences"]
     return sentences
 
 

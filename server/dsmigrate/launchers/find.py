@@ -10,6 +10,8 @@ from pathlib import Path
 from dsmigrate.codemod.model import FileResult, Kind, Start, Status
 from dsmigrate.files.diff import unified
 from dsmigrate.files.discovery import skipped
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.launchers.convert import Converted, convert
 from dsmigrate.launchers.model import Script
 from dsmigrate.launchers.regions import kind_of
@@ -18,7 +20,7 @@ from dsmigrate.migration.job import Job, Outcome, relative
 MOST_FILES = 20_000
 """So many files of a project are looked at by name."""
 LARGEST = 1 << 20
-"""Bytes of a file from which on it is no launcher."""
+"""The largest launcher, in bytes."""
 _HIDDEN = frozenset({".github", ".gitlab", ".circleci", ".gitlab-ci.yml"})
 
 
@@ -105,10 +107,8 @@ def _walk(root: Path) -> Iterator[str]:
 
 def _read(path: Path, name: str) -> bytes | None:
     try:
-        if ("." in Path(name).name and not kind_of(name, "")) or path.stat().st_size > LARGEST:
-            return None
-        return path.read_bytes()
-    except OSError:
+        return None if "." in Path(name).name and not kind_of(name, "") else read(path, LARGEST)
+    except SourceError:
         return None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dsmigrate.codemod.model import Options
 from dsmigrate.files.diff import unified
+from dsmigrate.files.reading import read_if_there
 from dsmigrate.migration.job import Job, Outcome
 
 
@@ -44,13 +45,9 @@ def render(config: Mapping[str, Any]) -> str:
 
 
 def config_at(path: Path, config: Mapping[str, Any]) -> ConfigFile:
-    """Compare a config with what lies at ``path``; raises OSError when that cannot be read."""
-    text = render(config)
-    try:
-        former = path.read_bytes()
-    except FileNotFoundError:
-        return ConfigFile(path, text, None, differs=False)
-    return ConfigFile(path, text, former, differs=means_otherwise(former, config))
+    """Compare a config with what lies at ``path``; raises SourceError when that cannot be read."""
+    text, former = render(config), read_if_there(path)
+    return ConfigFile(path, text, former, differs=former is not None and means_otherwise(former, config))
 
 
 def to_rename(outcomes: Iterable[Outcome]) -> dict[int, Options]:

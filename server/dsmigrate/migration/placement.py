@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.files import syntax
+from dsmigrate.files.reading import read, read_if_there
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.files.writing import Write
 from dsmigrate.migration.configs import ConfigFile, config_at, config_path, means_otherwise
@@ -105,8 +106,8 @@ _SHOWN = 4
 
 def _former(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
-    except OSError:
+        return read(path)
+    except SourceError:
         return None
 
 
@@ -146,8 +147,8 @@ def _place(outcome: Outcome, output: Path | None) -> Placed:
     path = script.parent / job.options.config_name
     try:
         return Placed(outcome, script, None if config is None else config_at(path, config), root)
-    except OSError as error:
-        raise PlacementError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except SourceError as error:
+        raise PlacementError(f"{path}: {error.message}") from None
     except ValueError as error:
         raise PlacementError(f"{path}: the config is not strict JSON: {error}") from None
 
@@ -175,8 +176,6 @@ def _check_output(placed: Sequence[Placed]) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise PlacementError(f"{path}: cannot be read: {error.strerror or error}") from None
+        return read_if_there(path)
+    except SourceError as error:
+        raise PlacementError(f"{path}: {error.message}") from None

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 from dataclasses import dataclass
 
 from dsmigrate.editing.urls import url_for_key
 from dsmigrate.knowledge import Knowledge, Status
 from dsmigrate.memory.variants import Variant
-from dsmigrate.schemas_location import schema_file
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from dsmigrate.schemas_location import schema_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ def conditions(variant: Variant, half: str) -> set[str]:
 @functools.cache
 def listed() -> tuple[tuple[str, tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]], ...]:
     """Return every topic as the file has it: title, conditions, and steps with their keys."""
-    found = tomllib.loads(schema_file("decisions.toml").read_text(encoding="utf-8"))["topic"]
+    found = schema_toml("decisions.toml")["topic"]
     return tuple(
         (one["title"], tuple(one["when"]), tuple((step["text"], tuple(step["keys"])) for step in one["step"]))
         for one in found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +12,7 @@ from dsmigrate.memory.estimate import Estimate
 from dsmigrate.memory.model import Place, What
 from dsmigrate.memory.variants import Variant
 from dsmigrate.recommend.request import Request
-from dsmigrate.schemas_location import schema_file
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from dsmigrate.schemas_location import schema_toml
 
 _PER_PARAMETER, _AGAIN = 6, 2
 """Operations per parameter and token: two forward, four backward; two more to compute a forward again."""
@@ -33,7 +27,7 @@ _HOOKS = 1.05
 @functools.cache
 def machines() -> Mapping[str, Any]:
     """Return the round figures (schemas/machines.toml)."""
-    return tomllib.loads(schema_file("machines.toml").read_text(encoding="utf-8"))
+    return schema_toml("machines.toml")
 
 
 @dataclass(frozen=True, slots=True)

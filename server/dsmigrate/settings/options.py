@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dsmigrate.codemod.model import Options
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.fields import SETTINGS, Value
 from dsmigrate.settings.planning import NAMES, planned
@@ -67,9 +69,9 @@ def read_config(file: Path) -> Mapping[str, Any]:
     import hjson  # noqa: PLC0415 - only runs with a config pay for it
 
     try:
-        found = hjson.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
-    except OSError as error:
-        raise SettingsError(f"--config {file}: cannot be read: {error.strerror}") from None
+        found = hjson.loads(read(file).decode(), object_pairs_hook=_without_duplicates)
+    except SourceError as error:
+        raise SettingsError(f"--config {file}: {error.message}") from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"--config {file}: not UTF-8 text: {error.reason}") from None
     except hjson.HjsonDecodeError as error:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import json
 from itertools import groupby
 
-from dsmigrate.schemas_location import schema_file
+from dsmigrate.schemas_location import schema_json
 from dsmigrate.settings.errors import SettingsError
 
 
 @functools.cache
 def releases() -> tuple[str, ...]:
     """Return every known DeepSpeed release, oldest first."""
-    found = json.loads(schema_file("deepspeed/releases.json").read_text(encoding="utf-8"))["releases"]
+    found = schema_json("deepspeed/releases.json")["releases"]
     return tuple(str(release) for release in found)
 
 

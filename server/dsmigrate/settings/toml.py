@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsmigrate.files.reading import MissingFileError, read
+from dsmigrate.files.text import SourceError
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.fields import SETTINGS, Value
 
@@ -42,10 +44,9 @@ def _find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
     for directory in (folder, *folder.parents):
         for name in (OWN_FILE, SHARED_FILE):
             file = directory / name
-            if file.is_file():
-                found = _read(file)
-                if found is not None:
-                    return found[0], file, found[1]
+            found = _read(file)
+            if found is not None:
+                return found[0], file, found[1]
     return None
 
 
@@ -71,14 +72,16 @@ def settings_for(folder: Path) -> tuple[dict[str, Value], Path | None]:
 def _read(file: Path) -> tuple[Mapping[str, object], str] | None:
     shared = file.name == SHARED_FILE
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read(file).decode()
         if shared and "dsmigrate" not in text:
             return None
         table: object = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+    except MissingFileError:
+        return None
+    except SourceError as error:
+        raise SettingsError(f"{file}: {error.message}") from None
     for name in _TABLE.split(".") if shared else ():
         table = table.get(name) if isinstance(table, dict) else None
     if table is None:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.verify import launching, reading, running
 from dsmigrate.verify.device import Device
 from dsmigrate.verify.failures import is_the_network
@@ -128,6 +130,6 @@ def _lost_each_other(run: Run) -> bool:
 
 def _source(script: Path) -> str:
     try:
-        return script.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise VerifyError(f"{script.name}: cannot be read: {error.strerror}") from None
+        return read(script).decode("utf-8", "replace")
+    except SourceError as error:
+        raise VerifyError(f"{script.name}: {error.message}") from None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.uris import name_of, path_of
 
@@ -107,9 +109,9 @@ def _source(session: Session, uri: str) -> Source:
     if path is None:
         raise JsonRpcInvalidParams(f"{uri} is neither open nor a file")
     try:
-        return Source(name_of(uri), path.read_bytes(), path.parent)
-    except OSError as error:
-        raise JsonRpcInvalidParams(f"{path}: {error.strerror}") from None
+        return Source(name_of(uri), read(path), path.parent)
+    except SourceError as error:
+        raise JsonRpcInvalidParams(f"{path}: {error.message}") from None
 
 
 def _folder(uri: str) -> Path | None:

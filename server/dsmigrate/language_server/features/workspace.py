@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from dsmigrate.document import DocumentError, parse_bytes
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.language_server import diagnosing
 from dsmigrate.language_server.documents import OpenDocument
 from dsmigrate.language_server.features.diagnostics import report
@@ -88,8 +90,8 @@ def _closed_file(session: Session, path: Path, uri: str) -> list[Data] | None:
         known = session.closed.get(uri)
         if known is not None and known[0] == stamp:
             return known[1]
-        tree = parse_bytes(path.read_bytes())
-    except (OSError, DocumentError):
+        tree = parse_bytes(read(path))
+    except (OSError, SourceError, DocumentError):
         return None
     item = types.TextDocumentItem(uri=uri, language_id="json", version=0, text=tree.text)
     document = OpenDocument(item, session.documents.encoding)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.memory.sources.errors import ModelError
-from dsmigrate.schemas_location import schema_file
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from dsmigrate.schemas_location import schema_toml
 
 _LARGEST_FILE = 16 << 20
 _LARGEST_NUMBER = 10**9
@@ -25,7 +21,7 @@ _MOST_LAYERS = 10_000
 @functools.cache
 def families() -> Mapping[str, Mapping[str, Any]]:
     """Return how each ``model_type`` is built (schemas/models/families.toml)."""
-    return tomllib.loads(schema_file("models/families.toml").read_text(encoding="utf-8"))
+    return schema_toml("models/families.toml")
 
 
 class ModelConfig:
@@ -139,12 +135,9 @@ TASKS = (
 def load(file: Path) -> Mapping[str, Any]:
     """Return the object of a JSON file; raises ModelError with the place of what is wrong."""
     try:
-        if file.stat().st_size > _LARGEST_FILE:
-            raise ModelError(f"{file}: larger than {_LARGEST_FILE >> 20} MiB: not a model's config")
-        text = file.read_text(encoding="utf-8-sig")
-        found = json.loads(text)
-    except OSError as error:
-        raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
+        found = json.loads(read(file, _LARGEST_FILE).decode("utf-8-sig"))
+    except SourceError as error:
+        raise ModelError(f"{file}: {error.message}") from None
     except UnicodeDecodeError as error:
         raise ModelError(f"{file}: not UTF-8 text at byte {error.start}") from None
     except json.JSONDecodeError as error:

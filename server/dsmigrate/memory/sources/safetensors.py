@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
+from dsmigrate.files.reading import opened
+from dsmigrate.files.text import SourceError
 from dsmigrate.memory.sources.config import load
 from dsmigrate.memory.sources.errors import ModelError
 
@@ -69,8 +72,8 @@ def _files(file: Path) -> list[Path]:
 def _header(file: Path) -> list[tuple[str, int]]:
     """Return format and elements of each tensor, in the order in which they lie in the file."""
     try:
-        with file.open("rb") as stream:
-            whole = file.stat().st_size
+        with opened(file) as stream:
+            whole = os.fstat(stream.fileno()).st_size
             start = stream.read(8)
             length = int.from_bytes(start, "little")
             if len(start) < 8 or not 2 <= length <= min(_LARGEST_HEADER, whole - 8):
@@ -79,6 +82,8 @@ def _header(file: Path) -> list[tuple[str, int]]:
                     "or cut off (a Git LFS pointer is a text of 130 bytes)"
                 )
             text = stream.read(length)
+    except SourceError as error:
+        raise ModelError(f"{file}: {error.message}") from None
     except OSError as error:
         raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,12 +11,7 @@ from typing import Any
 from dsmigrate.memory.model import Model
 from dsmigrate.memory.shape import Described, Shape
 from dsmigrate.memory.sources.errors import ModelError
-from dsmigrate.schemas_location import schema_file
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from dsmigrate.schemas_location import schema_toml
 
 _MOST_TENSORS = 100_000
 
@@ -25,7 +19,7 @@ _MOST_TENSORS = 100_000
 @functools.cache
 def _published() -> tuple[tuple[str, int, Shape], ...]:
     """Return name, parameters and shape of published models, the smallest first (schemas/models/published.toml)."""
-    found = tomllib.loads(schema_file("models/published.toml").read_text(encoding="utf-8"))["model"]
+    found = schema_toml("models/published.toml")["model"]
     models = [(one["name"], int(one["parameters"]), _shape(one)) for one in found]
     return tuple(sorted(models, key=lambda model: model[1]))
 
