@@ -44,8 +44,11 @@ def opened_in(text: str) -> set[str]:
     """What of a module opens files, by its name."""
     tree = ast.parse(text)
     own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     found = set()
     for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "open" and id(node) not in called:
+            continue  # a field of that name
         if isinstance(node, ast.Name) and node.id in OPENS - own:
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
