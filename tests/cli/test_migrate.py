@@ -140,7 +140,7 @@ def test_json_is_the_contract_and_nothing_else(capsys: Captured) -> None:
         (["train.py", "--zero-stage", "4"], "--zero-stage 4 does not exist; allowed: 0, 1, 2, 3"),
         (["train.py", "--zero-stage", "two"], "'two' is not a valid integer"),
         (["train.py", "--target-version", "0.20"], "known: 0.9.0-0.9.5"),
-        (["train.py", "--config", "none.json"], "none.json: cannot be read"),
+        (["train.py", "--config", "none.json"], "--config none.json: no such file"),
         (["train.py", "--jobs", "0"], "0 is not in the range"),
         (["train.py", "--wriet"], "--write"),
         (["empty"], "no Python files in empty"),
