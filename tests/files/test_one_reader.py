@@ -9,8 +9,8 @@ import dsmigrate
 
 PACKAGE = Path(dsmigrate.__file__).parent
 OPENS = {
-    "open", "fdopen", "read_text", "read_bytes", "FileIO", "TextIOWrapper", "getline", "getlines", "checkcache", "fromfile",
-    "copy2", "copyfile", "copytree", "run_path", "open_code", "read_csv", "memmap",
+    "open", "fdopen", "read_text", "read_bytes", "FileIO", "TextIOWrapper", "getline", "getlines", "checkcache",
+    "fromfile", "copy2", "copyfile", "copytree", "run_path", "open_code", "read_csv", "memmap",
 }  # fmt: skip
 OF_MODULES = {
     ("json", "load"),
@@ -36,7 +36,6 @@ NOT_ITS_BUSINESS = {
     "verify/processes.py": "/proc",
     "verify/reading.py": "what verify itself recorded",
     "verify/running.py": "what verify itself recorded",
-    "verify/shadow.py": "copies a project that is about to run, regular files alone",
 }
 
 
@@ -79,3 +78,21 @@ def test_every_spelling_of_opening_is_seen() -> None:
         "json.load(stream)", "shutil.copy2(a, b)", "read = path.read_bytes", "linecache.getline(path, 1)",
     }  # fmt: skip
     assert all(opened_in(text) for text in seen)
+
+
+OUR_OWN = {"facts/catalogue.py", "derivation/run.py", "schemas_location.py", "verify/launching.py", "verify/harness"}
+
+
+def test_a_path_of_a_user_is_resolved_by_what_has_an_answer_for_a_link_to_itself() -> None:
+    def resolves(node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and ast.unparse(node).endswith(".resolve()")
+
+    found = set()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        name = file.relative_to(PACKAGE).as_posix()
+        if not any(name == place or name.startswith(f"{place}/") for place in OUR_OWN):
+            text = file.read_text(encoding="utf-8")
+            found |= {
+                name for node in ast.walk(ast.parse(text) if ".resolve()" in text else ast.Module()) if resolves(node)
+            }
+    assert found == set()

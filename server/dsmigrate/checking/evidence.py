@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.document import Document, Scalar
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import MissingFileError, read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer, knowledge
@@ -59,12 +60,12 @@ def release_for(folder: Path) -> Guess:
 
     The one pinned nearest upward, else the one installed beside dsmigrate, else the newest that is known.
     """
-    return _release_for(folder.resolve())
+    return _release_for(resolved(folder))
 
 
 def installed_in(interpreter: Path) -> str | None:
     """Return the DeepSpeed release that is installed for a Python, from the name of its metadata; nothing is run."""
-    for folder in dict.fromkeys((interpreter.parent.parent, interpreter.resolve().parent.parent)):
+    for folder in dict.fromkeys((interpreter.parent.parent, resolved(interpreter).parent.parent)):
         for pattern in ("lib/python*/site-packages", "Lib/site-packages", "lib/python*/dist-packages"):
             for found in sorted(folder.glob(f"{pattern}/deepspeed-*.dist-info")):
                 version = found.name.removeprefix("deepspeed-").removesuffix(".dist-info").partition("+")[0]
@@ -187,7 +188,7 @@ def _known(version: str) -> bool:
 @functools.cache
 def _imports(folder: Path) -> frozenset[Consumer]:
     found: set[Consumer] = set()
-    scripts = [script for place in (folder, folder.resolve().parent) for script in sorted(place.glob("*.py"))]
+    scripts = [script for place in (folder, resolved(folder).parent) for script in sorted(place.glob("*.py"))]
     for script in scripts[:_SCRIPTS]:
         try:
             text = read(script, _LARGEST).decode("utf-8", "replace")

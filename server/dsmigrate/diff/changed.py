@@ -115,7 +115,7 @@ def changed(revisions: str, folder: Path, paths: Sequence[str] = ()) -> tuple[En
         )
     listed = git(
         folder,
-        *("diff", "--raw", "-z", "--no-abbrev", "--no-relative", "--no-ext-diff", "--ignore-submodules", "-M", "-C"),
+        *("diff", "--raw", "-z", "--no-abbrev", "--no-relative", "-M", "-C"),
         *(revisions, "--", *(f":(top,icase)*{suffix}" for suffix in sorted(SUFFIXES))),
     )
     rows = [row for row in _rows(listed) if Path(row.path).suffix.lower() in SUFFIXES]

@@ -1,10 +1,13 @@
-"""Files as git has them: ``REV:path``, the last committed state of a file, many files at once."""
+"""Files as git has them: ``REV:path``, the last committed state of a file, many files at once.
+
+The settings of a repository name programs that git starts. They came with the repository, so none of them runs here.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dsmigrate.diff.job import Source
@@ -13,11 +16,24 @@ _LARGEST = 16 << 20
 _PATIENCE = 60
 """Seconds that git may take."""
 
+_SWITCHED_OFF = (
+    "core.fsmonitor=false",
+    f"core.hooksPath={os.devnull}",  # post-index-change
+    "protocol.allow=never",
+    "log.showSignature=false",  # gpg.program
+)
+"""What git is told before the settings of a repository, which start programs."""
+
+_FILTERS = "^filter\\..*\\.(clean|smudge|process)$"
+
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells its hooks and drivers about their own folder; it holds for no other one."""
 
 _UNKNOWN = ("invalid object name", "unknown revision", "bad revision", "Invalid symmetric difference", "bad object")
 """How git says that a revision is not there."""
+
+_UNREAD = ("could not fetch", "unable to read", "lazy fetching disabled")
+"""How git says that a partial clone lacks an object."""
 
 
 class GitError(Exception):
@@ -42,7 +58,7 @@ def at_revision(text: str, folder: Path) -> Source:
     revision, _, path = text.partition(":")
     if revision.startswith("-"):
         raise GitError(f"{revision} is no revision")
-    data = git(folder, "show", "--no-textconv", f"{revision}:{path}")
+    data = git(folder, "show", "--no-textconv", "--no-ext-diff", f"{revision}:{path}")
     if len(data) > _LARGEST:
         raise GitError(f"{text} has {len(data) >> 20} MiB, which is no config")
     return Source(text, data, folder)
@@ -54,11 +70,38 @@ def committed(file: Path, revision: str = "HEAD") -> Source:
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
-    """Return what git prints, run in ``folder`` with ``given`` on its standard input; raises GitError if it fails."""
+    """Return what git prints, run in ``folder`` with ``given`` on its standard input; raises GitError if it fails.
+
+    It starts no program that the repository names (hooks, filters, file system monitors, converters to text,
+    transports) and fetches nothing.
+    """
+    if arguments[0] != "diff":
+        return _git(folder, _SWITCHED_OFF, arguments, given)
+    # Of the files of a working tree git compares what their filters make of them, so each filter is emptied.
+    named = _git(folder, _SWITCHED_OFF, ("config", "-z", "--name-only", "--get-regexp", _FILTERS), allowed=(0, 1))
+    filters = dict.fromkeys(os.fsdecode(named).split("\0")[:-1])
+    for name in filters:
+        if "=" in name:  # `-c` takes what is before the first = for the name
+            raise GitError(f"the settings of this repository name a program {name}, which cannot be switched off")
+    required = dict.fromkeys(f"{name.rpartition('.')[0]}.required=false" for name in filters)
+    return _git(
+        folder,
+        (*_SWITCHED_OFF, *(f"{name}=" for name in filters), *required),
+        ("diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", *arguments[1:]),
+        given,
+    )
+
+
+def _git(
+    folder: Path, settings: Iterable[str], arguments: Sequence[str], given: bytes = b"", allowed: Sequence[int] = (0,)
+) -> bytes:
     here = os.path.samefile(folder, ".") if folder.exists() else False  # noqa: PTH121 - of a folder and the current one
     environment = {name: value for name, value in os.environ.items() if here or name not in _OF_A_HOOK}
     environment |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    command = ["git", *(() if here else ("-C", str(folder))), *arguments]
+    # The first is known from git 2.45 on; the second holds over protocol.<name>.allow of the repository.
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+    off = (word for setting in settings for word in ("-c", setting))
+    command = ["git", "--no-pager", *off, *(() if here else ("-C", str(folder))), *arguments]
     try:
         run = subprocess.run(  # noqa: S603 - no shell
             command, input=given, capture_output=True, check=False, timeout=_PATIENCE, env=environment
@@ -67,7 +110,7 @@ def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
         raise GitError("git is not installed, or not on the path") from None
     except subprocess.TimeoutExpired:
         raise GitError(f"git took longer than {_PATIENCE} seconds") from None
-    if run.returncode:
+    if run.returncode not in allowed:
         said = run.stderr.decode("utf-8", "replace").strip().splitlines()
         raise GitError(_hint(said, folder) if said else f"git {arguments[0]} failed")
     return run.stdout
@@ -87,7 +130,7 @@ def blobs(folder: Path, ids: Iterable[str]) -> Iterator[bytes]:
     for line in sizes.decode().splitlines():
         name, _, size = line.partition(" ")
         if not size.isdigit():
-            raise GitError(f"this clone has no object {name}{_shallow_hint(folder)}")
+            raise GitError(f"this clone has no object {name}{_clone_hint(folder)}")
         if int(size) > _LARGEST:
             raise GitError(f"object {name} has {int(size) >> 20} MiB, which is no config")
     found = git(folder, "cat-file", "--batch", given="\n".join(wanted).encode() + b"\n")
@@ -128,12 +171,17 @@ def _hint(said: list[str], folder: Path) -> str:
     """Return git's first complaint with what may help."""
     text = next((line for line in said if line.startswith("fatal: ")), said[0]).removeprefix("fatal: ")
     hint = next((line.removeprefix("hint: ") for line in said if line.startswith("hint: Did you mean")), "")
-    if any(start in text for start in _UNKNOWN) or "no merge base" in text:
-        hint = _shallow_hint(folder).removeprefix("; ")
+    if any(start in text for start in (*_UNKNOWN, *_UNREAD)) or "no merge base" in text:
+        hint = _clone_hint(folder).removeprefix("; ")
     return f"{text}; {hint}" if hint else text
 
 
-def _shallow_hint(folder: Path) -> str:
-    if not is_shallow(folder):
-        return ""
-    return "; this clone is shallow: `git fetch --unshallow` gets the rest (in GitHub Actions, `fetch-depth: 0` does)"
+def _clone_hint(folder: Path) -> str:
+    """Return what may help where a clone lacks history or files."""
+    if is_shallow(folder):
+        return (
+            "; this clone is shallow: `git fetch --unshallow` gets the rest (in GitHub Actions, `fetch-depth: 0` does)"
+        )
+    if _git(folder, _SWITCHED_OFF, ("config", "--get-regexp", r"^remote\..*\.promisor$"), allowed=(0, 1, 128)):
+        return "; this clone is partial, and nothing is fetched: `git diff` of these revisions fetches what is missing"
+    return ""

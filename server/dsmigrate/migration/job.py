@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.migration.ideas import INTERNAL, UNREADABLE
@@ -114,8 +115,8 @@ def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome 
     inside = all(relative(module.job.path, job.path.parent) for module in modules)
     own = job if inside else replace(job, root=root)
     placed = tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules)
-    alters = {(root / path).resolve(): names for path, names in found.alters.items() if names}
-    looked_at = tuple((root / path).resolve() for path in found.looked_at)
+    alters = {resolved(root / path): names for path, names in found.alters.items() if names}
+    looked_at = tuple(resolved(root / path) for path in found.looked_at)
     return Outcome(own, found.entry, source, encoding, placed, looked_at, alters)
 
 
@@ -128,7 +129,7 @@ def relative(path: Path, root: Path) -> str | None:
 def read_below(job: Job, root: Path, path: str) -> bytes | None:
     """The content of a file below a folder, as a job sees it; None where there is none that can be read."""
     file = root / path
-    if job.unsaved and (text := job.unsaved.get(file.resolve())) is not None:
+    if job.unsaved and (text := job.unsaved.get(resolved(file))) is not None:
         return text
     if not file.is_file():
         return None

@@ -12,6 +12,7 @@ from dsmigrate.codemod.project.index import Index, ModuleFile
 from dsmigrate.codemod.project.lazily import Lazily, imports_at_head, lazily
 from dsmigrate.files.diff import unified
 from dsmigrate.files.discovery import discover
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.text import decode, encode
 from dsmigrate.migration.ideas import LAZILY
 from dsmigrate.migration.job import Job, Outcome, read_below, relative
@@ -61,7 +62,7 @@ def _gets_the_import(module: Outcome) -> bool:
 def _callers(outcome: Outcome, module: Outcome, found: Lazily, root: Path, done: set[Path]) -> list[str]:
     """Scripts outside that use one of the definitions that import DeepSpeed now."""
     known = frozenset(found.names)
-    use = shared_use(replace(outcome, alters={module.job.path.resolve(): known}), root, done)
+    use = shared_use(replace(outcome, alters={resolved(module.job.path): known}), root, done)
     return [] if use is None else [user for user, names in use.users.items() if names]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsmigrate.files import syntax
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read, read_if_there
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.files.writing import Write
@@ -77,7 +78,7 @@ def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Wri
 
 def would_replace(placed: Sequence[Placed]) -> tuple[str, ...]:
     """Say which configs of the project, there already or to come, the written ones replace in the originals' place."""
-    given = {path for item in placed for path in (item.outcome.job.path.resolve(), *item.outcome.looked_at)}
+    given = {path for item in placed for path in (resolved(item.outcome.job.path), *item.outcome.looked_at)}
     found: dict[str, None] = {}
     for item in placed:
         job, config = item.outcome.job, item.outcome.result.config
@@ -89,7 +90,7 @@ def would_replace(placed: Sequence[Placed]) -> tuple[str, ...]:
                 f"{own} is there and differs: {item.config.path} would replace it in its place, --config-name NAME "
                 "leaves it"
             ] = None
-        others = [path.name for path in sorted(job.path.parent.glob("*.py")) if path.resolve() not in given]
+        others = [path.name for path in sorted(job.path.parent.glob("*.py")) if resolved(path) not in given]
         others = [name for name in others if _WRAPPER in (_former(job.path.parent / name) or b"")]
         if others:
             shown = ", ".join(others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")

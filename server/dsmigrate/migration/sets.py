@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
 from dsmigrate.codemod.project.twins import NoTwinError
+from dsmigrate.files.paths import resolved
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.job import Outcome
 from dsmigrate.migration.lazy_import import with_lazy_imports
@@ -25,7 +26,7 @@ def project_root(script: Path) -> Path:
     The nearest folder above with version control or packaging files; without one, the folder above the package that
     the script belongs to, which is the script's own folder where that is no package.
     """
-    here = script.resolve().parent
+    here = resolved(script).parent
     for folder in (here, *here.parents):
         if any((folder / mark).exists() for mark in _MARKS) and folder != Path.home():
             return _as_given(script, folder)
@@ -36,7 +37,7 @@ def project_root(script: Path) -> Path:
 
 def _as_given(script: Path, folder: Path) -> Path:
     """The folder as the person would write it: the one above the script, through links too, or from where they are."""
-    above = next((parent for parent in script.parents if parent.resolve() == folder), None)
+    above = next((parent for parent in script.parents if resolved(parent) == folder), None)
     if above is not None:
         return above
     return folder if script.is_absolute() else Path(os.path.relpath(folder))
@@ -60,8 +61,8 @@ def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if not clashing and not broken:
             break
     found = with_lazy_imports(found)
-    covered = {module.job.path.resolve() for outcome in found for module in outcome.modules}
-    return [outcome for outcome in found if outcome.changes or outcome.job.path.resolve() not in covered]
+    covered = {resolved(module.job.path) for outcome in found for module in outcome.modules}
+    return [outcome for outcome in found if outcome.changes or resolved(outcome.job.path) not in covered]
 
 
 def flattened(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -70,7 +71,7 @@ def flattened(outcomes: Iterable[Outcome]) -> list[Outcome]:
     found = []
     for outcome in outcomes:
         for item in (outcome, *outcome.modules):
-            path = item.job.path.resolve()
+            path = resolved(item.job.path)
             if path not in seen or item is outcome:
                 if path not in seen:
                     found.append(item)
@@ -84,7 +85,7 @@ def _clashes(outcomes: Sequence[Outcome]) -> dict[int, str]:
     for index, outcome in enumerate(outcomes):
         for item in (outcome, *outcome.modules):
             if item.result.new_source is not None:
-                wanted[item.job.path.resolve()].append((index, item))
+                wanted[resolved(item.job.path)].append((index, item))
     found: dict[int, str] = {}
     for items in wanted.values():
         if len({item.result.new_source for _, item in items}) > 1:

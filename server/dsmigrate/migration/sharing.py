@@ -14,6 +14,7 @@ from dsmigrate.codemod.project.twins import Forms, NoTwinError, line_of, with_tw
 from dsmigrate.codemod.project.users import Name, links, reached_from, reaching, referred
 from dsmigrate.files.diff import unified
 from dsmigrate.files.discovery import discover
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.text import decode, encode
 from dsmigrate.migration.ideas import BESIDE
 from dsmigrate.migration.job import Job, Outcome, read_below, relative
@@ -147,7 +148,7 @@ def _files(outcome: Outcome, root: Path) -> list[str]:
 
 
 def _way(path: Path, root: Path) -> str:
-    way = relative(path, root) or relative(path.resolve(), root.resolve())
+    way = relative(path, root) or relative(resolved(path), resolved(root))
     if way is None:
         raise NoTwinError(f"{path} is outside of {root}")
     return way
@@ -164,7 +165,7 @@ def _users(job: Job, root: Path, affected: set[Name], converted: set[Path]) -> d
     users: dict[str, set[Name]] = {}
     known: dict[str, ModuleFile | None] = {}
     for file in discover([root]):
-        if file.path.resolve() in converted:
+        if resolved(file.path) in converted:
             continue
         way = relative(file.path, root)
         source = read_below(job, root, way) if way is not None else None

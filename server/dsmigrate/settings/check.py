@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.files.paths import resolved
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import LANGUAGES
 from dsmigrate.settings.errors import SettingsError
@@ -52,7 +53,7 @@ class CheckSettings:
 
     def matches(self, file: Path, glob: str) -> bool:
         """Return whether a glob means a file: by its name alone, or by its path from the settings file."""
-        path = file.resolve()
+        path = resolved(file)
         if self.base is not None and path.is_relative_to(self.base):
             path = path.relative_to(self.base)
         return fnmatch(file.name, glob) or fnmatch(path.as_posix(), glob) or fnmatch(path.as_posix(), f"*/{glob}")
@@ -67,7 +68,7 @@ def check_settings_for(folder: Path) -> CheckSettings:
     if found is None:
         return CheckSettings()
     table, file, text = found
-    settings = CheckSettings(base=file.resolve().parent)
+    settings = CheckSettings(base=resolved(file).parent)
     if isinstance(table.get("target-version"), str):
         settings = replace(settings, version=check_release(str(table["target-version"]), "target-version"))
     inner = table.get(CHECK, {})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dsmigrate.codemod.model import Options
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.settings.errors import SettingsError
@@ -41,7 +42,7 @@ def resolve(folder: Path, flags: Mapping[str, Value]) -> Resolved:
     config_file = Path(str(merged["config"])) if "config" in merged else None
     if config_file is not None:
         options = replace(options, config=read_config(config_file))
-        if "config-name" not in merged and config_file.resolve().parent == folder.resolve():
+        if "config-name" not in merged and resolved(config_file).parent == resolved(folder):
             options = replace(options, config_name=config_file.name)
     options = planned(options, merged)
     _check_together(options)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import MissingFileError, read
 from dsmigrate.files.text import SourceError
 from dsmigrate.settings.errors import SettingsError
@@ -36,7 +37,7 @@ def find_table(folder: Path) -> tuple[Mapping[str, object], Path, str] | None:
     Upward from ``folder``, the first ``dsmigrate.toml``, or ``pyproject.toml`` with a ``[tool.dsmigrate]`` table,
     counts; the former where both lie in one directory. Raises SettingsError for a file that is not TOML.
     """
-    return _find_table(folder.resolve())
+    return _find_table(resolved(folder))
 
 
 @functools.cache

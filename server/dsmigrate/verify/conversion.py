@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dsmigrate.codemod.model import Kind
+from dsmigrate.files.paths import resolved
 from dsmigrate.files.writing import WriteError, write_all
 from dsmigrate.migration.job import Job, Outcome, run
 from dsmigrate.migration.placement import PlacementError, place, writes
@@ -47,12 +48,12 @@ def _unchanged(script: Path, outcome: Outcome) -> str:
 
 def _check_inside(outcome: Outcome, root: Path) -> None:
     """Refuse a training whose modules are not copied: the originals would be run in their place."""
-    files = [item.job.path.resolve() for item in (outcome, *outcome.modules) if item.changes]
-    outside = [path for path in files if not path.is_relative_to(root.resolve())]
+    files = [resolved(item.job.path) for item in (outcome, *outcome.modules) if item.changes]
+    outside = [path for path in files if not path.is_relative_to(resolved(root))]
     if outside:
         raise VerifyError(
             f"{outcome.job.name} trains with {', '.join(map(str, outside))}, which is not below {root}, the folder "
-            f"that is copied: start from {project_root(outcome.job.path).resolve()}"
+            f"that is copied: start from {resolved(project_root(outcome.job.path))}"
         )
 
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from dsmigrate.files.paths import resolved
+from dsmigrate.files.reading import read
+from dsmigrate.files.text import SourceError
 from dsmigrate.verify import device, interpreter
 from dsmigrate.verify.compare import compare
 from dsmigrate.verify.failures import explain_failure, why_not_in_time
@@ -28,7 +31,7 @@ def verify(request: Request, say: Say) -> Verification:
     _check(request)
     python = interpreter.find(request.python)
     where = device.choose(request.device, request.processes)
-    place = Path(tempfile.mkdtemp(prefix="dsmigrate-verify-")).resolve()
+    place = resolved(Path(tempfile.mkdtemp(prefix="dsmigrate-verify-")))
     try:
         trials = Trials(request, python.path, where, place)
         scenes = Scenes(request, place)
@@ -73,8 +76,10 @@ def _once(say: Say) -> Say:
 
 def _check(request: Request) -> None:
     for script in filter(None, (request.original, request.converted)):
-        if not script.is_file():
-            raise VerifyError(f"{script}: no such file")
+        try:
+            read(script)
+        except SourceError as error:
+            raise VerifyError(f"{script}: {error.message}") from None
     if request.here and request.converted is None:
         raise VerifyError(
             "--here runs in the present folder, and a conversion made for it would lie there: give CONVERTED"

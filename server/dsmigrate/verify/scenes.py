@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dsmigrate.files.paths import resolved
 from dsmigrate.verify.conversion import convert
 from dsmigrate.verify.request import Request
 from dsmigrate.verify.shadow import lay_over, shadow
@@ -22,7 +23,7 @@ class Scenes:
     @property
     def root(self) -> Path:
         """The folder that is copied: the present one, or that of a script that lies elsewhere."""
-        here, folder = Path.cwd().resolve(), self.request.original.resolve().parent
+        here, folder = resolved(Path.cwd()), resolved(self.request.original).parent
         return here if folder.is_relative_to(here) else folder
 
     def original(self) -> Scene:
@@ -45,13 +46,13 @@ class Scenes:
         if converted is None:
             left = convert(self.request.original, self.root, folder, stage)
             return Scene(folder, self._script(), self.root), left
-        beside = converted.resolve().parent
-        if beside != self.request.original.resolve().parent:
+        beside = resolved(converted).parent
+        if beside != resolved(self.request.original).parent:
             lay_over(beside, script.parent)
         return Scene(folder, str((script.parent / converted.name).relative_to(folder)), self.root), ()
 
     def _script(self) -> str:
-        return str(self.request.original.resolve().relative_to(self.root))
+        return str(resolved(self.request.original).relative_to(self.root))
 
     def _copy(self) -> Path:
         self._count += 1

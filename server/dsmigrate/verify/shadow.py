@@ -12,6 +12,10 @@ import shutil
 from collections import deque
 from pathlib import Path
 
+from dsmigrate.files.paths import resolved
+from dsmigrate.files.reading import MAX_BYTES, read
+from dsmigrate.files.text import SourceError
+
 COPIED_BYTES = 1 << 18
 CROWDED = 1000
 ENTRIES = 20_000
@@ -21,7 +25,7 @@ _ALWAYS_COPIED = (".py", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh
 
 def shadow(project: Path, place: Path) -> Path:
     """Make a copy of ``project`` below ``place`` and return its folder, which has the project's name."""
-    project = project.resolve()
+    project = resolved(project)
     copy = place / (project.name or "root")
     copy.mkdir(parents=True)
     if project.parent != project:
@@ -33,16 +37,20 @@ def shadow(project: Path, place: Path) -> Path:
 def lay_over(source: Path, target: Path) -> None:
     """Put what lies in ``source`` over what lies in ``target``, folder by folder, nearest first."""
     budget = ENTRIES
-    waiting = deque([(source.resolve(), target)])
+    waiting = deque([(resolved(source), target)])
     while waiting:
         folder, copy = waiting.popleft()
         entries = _entries(folder)
         budget -= len(entries)
         for entry in entries:
             name = copy / entry.name
-            if not entry.is_dir(follow_symlinks=True):
+            try:
+                is_folder = entry.is_dir(follow_symlinks=True)
+            except OSError:  # a link through a folder that may not be entered
+                continue
+            if not is_folder:
                 _file(entry, name)
-            elif target.is_relative_to(Path(entry.path).resolve()):
+            elif target.is_relative_to(resolved(Path(entry.path))):
                 continue  # the copies themselves
             elif entry.name in _LINKED_WHOLE or budget < 0 or _is_crowded(Path(entry.path)):
                 _link(Path(entry.path), name)
@@ -71,15 +79,16 @@ def _file(entry: os.DirEntry[str], copy: Path) -> None:
         return
     if copy.is_symlink() or copy.exists():
         copy.unlink()
-    if path.suffix in _ALWAYS_COPIED or path.stat().st_size <= COPIED_BYTES:
-        shutil.copy2(path, copy)
-    else:
+    try:
+        copy.write_bytes(read(path, MAX_BYTES if path.suffix in _ALWAYS_COPIED else COPIED_BYTES))
+        shutil.copystat(path, copy)
+    except SourceError:  # too large, or not for reading
         _link(path, copy)
 
 
 def _link(path: Path, link: Path) -> None:
     if not link.exists() and not link.is_symlink():
-        link.symlink_to(path.resolve())
+        link.symlink_to(resolved(path))
 
 
 def _link_neighbours(project: Path, place: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dsmigrate.document import TextEdit
 from dsmigrate.editing.python.tokens import tokens
+from dsmigrate.files.paths import resolved
 from dsmigrate.languages import say
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def convert(text: str, path: Path, unsaved: Mapping[Path, str] | None = None) ->
 
     options = resolve(path.parent, {}).options
     root = project_root(path)
-    texts = {other.resolve(): _bytes(shown) for other, shown in (unsaved or {}).items()}
+    texts = {resolved(other): _bytes(shown) for other, shown in (unsaved or {}).items()}
     (outcome,) = reconcile([run(Job(path, path.parent, options, _bytes(text), root, texts))])
     result = _from_its_folder(outcome.result, path, root)
     new = None if result.new_source is None else result.new_source.decode(outcome.encoding)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from dsmigrate.document import LineIndex
+from dsmigrate.files.paths import resolved
 from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.recognition import Kind
 from dsmigrate.language_server.uris import uri_of
@@ -89,7 +90,7 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
         if wanted and session.client.can("window.show_message") is not False:
             session.send(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Info.value, "message": _said(converted)})
         return answer
-    beside = (opened.get(module.path.resolve()) for module in converted.modules)
+    beside = (opened.get(resolved(module.path)) for module in converted.modules)
     shown = [document, *(other for other in beside if other is not None)]
     if any(versions.get(other.uri) != other.version for other in shown):
         return {**answer, "status": "error", "reasons": ["the script was changed meanwhile; ask again"]}
@@ -134,14 +135,14 @@ def _report(result: FileResult, config: Path | None = None) -> Data:
 
 def _address(path: Path, opened: Mapping[Path, OpenDocument]) -> str:
     """Return the address of a file, in the words of the editor where it shows the file."""
-    shown = opened.get(path.resolve())
+    shown = opened.get(resolved(path))
     return uri_of(path) if shown is None else shown.uri
 
 
 def _opened(session: Session) -> dict[Path, OpenDocument]:
     """Return the open scripts and modules by resolved path; a module that is open is edited as it is shown."""
     return {
-        document.path.resolve(): document
+        resolved(document.path): document
         for document in session.documents
         if document.kind is Kind.PYTHON and document.path is not None
     }
@@ -174,7 +175,7 @@ def _workspace_edit(session: Session, document: OpenDocument, converted: Convert
     if converted.edits:
         parts.append((document.uri, document.version, document.lines, converted.edits))
     for module in converted.modules:
-        shown = opened.get(module.path.resolve())
+        shown = opened.get(resolved(module.path))
         lines = shown.lines if shown is not None else Lines(LineIndex(module.before), session.documents.encoding)
         version = None if shown is None else shown.version
         parts.append((_address(module.path, opened), version, lines, module.edits))

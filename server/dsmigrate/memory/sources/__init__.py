@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dsmigrate.files.paths import resolved
 from dsmigrate.memory.model import Model
 from dsmigrate.memory.shape import Described, Shape
 from dsmigrate.memory.sources import decoder, encoder, falcon, latent, safetensors, seq2seq, vision
@@ -76,7 +77,7 @@ def _from_config(values: Mapping[str, Any], where: str, weights: Path | None) ->
             notes.append(
                 f"{weights.name} holds {stored:,} elements: shared tensors may be stored twice, or buffers too."
             )
-    name = values.get("_name_or_path") or Path(where).resolve().parent.name or str(config.type)
+    name = values.get("_name_or_path") or resolved(Path(where)).parent.name or str(config.type)
     source = f"the tensors of {config.type}{' ' + config.task if config.task else ''}, from {Path(where).name}"
     return Described(str(name)[:80], model, shape(config), source, exact=True, notes=tuple(notes))
 

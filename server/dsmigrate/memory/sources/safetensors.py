@@ -74,14 +74,14 @@ def _header(file: Path) -> list[tuple[str, int]]:
     try:
         with opened(file) as stream:
             whole = os.fstat(stream.fileno()).st_size
-            start = stream.read(8)
+            start = stream.read(8) or b""  # None where /proc has nothing to say yet
             length = int.from_bytes(start, "little")
             if len(start) < 8 or not 2 <= length <= min(_LARGEST_HEADER, whole - 8):
                 raise ModelError(
                     f"{file}: the header is said to have {length} bytes, the file has {whole}: not .safetensors, "
                     "or cut off (a Git LFS pointer is a text of 130 bytes)"
                 )
-            text = stream.read(length)
+            text = stream.read(length) or b""
     except SourceError as error:
         raise ModelError(f"{file}: {error.message}") from None
     except OSError as error:

@@ -1,0 +1,186 @@
+"""What a repository can put in a file's place, and every command beside it.
+
+python -m tests.files.hostile      prints exit code, seconds and MiB of each command beside each kind of file
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+import helper
+import odd
+
+torch.distributed.init_process_group("nccl")
+model = DDP(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in helper.batches():
+    loss = model(batch).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+CONFIG = '{"train_micro_batch_size_per_gpu": 4, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}\n'
+EVIDENCE = (
+    "requirements.txt", "requirements-dev.txt", "requirements/train.txt", "pyproject.toml", "setup.cfg", "setup.py",
+    "environment.yml", "constraints.txt", "Dockerfile", "train.Dockerfile", "uv.lock", "poetry.lock", "pdm.lock",
+    "Pipfile.lock", "helper.py", "odd.py", "odd/__init__.py", "run.sh", "Makefile", "README.md", "job.slurm",
+    "launch.yml", ".gitattributes", ".github/workflows/ci.yml", "docker-compose.yml", "hostfile", "other.json",
+    "other.yaml",
+)  # fmt: skip
+"""Names that some command reads where they lie; ``dsmigrate.toml`` and the like are given to commands by name."""
+
+
+def to_zero(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def to_the_terminal(path: Path) -> None:
+    path.symlink_to("/dev/tty")
+
+
+def to_a_kernel_log(path: Path) -> None:
+    """Make a link to a regular file that is never read to its end."""
+    path.symlink_to("/proc/kmsg")
+
+
+def to_a_socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # the name of a socket has at most 108 bytes
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(20 << 30)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "link to /dev/zero": to_zero,
+    "named pipe": os.mkfifo,
+    "socket": to_a_socket,
+    "directory": Path.mkdir,
+    "20 GiB": huge,
+    "link to /dev/tty": to_the_terminal,
+    "link to /proc/kmsg": to_a_kernel_log,
+    "link to itself": lambda path: path.symlink_to(path.name),
+}
+BESIDE = {
+    "check a config": ["check", "ds_config.json"],
+    "check the folder": ["check", "."],
+    "fix": ["check", "--fix", "ds_config.json"],
+    "migrate": ["train.py"],
+    "migrate with launchers": ["--with-launchers", "train.py"],
+    "migrate the folder": ["."],
+    "diff": ["diff", "ds_config.json", "new.json"],
+    "convert": ["convert", "--to", "accelerate", "ds_config.json"],
+    "memory": ["memory", "ds_config.json", "--parameters", "1b", "--gpus", "8"],
+    "explain": ["explain", "zero_optimization.stage"],
+}
+"""Commands on good files that lie beside odd ones."""
+ON_IT = {
+    "check": ["check", "odd.json"],
+    "check yaml": ["check", "odd.yaml"],
+    "check a script": ["check", "odd_script.py"],
+    "diff": ["diff", "odd.json", "new.json"],
+    "diff with a base": ["diff", "ds_config.json", "new.json", "--base", "odd.json"],
+    "migrate": ["odd_script.py"],
+    "a config of the person": ["--config", "odd.json", "train.py"],
+    "the config in its place": ["--config-name", "odd.json", "train.py"],
+    "convert": ["convert", "--to", "accelerate", "odd.json"],
+    "convert from yaml": ["convert", "--to", "deepspeed", "odd.yaml"],
+    "memory": ["memory", "odd.json", "--parameters", "1b", "--gpus", "8"],
+    "memory of a model": ["memory", "ds_config.json", "--model", "odd.json", "--gpus", "8"],
+    "memory of weights": ["memory", "ds_config.json", "--model", "odd.safetensors", "--gpus", "8"],
+    "recommend": ["recommend", "--parameters", "1b", "--gpus", "8", "--output", "odd.json"],
+    "verify": ["verify", "odd_script.py"],
+}
+"""Commands that are given an odd file."""
+SETTINGS = {
+    "check": ["check", "ds_config.json"],
+    "migrate": ["train.py"],
+    "diff": ["diff", "ds_config.json", "new.json"],
+}
+"""Commands in a folder whose settings file is odd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int
+    output: str
+    seconds: float
+    mebibytes: float
+
+
+def folder(where: Path, kind: str, names: tuple[str, ...]) -> Path:
+    """Make a project in which the files of ``names`` are of an odd kind."""
+    (where / "ds_config.json").write_text(CONFIG)
+    (where / "new.json").write_text(CONFIG.replace("4", "8"))
+    (where / "train.py").write_text(SCRIPT)
+    for name in names:
+        (where / name).parent.mkdir(parents=True, exist_ok=True)
+        if not (where / name).exists():
+            KINDS[kind](where / name)
+    return where
+
+
+def run(arguments: list[str], where: Path) -> Ran:
+    """Run a command as a person does; one that hangs is killed after a minute, so that a test of it ends."""
+    command = [sys.executable, "-m", "dsmigrate", *arguments]
+    begin = time.monotonic()
+    with tempfile.TemporaryFile() as stream:
+        process = subprocess.Popen(command, cwd=where, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL)
+        killer = threading.Timer(60, process.kill)
+        killer.start()
+        _, status, used = os.wait4(process.pid, 0)
+        killer.cancel()
+        seconds = time.monotonic() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        stream.seek(0)
+        output = stream.read().decode("utf-8", "replace")
+    return Ran(process.returncode, output, seconds, used.ru_maxrss / 1024)
+
+
+def cases() -> Iterator[tuple[str, str, tuple[str, ...], list[str]]]:
+    """Yield, for every kind of file, each command: kind, what is tried, the odd names, arguments."""
+    for kind in KINDS:
+        for name, arguments in BESIDE.items():
+            yield kind, f"{name}, beside", EVIDENCE, arguments
+        for name, arguments in ON_IT.items():
+            yield kind, name, tuple(word for word in arguments if word.startswith("odd")), arguments
+        for name, arguments in SETTINGS.items():
+            yield kind, f"{name}, dsmigrate.toml", ("dsmigrate.toml",), arguments
+
+
+def main() -> int:
+    """Run every case and print its figures; 1 where one of them took more than 2 s or 300 MiB, or was killed."""
+    bad = 0
+    for kind, name, names, arguments in cases():
+        with tempfile.TemporaryDirectory() as place:
+            ran = run(arguments, folder(Path(place), kind, names))
+        failed = ran.code not in {0, 1, 2} or "Traceback" in ran.output or ran.seconds > 2 or ran.mebibytes > 300
+        bad += failed
+        said = ran.output.strip().splitlines()
+        figures = f"exit {ran.code} {ran.seconds:5.2f} s {ran.mebibytes:5.0f} MiB"
+        print(f"{'FAILED ' if failed else ''}{kind:20} {name:32} {figures}  {said[-1][:110] if said else ''}")
+    print(f"{bad} of {sum(1 for _ in cases())} cases failed")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
