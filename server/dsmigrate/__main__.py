@@ -10,7 +10,14 @@ def main() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from dsmigrate import __version__  # noqa: PLC0415
 
-        sys.stdout.write(f"dsmigrate {__version__}\n")
+        try:
+            sys.stdout.write(f"dsmigrate {__version__}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            from dsmigrate.cli import streams  # noqa: PLC0415
+
+            streams.give_up(sys.stdout, error)
+            return 2
         return 0
     from dsmigrate.cli.app import run  # noqa: PLC0415
 

@@ -89,7 +89,7 @@ BESIDE = {
     "migrate the folder": ["."],
     "diff": ["diff", "ds_config.json", "new.json"],
     "convert": ["convert", "--to", "accelerate", "ds_config.json"],
-    "memory": ["memory", "ds_config.json", "--parameters", "1b", "--gpus", "8"],
+    "memory": ["memory", "ds_config.json", "--params", "1b", "--gpus", "8"],
     "explain": ["explain", "zero_optimization.stage"],
 }
 """Commands on good files that lie beside odd ones."""
@@ -104,10 +104,10 @@ ON_IT = {
     "the config in its place": ["--config-name", "odd.json", "train.py"],
     "convert": ["convert", "--to", "accelerate", "odd.json"],
     "convert from yaml": ["convert", "--to", "deepspeed", "odd.yaml"],
-    "memory": ["memory", "odd.json", "--parameters", "1b", "--gpus", "8"],
+    "memory": ["memory", "odd.json", "--params", "1b", "--gpus", "8"],
     "memory of a model": ["memory", "ds_config.json", "--model", "odd.json", "--gpus", "8"],
     "memory of weights": ["memory", "ds_config.json", "--model", "odd.safetensors", "--gpus", "8"],
-    "recommend": ["recommend", "--parameters", "1b", "--gpus", "8", "--output", "odd.json"],
+    "recommend": ["recommend", "--params", "1b", "--gpus", "8", "--output", "odd.json"],
     "verify": ["verify", "odd_script.py"],
 }
 """Commands that are given an odd file."""

@@ -28,7 +28,7 @@ NOT_ITS_BUSINESS = {
     "schemas_location.py": "our own facts",
     "codemod/catalogue.py": "our own examples",
     "cli/ci.py": "appends to the file that the runner names",
-    "cli/terminal.py": "opens the null device",
+    "cli/streams.py": "opens the null device",
     "derivation": "a command for developers, over releases of DeepSpeed",
     "facts": "a command for developers, over schemas/",
     "docs": "a command for developers, over docs/",

@@ -9,6 +9,7 @@ from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.recognise import SUFFIXES
 from dsmigrate.checking.suppression import visible
 from dsmigrate.document import Document, DocumentError, parse_bytes
+from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
@@ -50,6 +51,11 @@ class Checked:
     def is_changed(self) -> bool:
         """Whether mending changed the text."""
         return self.document is not None and self.document.text != self.original
+
+    @property
+    def diff(self) -> str:
+        """The unified diff of what mending changed, "" where that is nothing."""
+        return "" if self.document is None else unified(self.original, self.document.text, self.name)
 
     @property
     def worst(self) -> Severity | None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import io
+import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 import click
 
 from dsmigrate import __version__
+from dsmigrate.cli import streams, terminal
+from dsmigrate.languages import say
+from dsmigrate.visible import visible_line
 
 DEFAULT = "migrate"
 COMMANDS = {
@@ -28,6 +36,8 @@ COMMANDS = {
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
 }
 INTERRUPTED = 130
+_TRACEBACK = "DSMIGRATE_TRACEBACK"
+_ISSUES = "https://github.com/dsmigrate/dsmigrate/issues"
 _HELP = """Move PyTorch DDP training to DeepSpeed.
 
 `dsmigrate train.py` is short for `dsmigrate migrate train.py`: it prints a patch and a report and writes nothing.
@@ -79,19 +89,57 @@ def application() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code; an interrupt gives 130, as shells expect."""
+    streams.reopen_closed()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = _run(arguments)
+    except OSError as error:
+        if error.filename is None:  # a stream; what opens and writes files has messages of its own
+            if streams.flushed():
+                streams.give_up(sys.stdout, error)
+            return 2
+        code = _internal(error)
+    except Exception as error:  # noqa: BLE001 - a traceback says nothing to who uses it
+        code = _internal(error)
+    return code if streams.flushed() else 2
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         outcome = application.main(list(arguments), prog_name="dsmigrate", standalone_mode=False)
     except click.exceptions.Exit as asked:
         return asked.exit_code
     except click.Abort:
-        sys.stderr.write("interrupted\n")
+        terminal.tell("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        terminal.tell(shown.getvalue().rstrip("\n"))
         return 2
     return outcome if isinstance(outcome, int) else 0
+
+
+def _internal(error: Exception) -> int:
+    """Say what to do about an error of our own, and where it was; the exit code is 2."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    said = visible_line(str(error))[:200]
+    with contextlib.suppress(OSError):
+        terminal.tell(
+            say("internal error: {kind} in {where}: {said}", kind=type(error).__name__, where=where, said=said)
+            + "\n"
+            + say(
+                "This is a bug of dsmigrate {version}; {variable}=1 prints the traceback, {url} takes the report",
+                version=__version__,
+                variable=_TRACEBACK,
+                url=_ISSUES,
+            )
+        )
+        if os.environ.get(_TRACEBACK):
+            terminal.tell("".join(traceback.format_exception(error)))
+    return 2
 
 
 def command_like(word: str) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from dsmigrate.checking.find import NothingThereError, find
+from dsmigrate.checking.formats import json as json_format
 from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
+from dsmigrate.cli import terminal
 from dsmigrate.cli.language import speak
-from dsmigrate.files.diff import unified
 from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import Write, WriteError, write_all
@@ -68,6 +69,8 @@ def command(  # noqa: PLR0917 - click passes by name
     Release and reader of a config are taken from what lies around it unless they are given. The settings may also
     stand in pyproject.toml under [tool.dsmigrate.check] or in dsmigrate.toml; flags override them.
     """
+    if show_diff and form not in {"text", "json"}:
+        raise click.UsageError(f"--diff gives text or json, and no {form}")
     mending = Mending(wanted=fix or show_diff, unsafe=unsafe_fixes)
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
@@ -79,16 +82,16 @@ def command(  # noqa: PLR0917 - click passes by name
     problem = ""
     if fix and not show_diff:
         problem = _write(checked)
-    if show_diff:
-        _diff(checked)
+    if show_diff and form == "text":
+        terminal.show_patch([entry.diff.encode() for entry in checked if entry.diff])
+    elif show_diff:
+        terminal.write(json_format.render(checked, diff=True))
     elif not (fix and STDIN in paths):
         _print(checked, form, statistics=statistics)
     if fix and not show_diff and STDIN in paths:
-        from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
-        terminal.write_bytes("".join(entry.document.text for entry in checked if entry.document).encode())
+        terminal.write("".join(entry.document.text for entry in checked if entry.document))
     if problem:
-        click.echo(f"Error: {problem}. Nothing was written", err=True)
+        terminal.tell(f"Error: {problem}. Nothing was written")
     return 2 if problem else _exit_code(checked, exit_zero=exit_zero)
 
 
@@ -132,28 +135,15 @@ def _write(checked: Sequence[Checked]) -> str:
     return ""
 
 
-def _diff(checked: Sequence[Checked]) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
-    terminal.show_patch(
-        [
-            unified(entry.original, entry.document.text, entry.name).encode()
-            for entry in checked
-            if entry.is_changed and entry.document is not None
-        ]
-    )
-
-
 def _print(checked: Sequence[Checked], form: str, *, statistics: bool) -> None:
     from dsmigrate.checking.formats import github, sarif, text  # noqa: PLC0415 - each is used alone
-    from dsmigrate.checking.formats import json as json_format  # noqa: PLC0415
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
 
     if form == "text":
         terminal.show_lines(text.render(checked, statistics=statistics))
         return
     renderers = {"json": json_format.render, "sarif": sarif.render, "github": github.render}
-    terminal.write_bytes(renderers[form](checked).encode())
+    made = renderers[form](checked)
+    terminal.write_visible(made) if form == "github" else terminal.write(made)
 
 
 def _exit_code(checked: Sequence[Checked], *, exit_zero: bool) -> int:

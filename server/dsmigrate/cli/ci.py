@@ -12,11 +12,13 @@ import click
 from dsmigrate.ci.comment import LIMIT, Api, CommentError
 from dsmigrate.ci.event import Event, EventError, read_event, revisions
 from dsmigrate.ci.run import Ran, run
+from dsmigrate.cli import terminal
 from dsmigrate.diff.formats import markdown
 from dsmigrate.diff.git import GitError
 from dsmigrate.settings.check import check_settings_for, with_setting
 from dsmigrate.settings.diff import LEVELS, diff_settings_for, with_diff_setting
 from dsmigrate.settings.errors import SettingsError
+from dsmigrate.visible import visible
 
 _SUMMARY = 1_000_000
 """Characters; GitHub takes a summary of 1 MiB per step."""
@@ -64,8 +66,8 @@ def github(  # noqa: PLR0917 - click passes by name
         raise click.UsageError(str(error)) from None
     outcome, level = ran
     link = _link(event, environment.get("GITHUB_SERVER_URL", "https://github.com"))
-    click.echo(outcome.annotations(), nl=False)
-    text = outcome.report(link=link, limit=_SUMMARY)
+    terminal.write_visible(outcome.annotations())
+    text = visible(outcome.report(link=link, limit=_SUMMARY))
     for file in filter(None, (environment.get("GITHUB_STEP_SUMMARY"), report)):
         _append(Path(file), text)
     if environment.get("GITHUB_OUTPUT"):
@@ -93,7 +95,7 @@ def _link(event: Event, server: str) -> markdown.Link | None:
     if not event.head or not event.repository:
         return None
     base = f"{server}/{event.repository}/blob/{event.head}"
-    return lambda path, line: f"{base}/{quote(path)}#L{line}"
+    return lambda path, line: f"{base}/{quote(os.fsencode(path))}#L{line}"
 
 
 def _comment(event: Event, outcome: Ran, link: markdown.Link | None, author: str) -> None:
@@ -103,16 +105,16 @@ def _comment(event: Event, outcome: Ran, link: markdown.Link | None, author: str
         return
     if event.fork or not token:
         why = "it comes from a fork, whose runs may only read" if event.fork else "GITHUB_TOKEN is not set"
-        click.echo(f"no comment on the pull request: {why}; the report is in the summary of the job", err=True)
+        terminal.tell(f"no comment on the pull request: {why}; the report is in the summary of the job")
         return
     api = Api(os.environ.get("GITHUB_API_URL", "https://api.github.com"), token, event.repository, author)
-    body = outcome.report(link=link, marker=True, limit=LIMIT)
+    body = visible(outcome.report(link=link, marker=True, limit=LIMIT))
     try:
         posted = api.post(event.number, body, markdown.MARKER, needed=bool(outcome.outcomes))
     except CommentError as error:
-        click.echo(f"no comment on the pull request: {error}; the report is in the summary of the job", err=True)
+        terminal.tell(f"no comment on the pull request: {error}; the report is in the summary of the job")
         return
-    click.echo(f"comment on the pull request: {posted.value}", err=True)
+    terminal.tell(f"comment on the pull request: {posted.value}")
 
 
 def _outputs(outcome: Ran) -> str:

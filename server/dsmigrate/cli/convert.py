@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.cli.language import speak
 from dsmigrate.convert.arguments import Arguments, of_text, read_arguments
 from dsmigrate.convert.job import CARRYING, DEFAULT_NAME, Converted, Request, convert, text_of
@@ -211,18 +212,17 @@ def _save(path: Path, text: str) -> None:
 
 
 def _show(converted: Converted, request: Request, path: Path | None, style: str, text: str) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
     from dsmigrate.convert.formats import json as json_format  # noqa: PLC0415 - one of them is used
     from dsmigrate.convert.formats.text import talk  # noqa: PLC0415
 
     if style == "json":
-        terminal.write_bytes(json_format.render(converted, request, None if path is None else str(path)).encode())
+        terminal.write(json_format.render(converted, request, None if path is None else str(path)))
         return
-    terminal.write_bytes(text.encode())
+    terminal.write(text)
     for spoken in talk(converted, _shortest(request.name)):
-        click.echo(spoken, err=True)
+        terminal.tell(spoken)
     if path is not None:
-        click.echo(say("wrote {path}", path=path), err=True)
+        terminal.tell(say("wrote {path}", path=path))
 
 
 def _shortest(name: str) -> str:

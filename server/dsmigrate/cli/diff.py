@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.cli.language import speak
 from dsmigrate.diff.git import GitError, at_revision, is_revision
 from dsmigrate.diff.job import Compared, Source, UnreadableError, Versions, compare
@@ -164,12 +165,10 @@ def _settings(folder: Path, flags: dict[str, Any]) -> DiffSettings:
 
 
 def _print(compared: Compared, form: str, *, show_all: bool) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - with the formats, of which one is used
-
     if form == "json":
         from dsmigrate.diff.formats import json  # noqa: PLC0415
 
-        terminal.write_bytes(json.render(compared).encode())
+        terminal.write(json.render(compared))
         return
     from dsmigrate.diff.formats import text  # noqa: PLC0415
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.diff.changed import Entry, Outcome, Status
 from dsmigrate.diff.driver import DriverError, drive
 from dsmigrate.diff.git import GitError, is_revision
@@ -47,7 +48,6 @@ def pair(sources: tuple[Source, Source], compared: Compared) -> Outcome:
 
 def merge(base: Source, sides: tuple[Source, Source], settings: DiffSettings, form: str, *, show_all: bool) -> int:
     """Print the review of a merge; the exit code is 1 for conflicts, and for what only both sides together break."""
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
     from dsmigrate.diff.formats import merge as formats  # noqa: PLC0415
 
     if form not in {"text", "json", "markdown"}:
@@ -55,15 +55,15 @@ def merge(base: Source, sides: tuple[Source, Source], settings: DiffSettings, fo
     merged = compare_three(base, *sides, settings)
     if form == "text":
         terminal.show_lines(formats.lines(merged, show_all=show_all))
+    elif form == "json":
+        terminal.write(formats.render_json(merged))
     else:
-        rendered = formats.render_json(merged) if form == "json" else formats.render_markdown(merged, show_all=show_all)
-        terminal.write_bytes(rendered.encode("utf-8", "replace"))
+        terminal.write_visible(formats.render_markdown(merged, show_all=show_all))
     return 1 if settings.fail_on != "never" and (merged.conflicts or merged.together) else 0
 
 
 def drive_git(arguments: Sequence[str], settings: DiffSettings, *, show_all: bool) -> int:
     """Be git's external diff driver; git takes any exit code but 0 as a crash, so that only wrong usage gives one."""
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
     from dsmigrate.diff.formats import several  # noqa: PLC0415
 
     try:
@@ -87,7 +87,7 @@ def set_git_up(form: str) -> int:
         raise click.UsageError(f"--git-setup {form!r} does not exist; allowed: {', '.join(FORMS)}")
     try:
         for line in set_up(form, Path()):
-            click.echo(line)
+            terminal.tell(line, err=False)
     except GitError as error:
         raise click.UsageError(str(error)) from None
     return 0
@@ -95,8 +95,6 @@ def set_git_up(form: str) -> int:
 
 def convert_text(name: str, version: str | None) -> int:
     """Print a config as git's textconv shows it."""
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
     try:
         data = read_stdin() if name == STDIN else read(Path(name))
     except SourceError as error:
@@ -111,13 +109,13 @@ def show(outcome: Outcome, form: str, fail_on: str, *, show_all: bool) -> None:
 
 
 def _print(outcomes: Sequence[Outcome], revisions: str, form: str, fail_on: str, *, show_all: bool) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
     from dsmigrate.diff.formats import several  # noqa: PLC0415 - of the formats one is used
 
     if form == "text":
         terminal.show_lines(several.lines(outcomes, show_all=show_all))
         return
-    terminal.write_bytes(_rendered(outcomes, revisions, form, fail_on, show_all=show_all).encode("utf-8", "replace"))
+    made = _rendered(outcomes, revisions, form, fail_on, show_all=show_all)
+    terminal.write(made) if form == "json" else terminal.write_visible(made)
 
 
 def _rendered(outcomes: Sequence[Outcome], revisions: str, form: str, fail_on: str, *, show_all: bool) -> str:

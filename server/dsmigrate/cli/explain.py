@@ -35,9 +35,9 @@ def command(subject: str | None, target_version: str | None, form: str, lang: st
     except (SettingsError, NothingToExplainError) as error:
         raise click.UsageError(str(error)) from None
     if form == "json":
-        terminal.write_bytes((json.dumps(explain_json.document(found, known), indent=2, default=str) + "\n").encode())
+        terminal.write(json.dumps(explain_json.document(found, known), indent=2, default=str) + "\n")
     elif form == "markdown":
-        terminal.write_bytes(markdown.text(found, known).encode())
+        terminal.write_visible(markdown.text(found, known))
     elif isinstance(found, Overview) and found.codes:
         terminal.show_codes(found)
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dsmigrate.checking.evidence import consumer_for, release_for
+from dsmigrate.cli import terminal
 from dsmigrate.cli.planning_options import machine_of, model_of, planning_options, work_of
 from dsmigrate.document import Document, DocumentError, parse_bytes
 from dsmigrate.editing.derived.sizes import whole
@@ -114,12 +115,10 @@ def _with(work: Workload, kept: Checkpointing) -> Workload:
 
 
 def _print(found: list[Estimate], version: str, form: str, *, alone: bool) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
     if form == "json":
         from dsmigrate.memory.formats import json as as_json  # noqa: PLC0415 - each is used alone
 
-        terminal.write_bytes(as_json.render(found, version).encode())
+        terminal.write(as_json.render(found, version))
         return
     from dsmigrate.memory.formats import text  # noqa: PLC0415
 
@@ -134,4 +133,4 @@ def _plot(file: Path, found: list[Estimate], version: str) -> None:
         file.write_text(drawn, encoding="utf-8", newline="\n")
     except OSError as error:
         raise click.UsageError(f"--plot {file}: cannot be written: {error.strerror}") from None
-    click.echo(f"wrote {file}", err=True)
+    terminal.tell(f"wrote {file}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.cli.app import command_like
 from dsmigrate.files.discovery import Found, discover
 from dsmigrate.files.reading import STDIN, read_stdin
@@ -107,7 +108,7 @@ def command(  # noqa: PLR0917 - click passes by name
     report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), goes_over, replaced)
     _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
     if problem:
-        click.echo(f"Error: {problem}. Nothing was written", err=True)
+        terminal.tell(f"Error: {problem}. Nothing was written")
     return 2 if problem else report.exit_code
 
 
@@ -165,9 +166,7 @@ def _progress(total: int, *, quiet: bool) -> Iterator[_Advance]:
     if total < 2 or quiet:
         yield lambda _: None
         return
-    from dsmigrate.cli.terminal import progress  # noqa: PLC0415 - rich takes its time
-
-    with progress(total) as advance:
+    with terminal.progress(total) as advance:
         yield lambda outcome: advance(outcome.job.name)
 
 
@@ -198,7 +197,9 @@ def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | N
         for name, value in flags.items()
         for part in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
     ]
-    return shlex.join(["dsmigrate", *paths, *given, "--write"])
+    return shlex.join(
+        ["dsmigrate", *(f"./{path}" if path.startswith("-") else path for path in paths), *given, "--write"]
+    )
 
 
 def _write(writing: Sequence[Any]) -> str:
@@ -210,10 +211,8 @@ def _write(writing: Sequence[Any]) -> str:
 
 
 def _print(report: Report, placed: Sequence[Placed], *, form: str, patch: bool, quiet: bool) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
     if form == "json":
-        terminal.write_bytes(json_report.render(report).encode())
+        terminal.write(json_report.render(report))
         return
     if patch:
         terminal.show_patch(list(_patches(placed)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.cli.planning_options import machine_of, model_of, planning_options, work_of
 from dsmigrate.files.reading import read_if_there
 from dsmigrate.files.text import SourceError
@@ -110,16 +111,14 @@ def _write(file: Path, found: Recommendation, *, force: bool) -> None:
         write_all([Write(file, data, there, file.parent)])
     except WriteError as error:
         raise click.UsageError(f"{error}. Nothing was written") from None
-    click.echo(f"wrote {file}", err=True)
+    terminal.tell(f"wrote {file}")
 
 
 def _print(found: Recommendation, form: str, *, config: bool, brief: bool) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - rich takes its time
-
     if form == "json":
         from dsmigrate.recommend.formats import json as as_json  # noqa: PLC0415 - each is used alone
 
-        terminal.write_bytes(as_json.render(found).encode())
+        terminal.write(as_json.render(found))
         return
     from dsmigrate.recommend.formats import text  # noqa: PLC0415
 

@@ -7,14 +7,18 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
 
 from click.exceptions import Exit
 
+from dsmigrate.cli import streams
 from dsmigrate.languages import say
+from dsmigrate.visible import no_command, visible, visible_line
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
     from dsmigrate.checking.formats.text import Line
     from dsmigrate.explain import Overview
@@ -25,14 +29,34 @@ _WIDE = 260
 """Columns of what is no terminal: the width of the widest table."""
 
 
+def write(text: str) -> None:
+    r"""Write to stdout in UTF-8, without any change of newlines; a lone surrogate is ``\udc80``, as JSON has it."""
+    write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def write_visible(text: str) -> None:
+    """Write a page or a report for people to stdout, as ``write`` does, with controls as escapes."""
+    write(visible(text))
+
+
 def write_bytes(data: bytes) -> None:
-    """Write to stdout without any change of newlines or encoding; ends the command when the reader has gone."""
+    """Write to stdout without any change of newlines or encoding; ends the command where it takes nothing more."""
     try:
+        sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+    except OSError as error:
+        streams.give_up(sys.stdout, error)
         raise Exit(2) from None
+
+
+def tell(text: str, *, err: bool = True) -> None:
+    """Print a message for people on stderr, or on stdout, with controls as escapes."""
+    text = no_command(visible(text))
+    stream = sys.stderr if err else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
 
 
 def show_patch(patches: Sequence[bytes]) -> None:
@@ -74,14 +98,18 @@ def show_errors(report: Report) -> None:
 def show_lines(lines: Iterable[Line]) -> None:
     """Print lines on stdout, never wrapped, so that ``file:line`` stays clickable and greppable."""
     if not _is_coloured():
-        text = "".join("".join(piece for piece, _ in line) + "\n" for line in lines)
-        write_bytes(text.replace("\n", os.linesep).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+        _write_plain("".join("".join(visible_line(piece) for piece, _ in line) + "\n" for line in lines))
         return
     from rich.text import Text  # noqa: PLC0415 - where there is a terminal
 
     console = _console()
     for line in lines:
-        console.print(Text.assemble(*line), soft_wrap=True)
+        console.print(Text.assemble(*((visible_line(piece), style) for piece, style in line)), soft_wrap=True)
+
+
+def _write_plain(text: str) -> None:
+    text = no_command(visible(text)).replace("\n", os.linesep)
+    write_bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def _is_coloured() -> bool:
@@ -101,12 +129,11 @@ def show_codes(found: Overview) -> None:
 def show_markdown(markdown: str) -> None:
     """Print Markdown on stdout, rendered on a terminal and as it is elsewhere."""
     if not sys.stdout.isatty():
-        write_bytes(markdown.encode())
+        write_visible(markdown)
         return
-    from rich.console import Console  # noqa: PLC0415 - where there is a terminal
-    from rich.markdown import Markdown  # noqa: PLC0415
+    from rich.markdown import Markdown  # noqa: PLC0415 - where there is a terminal
 
-    Console().print(Markdown(markdown))
+    _console().print(Markdown(visible(markdown)))
 
 
 def show(*found: RenderableType) -> None:
@@ -119,8 +146,8 @@ def show(*found: RenderableType) -> None:
         return
     plain = Console(file=io.StringIO(), width=_WIDE, highlight=False, markup=False, color_system=None)
     plain.print(*found)
-    text = "".join(f"{line.rstrip()}\n" for line in plain.file.getvalue().splitlines())  # type: ignore[attr-defined]
-    write_bytes(text.replace("\n", os.linesep).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    printed = plain.file.getvalue()  # type: ignore[attr-defined]
+    _write_plain("".join(f"{line.rstrip()}\n" for line in printed.split("\n")[:-1]))
 
 
 @contextlib.contextmanager
@@ -150,4 +177,43 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
 def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - takes longer than a check
 
-    return Console(stderr=stderr, highlight=False, markup=False)
+    console = Console(stderr=stderr, highlight=False, markup=False)
+    if not console.is_terminal:
+        console.file = _Log(sys.stderr if stderr else sys.stdout)  # type: ignore[assignment]
+    console.push_render_hook(_Visible())  # type: ignore[arg-type] # a protocol in all but name
+    return console
+
+
+class _Visible:
+    """A hook of rich: what is printed has no controls but those of rich itself."""
+
+    def process_renderables(self, renderables: list[Any]) -> list[Any]:
+        """Return each renderable in a cover."""
+        return [_Covered(renderable) for renderable in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    renderable: Any
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        from rich.segment import Segment  # noqa: PLC0415 - where there is a console
+
+        for segment in console.render(self.renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A stream that is no terminal: what CI keeps, and acts on."""
+
+    stream: TextIO
+
+    def write(self, text: str) -> int:
+        """Write lines."""
+        encoding = self.stream.encoding or "utf-8"
+        return self.stream.write(no_command(text).encode(encoding, "backslashreplace").decode(encoding))
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self.stream.flush()

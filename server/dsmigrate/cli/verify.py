@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from dsmigrate.cli import terminal
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.verify import setting, verify_settings_for
 from dsmigrate.verify.model import Verification, VerifyError
 from dsmigrate.verify.request import DEVICES, LAUNCHERS, Request
+from dsmigrate.visible import visible
 
 _FORMATS = ("text", "json", "html", "svg")
 _SCRIPT_ARGUMENTS = "script_arguments"
@@ -131,7 +133,7 @@ def _training(request: Request) -> str:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    terminal.tell(line)
 
 
 def _silent(_line: str) -> None:
@@ -139,8 +141,6 @@ def _silent(_line: str) -> None:
 
 
 def _print(verification: Verification, form: str) -> None:
-    from dsmigrate.cli import terminal  # noqa: PLC0415 - with the formats, of which one is used
-
     if form == "text":
         from dsmigrate.verify.formats import text  # noqa: PLC0415
 
@@ -149,7 +149,7 @@ def _print(verification: Verification, form: str) -> None:
     from dsmigrate.verify.formats import html, json  # noqa: PLC0415
 
     made = {"json": json.render, "html": html.render, "svg": html.svg}[form](verification)
-    terminal.write_bytes(made.encode())
+    terminal.write(made) if form == "json" else terminal.write_visible(made)
 
 
 def _check_plot(plot: Path | None) -> None:
@@ -165,4 +165,4 @@ def _draw(verification: Verification, plot: Path) -> None:
     from dsmigrate.verify.formats import html  # noqa: PLC0415
 
     made = html.svg(verification) if plot.suffix == ".svg" else html.render(verification)
-    plot.write_text(made, encoding="utf-8")
+    plot.write_bytes(visible(made).encode())

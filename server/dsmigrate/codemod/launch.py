@@ -38,7 +38,13 @@ def commands(plan: Plan, path: str, start: Start) -> tuple[str, ...]:
     if "starts_nothing" in plan.facts:
         return ()
     folder, module = _as_module(plan, path)
-    name = f"-m {module}" if module else shlex.quote(path) if path != "-" else "train.py"
+    name = (
+        f"-m {module}"
+        if module
+        else shlex.quote(f"./{path}" if path.startswith("-") else path)
+        if path != "-"
+        else "train.py"
+    )
     known = plan.facts.get("launch_options", ())
     needed = [item for item in needed_arguments(plan) if not any(item.option == flag.split()[0] for flag in known)]
     plan.facts["placeholders"] = tuple(dict.fromkeys(item.placeholder for item in needed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -9,6 +10,10 @@ from difflib import SequenceMatcher
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 _NO_NEWLINE = "\\ No newline at end of file\n"
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+_QUOTED = {byte: f"\\{byte:03o}" for byte in (*range(32), *range(127, 256))}
+_QUOTED |= {ord(char): f"\\{letter}" for char, letter in zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)}
+"""How git writes the bytes of a name in quotes, which ``git apply`` and ``patch`` read."""
 _MANY_LINES = 5000
 """Up to here, lines that occur often (blank ones) are aligned too: slower, and closer to what a person would mark."""
 
@@ -63,10 +68,12 @@ def _range(start: int, end: int) -> str:
 
 
 def _named(side: str, path: str) -> str:
-    """Prefix relative paths as git does, and mark the end of names with blanks with a tab as it does."""
-    name = path.replace("\\", "/")
+    """Prefix relative paths as git does, quote what git quotes, and mark the end of names with blanks with a tab."""
+    name = path.replace(os.sep, "/")
     name = name if name.startswith("/") else f"{side}/{name.removeprefix('./')}"
-    return f"{name}\t" if " " in name else name
+    if _PLAIN.fullmatch(name):
+        return f"{name}\t" if " " in name else name
+    return '"' + "".join(_QUOTED.get(byte, chr(byte)) for byte in os.fsencode(name)) + '"'
 
 
 def _closed(line: str) -> str:

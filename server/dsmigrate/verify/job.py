@@ -77,9 +77,11 @@ def _once(say: Say) -> Say:
 def _check(request: Request) -> None:
     for script in filter(None, (request.original, request.converted)):
         try:
-            read(script)
+            text = read(script)
         except SourceError as error:
             raise VerifyError(f"{script}: {error.message}") from None
+        if not text.strip():
+            raise VerifyError(f"{script}: the file is empty")
     if request.here and request.converted is None:
         raise VerifyError(
             "--here runs in the present folder, and a conversion made for it would lie there: give CONVERTED"

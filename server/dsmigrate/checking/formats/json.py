@@ -14,12 +14,15 @@ from dsmigrate.rules import Finding, Fix
 VERSION = 1
 
 
-def render(checked: Sequence[Checked]) -> str:
-    """Return the document of a check; lines and characters are zero-based, characters UTF-16 units as in LSP."""
-    return json.dumps({"version": VERSION, "files": [_file(entry) for entry in checked]}, indent=2) + "\n"
+def render(checked: Sequence[Checked], *, diff: bool = False) -> str:
+    """Return the document of a check; lines and characters are zero-based, characters UTF-16 units as in LSP.
+
+    With ``diff`` each file has the unified diff of its fixes.
+    """
+    return json.dumps({"version": VERSION, "files": [_file(entry, diff=diff) for entry in checked]}, indent=2) + "\n"
 
 
-def _file(entry: Checked) -> dict[str, Any]:
+def _file(entry: Checked, *, diff: bool) -> dict[str, Any]:
     document = entry.document
     return {
         "path": entry.name,
@@ -29,6 +32,7 @@ def _file(entry: Checked) -> dict[str, Any]:
         "consumer_from": entry.why_consumer,
         "error": entry.error or None,
         "fixed": [{"code": finding.code, "title": fix.title} for finding, fix in entry.fixed],
+        "diff": entry.diff if diff else None,
         "diagnostics": [] if document is None else [diagnostic(document, finding) for finding in entry.findings],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def _artifact(name: str) -> dict[str, Any]:
     path = Path(name)
     if path.is_absolute():
         return {"uri": path.as_uri()}
-    return {"uri": quote(path.as_posix()), "uriBaseId": _BASE}
+    return {"uri": quote(os.fsencode(path.as_posix())), "uriBaseId": _BASE}
 
 
 def _unread(entry: Checked) -> dict[str, Any]:
