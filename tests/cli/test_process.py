@@ -7,7 +7,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,9 @@ from dsmigrate import __version__
 
 ROOT = Path(__file__).parents[2]
 STUBBED = """
-import sys
+import signal, sys
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    signal.signal(number, handler)  # whoever starts the tests may ignore them
 sys.path[:0] = [{server!r}, {root!r}]
 from types import ModuleType
 from tests.support import codemod
@@ -70,25 +71,28 @@ def test_a_reader_that_has_gone_causes_no_traceback(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (2, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_ends_quietly_and_leaves_everything(tmp_path: Path, number: signal.Signals) -> None:
-    texts = {tmp_path / f"{index}.py": f"# stub: convert\nx = {index}\n" * 50 for index in range(3000)}
+    folder, reached = tmp_path / "scripts", tmp_path / "reached"
+    folder.mkdir()
+    os.mkfifo(reached)
+    texts = {folder / f"{index:02}.py": f"# stub: {'wait' if index == 30 else 'convert'}\n" for index in range(60)}
     for path, text in texts.items():
         path.write_text(text)
     process = subprocess.Popen(
-        command(str(tmp_path), "--write", "--jobs", "2"),
+        command(str(folder), "--write", "--jobs", "2"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "STUB_REACHED": str(reached)},
     )
-    time.sleep(1.0)
+    reached.read_text()  # waits for a worker that is in the middle of its work
     os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert "Traceback" not in errors
     assert process.returncode == 128 + number
-    assert {path: path.read_text() for path in texts} == texts
-    assert len(list(tmp_path.iterdir())) == len(texts)
+    assert {path: path.read_text() for path in folder.iterdir()} == texts
 
 
 def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> str:

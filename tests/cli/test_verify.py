@@ -142,7 +142,7 @@ def test_formats_and_plots(capsys: Captured) -> None:
 
 def test_what_is_missing_is_said_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text("")
+    (tmp_path / "train.py").write_text("import torch\n")
     with pytest.raises(VerifyError, match=r"nowhere\.py: no such file"):
         job.verify(Request(Path("nowhere.py")), lambda _: None)
     with pytest.raises(VerifyError, match="give CONVERTED"):

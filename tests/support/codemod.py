@@ -1,13 +1,14 @@
 """A codemod of a few lines, so that the tests of the ground do not depend on the real one.
 
-A script says in its comments what is to become of it: ``# stub: convert``, ``todo``, ``refuse``, ``crash``, ``die``.
-``# batch: N`` sets a value of its config.
+A script says in its comments what is to become of it: ``# stub: convert``, ``todo``, ``refuse``, ``crash``, ``die``,
+``wait``. ``# batch: N`` sets a value of its config.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 
 from dsmigrate.codemod.model import Change, FileResult, Idea, Kind, Options, Status
 from dsmigrate.files.diff import unified
@@ -52,6 +53,11 @@ def migrate_source(source: bytes, *, path: str, options: Options, **_: object) -
             return FileResult(path, Status.REFUSED, (change,))
         case "crash":
             raise RuntimeError("planted")
+        case "wait":
+            with open(os.environ["STUB_REACHED"], "w"):  # noqa: PTH123 - a named pipe, which somebody reads from
+                pass
+            threading.Event().wait()
+            return FileResult(path, Status.UNCHANGED)
         case "die":
             os._exit(3)
         case _:

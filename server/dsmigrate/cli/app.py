@@ -31,6 +31,7 @@ COMMANDS = {
     "convert": "Write DeepSpeed settings in another form: Accelerate, plugin, dictionary, Trainer arguments, or back.",
     "memory": "Say what a config, or every ZeRO stage, takes of GPU and host for a model.",
     "recommend": "Say which ZeRO stage and offload fit a model and its GPUs, and write the config.",
+    "recover": "Finish or undo a --write that was killed.",
     "ci": "Check and compare the configs that a pull request changes.",
     "server": "Start the language server, for editors.",
     "explain": "Print what a config key, an optimizer or scheduler type, or a code stands for.",
@@ -92,6 +93,8 @@ def run(arguments: Sequence[str]) -> int:
     streams.reopen_closed()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(signal.SIGHUP, _terminate)
     try:
         code = _run(arguments)
     except OSError as error:

@@ -12,8 +12,9 @@ import click
 from dsmigrate.checking.find import NothingThereError, find
 from dsmigrate.checking.formats import json as json_format
 from dsmigrate.checking.job import Checked, Mending, check_bytes, check_file
-from dsmigrate.cli import terminal
+from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.language import speak
+from dsmigrate.files.journal import JournalError
 from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import Write, WriteError, write_all
@@ -75,8 +76,10 @@ def command(  # noqa: PLR0917 - click passes by name
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
         speak(given.pop("lang", None))
+        if STDIN not in paths:
+            recover.before(paths, writing=fix and not show_diff)
         checked = _check(paths, given, mending)
-    except (SettingsError, NothingThereError) as error:
+    except (SettingsError, NothingThereError, JournalError) as error:
         raise click.UsageError(str(error)) from None
     checked = [_at_least(entry, Severity(min_severity)) for entry in checked]
     problem = ""

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
-from dsmigrate.cli import terminal
+from dsmigrate.cli import recover, terminal
 from dsmigrate.cli.app import command_like
 from dsmigrate.files.discovery import Found, discover
+from dsmigrate.files.journal import JournalError
 from dsmigrate.files.reading import STDIN, read_stdin
 from dsmigrate.files.text import SourceError
 from dsmigrate.files.writing import WriteError, write_all
@@ -95,11 +96,13 @@ def command(  # noqa: PLR0917 - click passes by name
         raise click.UsageError("what comes from standard input has no file to write to: leave out --write and --output")
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None}
     try:
+        if STDIN not in paths:
+            recover.before(paths, writing=in_place)
         work = [_following(job, root) if not no_follow else job for job in _jobs(paths, given)]
         outcomes = _migrate(work, jobs or cores(), quiet=quiet or form == "json")
         placed = place(outcomes, output)
         writing = writes(placed, force=force, in_place=in_place) if in_place or output is not None else []
-    except (SettingsError, PlacementError) as error:
+    except (SettingsError, PlacementError, JournalError) as error:
         raise click.UsageError(str(error)) from None
     problem = _write(writing)
     written = () if problem else tuple(write.path.as_posix() for write in writing)

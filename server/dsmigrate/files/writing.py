@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import stat
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from dsmigrate.files.exchange import exchange
+from dsmigrate.files.journal import PREFIX, JournalError, Planned, digest, journal
 from dsmigrate.languages import say
 
-_PREFIX = ".dsmigrate-"
 _MISSING = None
 
 
@@ -27,6 +28,11 @@ class WriteError(OSError):
         super().__init__(f"{path}: {message}")
         self.path = path
         self.message = message
+
+    def add(self, more: str) -> None:
+        """Say more of what has become of the files."""
+        self.message = f"{self.message}; {more}"
+        self.args = (f"{self.path}: {self.message}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,11 @@ class Write:
 
 @dataclass(slots=True)
 class _Staged:
+    """A file of the set: ``fresh`` has the new content, and the old one when it is ``done``."""
+
+    write: Write
     target: Path
     fresh: Path
-    backup: Path | None = None
     done: bool = field(default=False)
 
 
@@ -55,29 +63,67 @@ def write_all(writes: Sequence[Write]) -> None:
     """Write every file of the set, or none.
 
     Each content is first stored, flushed to disk, beside its target with the target's mode; only when all are stored
-    are they renamed into place. A failure or an interrupt on the way renames the former files back. Symlinks within
-    ``root`` are written through. Missing directories are made, and removed again on failure.
+    do they change places with their targets. What was in a target is compared with what was expected once more when it
+    has left its place: an edit that came in between goes back. A failure or an interrupt on the way puts the former
+    files back; after a kill the journal tells what to put back. Symlinks within ``root`` are written through. Missing
+    directories are made, and removed again on failure.
 
-    Raises WriteError for a target outside of its root, a read-only target, a target that has changed meanwhile, and
-    whatever the file system refuses (a full disk, no permission).
+    Raises WriteError for a target outside of its root, a read-only target, one with other hard links, a target that has
+    changed meanwhile, a folder in which another run is writing, and whatever the file system refuses (a full disk, no
+    permission).
     """
+    if not writes:
+        return
     made: list[Path] = []
     staged: list[_Staged] = []
-    try:
-        for write in writes:
-            target = _target_of(write)
-            _make_parents(target, made)
-            staged.append(_stage(write, target))
-    except BaseException:
-        _roll_back(staged, made)
-        raise
-    with _signals_held():
+    with contextlib.ExitStack() as held:
         try:
-            _commit(staged)
+            token = secrets.token_hex(8)
+            for number, write in enumerate(writes):
+                target = _target_of(write)
+                staged.append(_Staged(write, target, target.with_name(f"{PREFIX}{token}-{number}")))
+            for item in staged:
+                _make_parents(item.target, made)
+            _take_journals(held, staged)
+            for item in staged:
+                _stage(item)
         except BaseException:
             _roll_back(staged, made)
             raise
-        _remove_leftovers(staged)
+        with _signals_held():
+            try:
+                _commit(staged)
+            except BaseException as error:
+                _roll_back(staged, made, error)
+                raise
+            _remove_leftovers(staged)
+
+
+def _take_journals(held: contextlib.ExitStack, staged: Sequence[_Staged]) -> None:
+    """Write down what is about to be done: in the folder that holds all targets, else in that of each."""
+    folders = [item.target.parent for item in staged]
+    try:
+        common = Path(os.path.commonpath(folders))
+        is_one = _is_writable(common)
+    except ValueError:  # several drives
+        is_one = False
+    for folder in [common] if is_one else sorted(set(folders)):
+        planned = [
+            Planned(
+                item.target,
+                item.fresh,
+                None if item.write.expected is None else digest(item.write.expected),
+                digest(item.write.data),
+            )
+            for item in staged
+            if is_one or item.target.parent == folder
+        ]
+        try:
+            held.enter_context(journal(folder, planned))
+        except JournalError as error:
+            raise WriteError(staged[0].write.path, str(error)) from None
+        except OSError as error:
+            raise _refused(staged[0].write.path, error) from error
 
 
 def _target_of(write: Write) -> Path:
@@ -92,6 +138,9 @@ def _target_of(write: Write) -> Path:
         current = _content(path)
         if current is not None and not _is_writable(path):
             raise WriteError(write.path, say("the file is read-only"))
+        if current is not None and (names := path.stat().st_nlink) > 1:
+            message = say("the file has {names} hard links, and the others would keep the old text", names=names)
+            raise WriteError(write.path, message)
     except OSError as error:
         raise _refused(write.path, error) from error
     if current != write.expected:
@@ -130,28 +179,19 @@ def _make_parents(target: Path, made: list[Path]) -> None:
         raise _refused(target, error) from error
 
 
-def _stage(write: Write, target: Path) -> _Staged:
-    fresh: Path | None = None
+def _stage(item: _Staged) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=target.parent)
-        fresh = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(write.data)
+        with os.fdopen(os.open(item.fresh, flags, 0o600), "wb") as file:
+            file.write(item.write.data)
             file.flush()
             os.fsync(file.fileno())
-        staged = _Staged(target, fresh)
-        if write.expected is None:
-            fresh.chmod(0o666 & ~_umask())
+        if item.write.expected is None:
+            item.fresh.chmod(0o666 & ~_umask())
         else:
-            _take_over(target, fresh)
-            staged.backup = _back_up(target)
-    except BaseException as error:
-        if fresh is not None:
-            fresh.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _refused(write.path, error) from error
-        raise
-    return staged
+            _take_over(item.target, item.fresh)
+    except OSError as error:
+        raise _refused(item.write.path, error) from error
 
 
 def _take_over(target: Path, fresh: Path) -> None:
@@ -165,55 +205,82 @@ def _take_over(target: Path, fresh: Path) -> None:
     fresh.chmod(stat.S_IMODE(found.st_mode))
 
 
-def _back_up(target: Path) -> Path:
-    """Keep the old file under a second name, which costs no space where the file system has hard links."""
-    handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=".old", dir=target.parent)
-    os.close(handle)
-    backup = Path(name)
-    try:
-        backup.unlink()
-        try:
-            os.link(target, backup)
-        except OSError:
-            shutil.copy2(target, backup)
-    except BaseException:
-        backup.unlink(missing_ok=True)
-        raise
-    return backup
-
-
 def _commit(staged: Sequence[_Staged]) -> None:
     for item in staged:
-        item.done = True
         try:
-            os.replace(item.fresh, item.target)  # noqa: PTH105 - one name to plant faults in
+            if item.write.expected is None:
+                _link(item)
+                item.done = True
+                continue
+            exchange(item.fresh, item.target)
+            item.done = True
+            changed = _content(item.fresh) != item.write.expected
+        except FileExistsError:
+            raise WriteError(item.write.path, say("the file has changed since it was read")) from None
+        except FileNotFoundError:
+            raise WriteError(item.write.path, say("it is gone")) from None
         except OSError as error:
-            raise _refused(item.target, error) from error
+            raise _refused(item.write.path, error) from error
+        if changed:
+            raise WriteError(item.write.path, say("the file has changed since it was read"))
     for folder in {item.target.parent for item in staged}:
         _flush(folder)
 
 
-def _roll_back(staged: Sequence[_Staged], made: Sequence[Path]) -> None:
+def _link(item: _Staged) -> None:
+    """Give a new file its name, unless there is a file of that name by now."""
+    try:
+        os.link(item.fresh, item.target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        with item.target.open("xb") as file:
+            file.write(item.write.data)
+        shutil.copymode(item.fresh, item.target)
+
+
+def _roll_back(staged: Sequence[_Staged], made: Sequence[Path], error: BaseException | None = None) -> None:
+    """Put back what was in the place of each file that is done.
+
+    What somebody has saved in a file since then stays, and what the file had before stays beside it: the message of
+    ``error`` says where.
+    """
+    kept: list[Path] = []
     for item in reversed(staged):
-        if not item.done or item.fresh.exists():
+        if not item.done:
             continue
-        if item.backup is None:
-            item.target.unlink(missing_ok=True)
+        if item.write.expected is None:
+            if _hash_of(item.target) == digest(item.write.data):
+                item.target.unlink()
+        elif _hash_of(item.target) == digest(item.write.data):
+            exchange(item.fresh, item.target)
         else:
-            item.backup.replace(item.target)
-    _remove_leftovers(staged)
+            kept.append(item.fresh)
+    _remove_leftovers([item for item in staged if item.fresh not in kept])
     for folder in reversed(made):
         with contextlib.suppress(OSError):
             folder.rmdir()
+    if kept and isinstance(error, WriteError):
+        error.add(
+            say(
+                "what was edited meanwhile stays, and what was there before is in {files}",
+                files=", ".join(map(str, kept)),
+            )
+        )
+
+
+def _hash_of(path: Path) -> str | None:
+    try:
+        current = _content(path)
+    except OSError:
+        return None
+    return None if current is None else digest(current)
 
 
 def _remove_leftovers(staged: Sequence[_Staged]) -> None:
     for item in staged:
         with contextlib.suppress(OSError):
             item.fresh.unlink(missing_ok=True)
-        if item.backup is not None:
-            with contextlib.suppress(OSError):
-                item.backup.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
