@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dsmigrate.cli.app import run
 from dsmigrate.diff import Result, compare_views
 from dsmigrate.diff.model import Effect, Severity
 from dsmigrate.knowledge import Consumer, knowledge
@@ -26,6 +28,8 @@ ODD: tuple[Any, ...] = (
     0.5,
     1e308,
     10**30,
+    5e-324,
+    1023,
     "auto",
     "x",
     "",
@@ -94,3 +98,34 @@ def _put(config: dict[str, Any], names: list[str], value: Any) -> None:
             inner = config[name] = {}
         config = inner
     config[names[-1]] = value
+
+
+@pytest.mark.parametrize("opens", ['{"a": ', '{"a": ['])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--format", form] for form in ("text", "json", "markdown", "html", "junit", "github")]
+    + [["--base", "base.json", "--format", form] for form in ("text", "json", "markdown")],
+    ids=" ".join,
+)
+def test_nesting_that_no_reader_follows_is_a_message_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], opens: str
+) -> None:
+    for name, text in (("base", '{"train_batch_size": 8}'), ("old", "{}"), ("new", opens * 5_000)):
+        (tmp_path / f"{name}.json").write_text(text)
+    placed = [str(tmp_path / word) if word.endswith(".json") else word for word in (*arguments, "old.json", "new.json")]
+    assert run(["diff", *placed]) == 2
+    assert "new.json, line 1: nested deeper than about 490 levels" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1e200", "1e308"])
+@pytest.mark.parametrize("key", ["gradient_clipping", "train_batch_size", "steps_per_print", "unknown"])
+def test_a_number_beyond_any_setting_is_a_message_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, number: str
+) -> None:
+    (tmp_path / "old.json").write_text('{"train_batch_size": 8}')
+    (tmp_path / "new.json").write_text(f'{{\n  "bf16": {{}},\n  "{key}": {number}\n}}')
+    assert run(["diff", str(tmp_path / "old.json"), str(tmp_path / "new.json")]) == 2
+    assert "new.json, line 3: the number is beyond any setting of DeepSpeed" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert run(["check", str(tmp_path / "new.json")]) in {0, 1}

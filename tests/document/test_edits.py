@@ -128,7 +128,7 @@ def test_either_of_two_equal_keys_can_be_removed() -> None:
     document = parse('{"a": 1, "a": 2}')
     first = document.duplicates[0].first
     member = next(member for _, member, _ in document.walk() if member is not None and member.start == first.start)
-    assert apply(document.text, remove(document, ("a",), member=member)) == '{"a": 2}'
+    assert apply(document.text, remove(document, ("a",), members=[member])) == '{"a": 2}'
 
 
 def test_edits_are_applied_by_place_and_never_overlap() -> None:

@@ -14,7 +14,7 @@ from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.knowledge import Consumer
 from dsmigrate.rules import Facts, Finding, Fix, Settings, Severity, check
-from dsmigrate.rules.fixing import fix_all
+from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.settings.check import CheckSettings
 
 GIB = 1 << 30
@@ -123,7 +123,7 @@ def _check(
     return Checked(
         name=name,
         document=document,
-        findings=tuple(found),
+        findings=tuple(with_few_fixes(found)),
         version=str(release[0]),
         why_version=release[1],
         consumer=consumer,

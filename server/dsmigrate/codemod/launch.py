@@ -65,7 +65,7 @@ def commands(plan: Plan, path: str, start: Start) -> tuple[str, ...]:
 
 def _processes(*numbers: str) -> int:
     """The first of some texts that is a number of processes."""
-    return next((int(text) for text in numbers if text.isdigit() and int(text)), PROCESSES)
+    return next((int(text) for text in numbers if text.isdecimal() and int(text)), PROCESSES)
 
 
 def _as_module(plan: Plan, path: str) -> tuple[str, str]:

@@ -105,7 +105,7 @@ def _entries(node: Any, text: str, depth: int) -> Iterator[Entry]:  # noqa: ANN4
         if at[0] < start:  # an alias: its value stands at the anchor, elsewhere
             at = (start, end)
         elif at[0] == at[1]:  # nothing, for which the parser names the next thing there is
-            at = (text.index(":", end) + 1,) * 2
+            at = (text.find(":", end) + 1 or end,) * 2  # "? key" has no colon
         yield _entry(str(key.value), value, Place(start, end, *at), text, depth + 1)
 
 

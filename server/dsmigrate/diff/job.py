@@ -10,11 +10,13 @@ from dsmigrate.checking.evidence import consumer_for, release_for
 from dsmigrate.checking.job import facts
 from dsmigrate.diff.model import Result, Severity
 from dsmigrate.diff.run import compare_views
-from dsmigrate.document import Document, DocumentError, parse_bytes
+from dsmigrate.document import Document, DocumentError, Scalar, parse_bytes
+from dsmigrate.document.problems import Code
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
 from dsmigrate.rules import Settings
+from dsmigrate.rules.context import is_absurd
 from dsmigrate.settings.diff import DiffSettings
 
 if TYPE_CHECKING:
@@ -116,6 +118,15 @@ def _document(source: Source, part: Part | None) -> Document:
         raise UnreadableError(f"{source.name}: {error}") from None
     if document.root is None and document.text.strip():
         raise UnreadableError(say("{name}: no config can be read from it", name=source.name))
+    for _, _, node in document.walk():
+        if isinstance(node, Scalar) and is_absurd(node.value()):
+            line = document.position(node.start).line + 1
+            message = say("the number is beyond any setting of DeepSpeed, and what it does is not known")
+            raise UnreadableError(say("{name}, line {line}: {message}", name=source.name, line=line, message=message))
+    deep = next((item for item in document.problems if item.code is Code.TOO_DEEP), None)
+    if deep is not None:  # nothing that reads it goes so deep: DeepSpeed does not, nor Python's json
+        line = document.position(deep.start).line + 1
+        raise UnreadableError(say("{name}, line {line}: {message}", name=source.name, line=line, message=deep.message))
     return document
 
 

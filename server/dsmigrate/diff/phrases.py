@@ -28,7 +28,7 @@ SEVERITIES = (mark("breaking"), mark("error"), mark("warning"), mark("info"), ma
 
 def number(value: object) -> str:
     """Return a value as a sentence shows it: whole floats without the ".0", texts and lists as JSON."""
-    if isinstance(value, float) and value == int(value) and abs(value) < 10**15:
+    if isinstance(value, float) and abs(value) < 10**15 and value == int(value):
         return str(int(value))
     return json_text(value)
 

@@ -28,7 +28,7 @@ def refreshed(page: str) -> str:
     settings = DiffSettings()
     for word in said["settings"].split():
         name, _, value = word.partition("=")
-        settings = with_diff_setting(settings, name, int(value) if value.isdigit() else value)
+        settings = with_diff_setting(settings, name, int(value) if value.isdecimal() else value)
     newest = knowledge().version
     sources = Source("old.json", old[1].encode()), Source("new.json", new[1].encode())
     compared = compare(*sources, settings, Versions(newest, newest, "the newest known"))

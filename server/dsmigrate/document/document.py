@@ -34,7 +34,7 @@ class Document:
     Made by ``parse`` and ``parse_bytes``.
     """
 
-    __slots__ = ("_content", "_problems", "lines", "text", "tree")
+    __slots__ = ("_content", "_duplicates", "_problems", "lines", "text", "tree")
 
     def __init__(self, text: str, tree: Tree) -> None:
         self.text = text
@@ -42,6 +42,7 @@ class Document:
         self.lines = LineIndex(text)
         self._problems: tuple[Problem, ...] | None = None
         self._content: tuple[object] | None = None
+        self._duplicates: tuple[Duplicate, ...] | None = None
 
     # The tree
 
@@ -126,11 +127,13 @@ class Document:
     @property
     def duplicates(self) -> tuple[Duplicate, ...]:
         """The keys that occur again, in order."""
-        found: list[Duplicate] = []
-        for shape, base in self._noted():
-            if any(code is Code.DUPLICATE_KEY for code, _, _ in shape.notes):
-                found.extend(_duplicates(shape, base, self.text))
-        return tuple(sorted(found, key=lambda item: item.again.start))
+        if self._duplicates is None:
+            found: list[Duplicate] = []
+            for shape, base in self._noted():
+                if any(code is Code.DUPLICATE_KEY for code, _, _ in shape.notes):
+                    found.extend(_duplicates(shape, base, self.text))
+            self._duplicates = tuple(sorted(found, key=lambda item: item.again.start))
+        return self._duplicates
 
     @property
     def has_bom(self) -> bool:

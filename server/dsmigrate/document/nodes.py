@@ -146,14 +146,8 @@ class Object(_Container):
 
     def get(self, name: str) -> Member | None:
         """Return the member that the loader would take for ``name``: the last of that name that has a value."""
-        best: Member | None = None
-        for index in range(len(self.shape.children) - 1, -1, -1):
-            shape = self.shape.children[index]
-            if isinstance(shape, MemberShape) and shape.key is not None and shape.key.value == name:
-                if shape.value is not None:
-                    return self.member(index)
-                best = best or self.member(index)
-        return best
+        number = self.shape.number_of(name)
+        return None if number is None else self.member(number)
 
     def value(self) -> dict[str, object]:
         """Return what the loader reads; members without a key or a value are left out."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dsmigrate.document import layout
 from dsmigrate.document.audit import check_editable, checked, value_at, with_value
 from dsmigrate.document.document import Document
@@ -12,20 +14,21 @@ from dsmigrate.document.paths import Path, render_path
 from dsmigrate.document.textedits import TextEdit
 
 
-def remove(document: Document, path: Path, *, member: Member | None = None) -> tuple[TextEdit, ...]:
+def remove(document: Document, path: Path, *, members: Sequence[Member] = ()) -> tuple[TextEdit, ...]:
     """Return the edits that remove the member or item at ``path``.
 
     Its comma, its line if it has it for itself, and the comment behind it on that line go with it. Of equal keys the
-    one that counts is removed, or ``member``. Raises EditError when there is nothing at ``path``, and when the text is
-    not one that DeepSpeed reads (duplicate keys aside).
+    one that counts is removed, or else ``members``, which lie in one object. Raises EditError when there is nothing at
+    ``path``, and when the text is not one that DeepSpeed reads (duplicate keys aside).
     """
     check_editable(document)
     if not path:
         raise EditError("the root cannot be removed")
-    container = document.node_at(path[:-1]) if member is None else _holder(document, member)
-    index = _index(container, path[-1]) if member is None else member.index
+    container = _holder(document, members[0]) if members else document.node_at(path[:-1])
+    index = _index(container, path[-1])
     if not isinstance(container, Object | Array) or index is None:
         raise EditError(f"there is no {render_path(path)} to remove")
+    gone = {member.index for member in members} or {index}
     left: object
     around = value_at(document.content, path[:-1])
     if isinstance(around, dict) and not document.duplicates:
@@ -34,13 +37,12 @@ def remove(document: Document, path: Path, *, member: Member | None = None) -> t
         left = {
             str(child.name): child.node.value()
             for child in container
-            if child.index != index and child.node is not None
+            if child.index not in gone and child.node is not None
         }
     else:
-        left = [child.value() for number, child in enumerate(container) if number != index]
-    return checked(
-        document, remove_child(document.text, container, index), with_value(document.content, path[:-1], left)
-    )
+        left = [child.value() for number, child in enumerate(container) if number not in gone]
+    edits = [edit for number in sorted(gone) for edit in remove_child(document.text, container, number)]
+    return checked(document, edits, with_value(document.content, path[:-1], left))
 
 
 def _holder(document: Document, member: Member) -> Object | None:

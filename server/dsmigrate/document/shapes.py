@@ -55,6 +55,7 @@ class ContainerShape:
         braces: False for a root object without braces.
         noted: whether there are notes or comments here or further inside.
         height: 1 for a container without containers in it.
+        numbers: what ``number_of`` has found, made when it is first asked for.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class ContainerShape:
         "is_object",
         "noted",
         "notes",
+        "numbers",
         "starts",
         "width",
     )
@@ -83,6 +85,18 @@ class ContainerShape:
         self.braces = braces
         self.noted = False
         self.height = 1
+        self.numbers: dict[object, int] | None = None
+
+    def number_of(self, name: str) -> int | None:
+        """Return the number of the member that the loader takes for ``name``: the last with a value, else the last."""
+        if self.numbers is None:
+            bare: dict[object, int] = {}
+            valued: dict[object, int] = {}
+            for number, child in enumerate(self.children):
+                if isinstance(child, MemberShape) and child.key is not None:
+                    (bare if child.value is None else valued)[child.key.value] = number
+            self.numbers = bare | valued
+        return self.numbers.get(name)
 
 
 ValueShape: TypeAlias = ScalarShape | ContainerShape

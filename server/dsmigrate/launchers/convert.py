@@ -251,9 +251,15 @@ def _tasks(text: str) -> int | None:
     for found in _SBATCH.finditer(text):
         name = {"n": "ntasks", "N": "nodes"}.get(found[3], found[1] or "")
         asked[name] = found[4] or found[2] or ""
-    nodes, per = asked.get("nodes", "1"), asked.get("ntasks-per-node", "1")
-    total = asked.get("ntasks", str(int(nodes) * int(per)) if nodes.isdigit() and per.isdigit() else "")
-    return int(total) if total.isdigit() else None
+    if "ntasks" in asked:
+        return _number(asked["ntasks"])
+    nodes, per = _number(asked.get("nodes", "1")), _number(asked.get("ntasks-per-node", "1"))
+    return None if nodes is None or per is None else nodes * per
+
+
+def _number(text: str) -> int | None:
+    """What a number says that a cluster could have; None for "²", "1-4", and more digits than that."""
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def _joined(folder: str, way: str) -> str:

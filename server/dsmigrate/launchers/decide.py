@@ -173,7 +173,7 @@ def _number(arguments: tuple[Word, ...], script: Script, opaque: list[str]) -> s
     start = script.start
     if start.count == DEVICES:
         return "gpu"
-    if start.count.isdigit():
+    if start.count.isdecimal():
         return start.count
     if not start.count:
         return ""
@@ -232,7 +232,7 @@ def _is_one_task(launch: Launch, around: Surroundings) -> bool:
 
 def _processes(script: Script) -> str:
     count = script.start.count
-    return "gpu" if count == DEVICES else count if count.isdigit() else ""
+    return "gpu" if count == DEVICES else count if count.isdecimal() else ""
 
 
 def _proposal(script: Script, options: str = "") -> str:

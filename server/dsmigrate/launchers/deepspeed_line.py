@@ -126,7 +126,7 @@ def _devices(launch: Launch, variables: Mapping[str, str], exported: frozenset[s
     if value is None:
         return None
     found = [part.strip() for part in value.split(",") if part.strip()]
-    return found if all(part.isdigit() for part in found) and found == sorted(set(found), key=int) else None
+    return found if all(part.isdecimal() for part in found) and found == sorted(set(found), key=int) else None
 
 
 def _parsed(words: tuple[Word, ...], variables: Mapping[str, str]) -> dict[str, str] | str:

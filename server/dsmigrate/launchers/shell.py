@@ -126,7 +126,7 @@ class _Scanner:
                 if operator in {"<<", "<<-"}:
                     self._heredoc(tabs=operator == "<<-")
                 elif operator in _REDIRECTIONS:
-                    if self.words and self.words[-1].end == self.at - len(operator) and self.words[-1].text.isdigit():
+                    if self.words and self.words[-1].end == self.at - len(operator) and self.words[-1].text.isdecimal():
                         self.words.pop()  # the 2 of 2>&1
                     self.skip_word = True
                 else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeVar
@@ -26,6 +27,17 @@ _PARAMS = (("optimizer", "params"), ("scheduler", "params"))
 _MONITORS = frozenset({"tensorboard", "wandb", "csv_monitor", "comet"})
 Part = Literal["key", "value", "member"]
 _Answer = TypeVar("_Answer")
+
+
+_LARGEST = 10**100
+
+
+def is_absurd(value: object) -> bool:
+    """Return whether a number is beyond any setting: what DeepSpeed works out from it overflows, here as there.
+
+    Infinity is none: as ``steps_per_print`` it stands for never.
+    """
+    return isinstance(value, (int, float)) and abs(value) > _LARGEST and value not in {math.inf, -math.inf}
 
 
 class _Unknown(enum.Enum):
@@ -170,7 +182,8 @@ class Context(Mending["Entry | str"]):
         """Return what DeepSpeed will take for a key: the file's value, the default, or UNKNOWN.
 
         "auto" is UNKNOWN where the consumer fills it, and the default where DeepSpeed drops it. UNKNOWN is also what
-        the consumer writes whatever the file says. MISSING means that there is neither a value nor a default.
+        the consumer writes whatever the file says, and what an absurd number comes to. MISSING means that there is
+        neither a value nor a default.
         """
         if path not in self._values:
             self._values[path] = self._value(path)
@@ -182,6 +195,8 @@ class Context(Mending["Entry | str"]):
         raw = self.raw(path)
         if raw is MISSING:
             return self.known.default(path)
+        if is_absurd(raw):
+            return UNKNOWN
         if not isinstance(raw, str):
             return raw
         if raw == "auto":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from dsmigrate.document import Document, EditError, TextEdit, apply, parse
 from dsmigrate.document.edits import compose
@@ -11,6 +11,9 @@ from dsmigrate.rules.model import Finding, Fix
 
 ROUNDS = 100
 """Rounds of mending after which fixes are taken to work against each other."""
+
+MOST = 100
+"""Fixes of one text. Each is proven by reading the whole text with it, so that thousands would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class Fixed:
 def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, unsafe: bool = False) -> Fixed:
     """Apply the first fix of each finding, safe ones only unless ``unsafe``, and check again, until nothing changes.
 
-    Fixes of one round whose edits overlap wait for the next. A text that comes back ends the work, so that two fixes
-    that undo each other cannot go on for ever.
+    Fixes of one round whose edits overlap wait for the next; after ``MOST`` of them the others are left. A text that
+    comes back ends the work, so that two fixes that undo each other cannot go on for ever.
     """
     applied: list[tuple[Finding, Fix]] = []
     done: tuple[TextEdit, ...] = ()
@@ -38,7 +41,7 @@ def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, u
     seen = {original}
     for _ in range(ROUNDS):
         findings = check(document)
-        chosen = _compatible(document.text, findings, unsafe=unsafe)
+        chosen = _compatible(document.text, findings, MOST - len(applied), unsafe=unsafe)
         if not chosen:
             return Fixed(document, tuple(applied), tuple(findings), done)
         edits = [edit for _, fix in chosen for edit in fix.edits]
@@ -57,10 +60,12 @@ def first_fix(finding: Finding, *, unsafe: bool) -> Fix | None:
     return next((fix for fix in finding.fixes if fix.edits and (fix.safe or unsafe)), None)
 
 
-def _compatible(text: str, findings: list[Finding], *, unsafe: bool) -> list[tuple[Finding, Fix]]:
+def _compatible(text: str, findings: list[Finding], most: int, *, unsafe: bool) -> list[tuple[Finding, Fix]]:
     chosen: list[tuple[Finding, Fix]] = []
     edits: list[TextEdit] = []
-    for finding in findings:
+    for finding in with_few_fixes(findings):
+        if len(chosen) == most:
+            break
         fix = first_fix(finding, unsafe=unsafe)
         if fix is None or _touch(edits, fix.edits):
             continue
@@ -71,6 +76,14 @@ def _compatible(text: str, findings: list[Finding], *, unsafe: bool) -> list[tup
         edits += fix.edits
         chosen.append((finding, fix))
     return chosen
+
+
+def with_few_fixes(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings, those behind the first ``MOST`` that propose something without what they propose."""
+    proposing = 0
+    for finding in findings:
+        proposing += bool(finding.proposed)
+        yield finding if proposing <= MOST or not finding.proposed else replace(finding, proposed=())
 
 
 def _touch(edits: list[TextEdit], others: tuple[TextEdit, ...]) -> bool:

@@ -49,6 +49,8 @@ def fits(keys: Batch, ranks: Fraction) -> bool:
     if UNKNOWN in (micro, steps):
         return Fraction(total) % (Fraction(math.prod(keys.pinned)) * ranks) == 0
     world = float(ranks) if ranks.denominator != 1 else int(ranks)
+    if not world:  # so few that no float tells them from none
+        return False
     if isinstance(micro, (int, float)):
         steps = steps if isinstance(steps, (int, float)) else total // micro // world
     else:

@@ -195,13 +195,20 @@ def _far(known: Knowledge, name: str, section: str, *, may_be_section: bool) -> 
     """Return the key of another section that a long name is a slip of."""
     if len(name) < _FAR:
         return ()
+    names = _elsewhere_named(known, section, len(name), may_be_section=may_be_section)
+    close = nearest(name, names, limit=1)
+    return tuple(Guess(Slip.BOTH, names[other], exact=False) for other in close if _slips(name, other) <= 2)
+
+
+@functools.lru_cache(maxsize=_NAMES)
+def _elsewhere_named(known: Knowledge, section: str, length: int, *, may_be_section: bool) -> dict[str, str]:
+    """Return the keys of other sections whose names are about as long, by those names."""
     names: dict[str, str] = {}
     for key in _every_key(known):
         fits = may_be_section or not key.is_section
-        if fits and key.parent != section and abs(len(key.name) - len(name)) <= 2:
+        if fits and key.parent != section and abs(len(key.name) - length) <= 2:
             names.setdefault(key.name, key.path)
-    close = nearest(name, names, limit=1)
-    return tuple(Guess(Slip.BOTH, names[other], exact=False) for other in close if _slips(name, other) <= 2)
+    return names
 
 
 @functools.lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.document import EditError, Key, TextEdit
+from dsmigrate.document import Document, EditError, Member, Path, TextEdit
 from dsmigrate.document.removing import remove
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
@@ -56,6 +56,7 @@ from dsmigrate.rules.text._places import at
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at each later occurrence of a key, with the first one related."""
     strict = context.consumer.reads_strict_json
+    fixes = {first: _fix(context, keys) for first, keys in _equal(context.document).items()}
     for pair in context.document.duplicates:
         line = context.document.position(pair.first.start).line + 1
         effect = (
@@ -75,38 +76,46 @@ def check(context: Context) -> Iterator[Finding]:
             ),
             severity=Severity.WARNING if strict else None,
             effect=Effect.OVERRIDDEN if strict else None,
-            fixes=_fixes(context, pair.first, pair.again),
+            fixes=[fixes[pair.first.start]],
             related=[Related(pair.first.start, pair.first.end, say("the first one"))],
         )
 
 
-def _fixes(context: Context, first: Key, again: Key) -> Iterator[Fix]:
-    """Yield the removal of the first occurrence, which leaves what Python's ``json`` reads."""
-    edits = _removal(context, first)
-    if edits:
-        same = _values(context, first, again)
-        title = (
-            say("Keep one `{again_name}`", again_name=again.name)
-            if same
-            else say("Keep the last `{again_name}`", again_name=again.name)
-        )
-        yield Fix(title, edits, safe=same or context.consumer.reads_strict_json)
+_Found = list[tuple[Path, Member]]
 
 
-def _removal(context: Context, key: Key) -> tuple[TextEdit, ...]:
-    for path, member, _ in context.document.walk():
-        if member is not None and member.key is not None and member.key.start == key.start:
-            try:
-                return remove(context.document, path, member=member)
-            except EditError:
-                return ()
-    return ()
+def _equal(document: Document) -> dict[int, _Found]:
+    """Return the members of equal keys in one object, by the offset of the first of them."""
+    firsts: dict[int, int] = {}
+    for pair in document.duplicates:
+        firsts |= {pair.first.start: pair.first.start, pair.again.start: pair.first.start}
+    found: dict[int, _Found] = {first: [] for first in firsts.values()}
+    for path, member, _ in document.walk() if firsts else ():
+        if member is not None and member.key is not None and member.key.start in firsts:
+            found[firsts[member.key.start]].append((path, member))
+    return found
 
 
-def _values(context: Context, first: Key, again: Key) -> bool:
-    values = [
-        member.node.value()
-        for _, member, _ in context.document.walk()
-        if member is not None and member.node is not None and member.start in {first.start, again.start}
-    ]
-    return len(values) == 2 and values[0] == values[1] and type(values[0]) is type(values[1])
+def _fix(context: Context, found: _Found) -> Fix:
+    """Return the removal of all occurrences but the last, which leaves what Python's ``json`` reads."""
+    path, last = found[-1]
+    values = [None if member.node is None else member.node.value() for _, member in found]
+    same = last.node is not None and all(
+        member.node is not None and value == values[-1] and type(value) is type(values[-1])
+        for (_, member), value in zip(found, values, strict=True)
+    )
+    name = str(last.name)
+    title = (
+        say("Keep one `{again_name}`", again_name=name)
+        if same
+        else say("Keep the last `{again_name}`", again_name=name)
+    )
+    former = [member for _, member in found[:-1]]
+
+    def edits() -> tuple[TextEdit, ...]:
+        try:
+            return remove(context.document, path, members=former)
+        except EditError:
+            return ()
+
+    return Fix(title, edits, safe=same or context.consumer.reads_strict_json)

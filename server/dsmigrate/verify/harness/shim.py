@@ -151,7 +151,7 @@ def _queries(shim: Shim) -> None:
         if isinstance(device, shim.real_device):
             device = device.index or 0
         number = str(device).rpartition(":")[2]
-        shim.device = int(number) if number.isdigit() else 0
+        shim.device = int(number) if number.isdecimal() else 0
 
     properties = SimpleNamespace(
         name="CPU in the place of a GPU", major=8, minor=0, total_memory=_MEMORY, multi_processor_count=1

@@ -102,7 +102,7 @@ def _passes(old: Effective, new: Effective) -> Fraction | None:
 def _brief(batch: Effective) -> str:
     return (
         _pieces(batch)
-        if batch.steps.isdigit() or batch.sizes[0] is None
+        if batch.steps.isdecimal() or batch.sizes[0] is None
         else say("passes of {micro}", micro=batch.micro)
     )
 

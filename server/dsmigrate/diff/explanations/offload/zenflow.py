@@ -54,7 +54,7 @@ def explain_presence(pair: Pair) -> Iterator[Explained]:
     if bool(before) is bool(after) or not about or not pair.new.context.stage or not pair.old.context.stage:
         return
     if after:
-        interval = say("every {after}", after=after) if after.isdigit() else say("when it decides")
+        interval = say("every {after}", after=after) if after.isdecimal() else say("when it decides")
         message = say(
             "ZenFlow updates the most important columns on the GPU in every micro-batch and the others on "
             "the CPU {interval}, which takes the place of `gradient_accumulation_steps`",
@@ -155,5 +155,5 @@ def _message(name: str, before: object, after: object) -> str:
 
 def _shown(name: str, value: object) -> str:
     if name in _SHARES and isinstance(value, (int, float)):
-        return f"{100 * float(value):g} %"
+        return f"{100 * value:g} %"
     return str(value) if isinstance(value, (int, float)) else shown(value)

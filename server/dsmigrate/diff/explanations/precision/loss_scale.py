@@ -146,14 +146,14 @@ def _fixed(scale: float) -> str:
 
 def _from(pair: Pair, *, new: bool) -> str:
     words = start(pair.new if new else pair.old)
-    return say(", from {words}", words=words) if words.isdigit() else ""
+    return say(", from {words}", words=words) if words.isdecimal() else ""
 
 
 def _power(pair: Pair, change: Change) -> str:  # noqa: ARG001 - one of several
     before, after = pair.numbers(POWER)
     old, new = start(pair.old), start(pair.new)
     fewer = say("fewer") if (after or 0) < (before or 0) else say("more")
-    if not (old.isdigit() and new.isdigit()):
+    if not (old.isdecimal() and new.isdecimal()):
         return say(
             "The loss scale starts at 2 to the power of {after}, before of {before}",
             after=shown(after),

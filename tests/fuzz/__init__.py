@@ -1,0 +1,1 @@
+"""Inputs that nobody writes: mutated configs, scripts, YAML and launch files, through the commands that read them."""
