@@ -5,13 +5,12 @@ python -m tests.files.hostile      prints exit code, seconds and MiB of each com
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +32,13 @@ for batch in helper.batches():
 """
 CONFIG = '{"train_micro_batch_size_per_gpu": 4, "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}\n'
 EVIDENCE = (
-    "requirements.txt", "requirements-dev.txt", "requirements/train.txt", "pyproject.toml", "setup.cfg", "setup.py",
+    "requirements.txt", "requirements-dev.txt", "requirements/train.txt", "setup.cfg", "setup.py",
     "environment.yml", "constraints.txt", "Dockerfile", "train.Dockerfile", "uv.lock", "poetry.lock", "pdm.lock",
     "Pipfile.lock", "helper.py", "odd.py", "odd/__init__.py", "run.sh", "Makefile", "README.md", "job.slurm",
     "launch.yml", ".gitattributes", ".github/workflows/ci.yml", "docker-compose.yml", "hostfile", "other.json",
     "other.yaml",
 )  # fmt: skip
-"""Names that some command reads where they lie; ``dsmigrate.toml`` and the like are given to commands by name."""
+"""Names that some command reads where they lie; settings files stand alone, as commands stop at an odd one."""
 
 
 def to_zero(path: Path) -> None:
@@ -139,21 +138,33 @@ def folder(where: Path, kind: str, names: tuple[str, ...]) -> Path:
     return where
 
 
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "server")}
+_WAITER = """
+import json, os, subprocess, sys, threading, time
+begin = time.monotonic()
+process = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+killer = threading.Timer(60, process.kill)  # one that hangs ends, so that a test of it does
+killer.start()
+_, status, used = os.wait4(process.pid, 0)
+killer.cancel()
+figures = [os.waitstatus_to_exitcode(status), time.monotonic() - begin, used.ru_maxrss / 1024]
+os.write(int(sys.argv[1]), json.dumps(figures).encode())
+"""
+"""Waits for a command in a process of its own: a child's peak of memory begins with that of who started it."""
+
+
 def run(arguments: list[str], where: Path) -> Ran:
-    """Run a command as a person does; one that hangs is killed after a minute, so that a test of it ends."""
-    command = [sys.executable, "-m", "dsmigrate", *arguments]
-    begin = time.monotonic()
-    with tempfile.TemporaryFile() as stream:
-        process = subprocess.Popen(command, cwd=where, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL)
-        killer = threading.Timer(60, process.kill)
-        killer.start()
-        _, status, used = os.wait4(process.pid, 0)
-        killer.cancel()
-        seconds = time.monotonic() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
+    """Run a command as a person does; one that hangs is killed after a minute."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", _WAITER, str(writing), sys.executable, "-m", "dsmigrate", *arguments]
+    with os.fdopen(reading) as figures, tempfile.TemporaryFile() as stream:
+        subprocess.run(
+            command, cwd=where, stdout=stream, stderr=stream, pass_fds=[writing], check=True, env=_ENVIRONMENT
+        )
+        os.close(writing)
+        code, seconds, mebibytes = json.load(figures)
         stream.seek(0)
-        output = stream.read().decode("utf-8", "replace")
-    return Ran(process.returncode, output, seconds, used.ru_maxrss / 1024)
+        return Ran(code, stream.read().decode("utf-8", "replace"), seconds, mebibytes)
 
 
 def cases() -> Iterator[tuple[str, str, tuple[str, ...], list[str]]]:
@@ -164,7 +175,8 @@ def cases() -> Iterator[tuple[str, str, tuple[str, ...], list[str]]]:
         for name, arguments in ON_IT.items():
             yield kind, name, tuple(word for word in arguments if word.startswith("odd")), arguments
         for name, arguments in SETTINGS.items():
-            yield kind, f"{name}, dsmigrate.toml", ("dsmigrate.toml",), arguments
+            for settings in ("dsmigrate.toml", "pyproject.toml"):
+                yield kind, f"{name}, {settings}", (settings,), arguments
 
 
 def main() -> int:
