@@ -1,0 +1,319 @@
+"""Calls: functions of the script are run with what they are given; what they give back, and how they are left."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dsmigrate.codemod.analysis.conditions import TRUE, both
+from dsmigrate.codemod.analysis.events import BlockKind, Happening
+from dsmigrate.codemod.analysis.state import Changes, choose
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    UNBOUND,
+    Bound,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Member,
+    Obj,
+    Super,
+    Tensor,
+    Tup,
+    Value,
+    each,
+)
+from dsmigrate.codemod.program.module import FunctionNode, names_of
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Run
+
+_AGAIN = 2
+"""Calls of a function within itself after which its arguments are taken for unknown, and then its result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments of a call. ``more``: what ``*args`` and ``**kwargs`` that are not known item by item hold."""
+
+    args: tuple[Value, ...] = ()
+    named: Mapping[str, Value] = field(default_factory=dict)
+    more: tuple[Value, ...] = ()
+
+    def get(self, index: int | None, name: str, default: Value = UNBOUND) -> Value:
+        """An argument by its position or its name."""
+        if name in self.named:
+            return self.named[name]
+        if index is not None and index < len(self.args):
+            return self.args[index]
+        return default
+
+    def all(self) -> tuple[Value, ...]:
+        return (*self.args, *self.named.values(), *self.more)
+
+    def behind(self, *first: Value) -> Given:
+        """The same with positional arguments before the others."""
+        return Given((*first, *self.args), self.named, self.more)
+
+
+def given(run: Run, node: ast.Call) -> Given:
+    """Work the arguments of a call out."""
+    from dsmigrate.codemod.analysis.iteration import exact_items
+
+    args: list[Value] = []
+    named: dict[str, Value] = {}
+    more: list[Value] = []
+    for arg in node.args:
+        if isinstance(arg, ast.Starred):
+            value = run.value(arg.value)
+            items = exact_items(run, value)
+            if items is None or more:
+                more.append(value)
+            else:
+                args.extend(items)
+        else:
+            args.append(run.value(arg))
+    for keyword in node.keywords:
+        value = run.value(keyword.value)
+        if keyword.arg is not None:
+            named[keyword.arg] = value
+        elif isinstance(value, Obj) and value.kind is Kind.DICT and not value.data.get("open"):
+            named.update({str(key): item for key, item in value.fields.items() if isinstance(key, str)})
+        else:
+            more.append(value)
+    return Given(tuple(args), named, tuple(more))
+
+
+def call(run: Run, function: Value, given_: Given, node: ast.AST) -> Value:
+    """Call a value; of several, each under its condition."""
+    function = run.settle(function)
+    match function:
+        case Choice():
+            return run.values_of(
+                [(condition, lambda one=option: call(run, one, given_, node)) for condition, option in function.options if option is not UNBOUND],
+                node,
+            )
+        case Obj(kind=Kind.FUNCTION):
+            return call_function(run, function, given_, node)
+        case Bound():
+            return call_function(run, function.function, given_.behind(function.instance), node)
+        case Obj(kind=Kind.CLASS):
+            from dsmigrate.codemod.analysis.classes import instantiate
+
+            return instantiate(run, function, given_, node)
+        case Obj(kind=Kind.PARTIAL):
+            first = Given(function.data["args"], {**function.data["named"], **given_.named}, (*function.data["more"], *given_.more))
+            return call(run, function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node)
+        case Lib():
+            from dsmigrate.codemod.analysis.library import call_library
+
+            return call_library(run, function.name, given_, node)
+        case Member():
+            return call_member(run, function.of, function.name, given_, node)
+        case Expr(op="field"):
+            return call_member(run, function.args[0], function.args[1], given_, node)
+        case Obj():
+            from dsmigrate.codemod.analysis.library import call_object
+
+            return call_object(run, function, given_, node)
+        case Tensor() if function.forwards:
+            return Tensor(forwards=function.forwards)
+    return opaque(run, function, given_, node)
+
+
+def call_member(run: Run, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
+    """Call a method."""
+    from dsmigrate.codemod.analysis.classes import attribute
+    from dsmigrate.codemod.analysis.library import library_method
+
+    of = run.settle(of)
+    if isinstance(of, Choice):
+        return run.values_of(
+            [(condition, lambda one=option: call_member(run, one, name, given_, node)) for condition, option in of.options if option is not UNBOUND],
+            node,
+        )
+    if isinstance(of, Obj | Super | Lib):
+        found = attribute(run, of, name, node)
+        if not (isinstance(found, Member) and found.of is of) and not (
+            isinstance(found, Expr) and found.op == "field" and found.args[0] is of
+        ):
+            return call(run, found, given_, node)
+    return library_method(run, of, name, given_, node)
+
+
+def opaque(run: Run, function: Value, given_: Given, node: ast.AST, *, tag: str = "") -> Value:
+    """What a call gives of which nothing is known; what it is given may come to anything there."""
+    from dsmigrate.codemod.analysis.library import is_tracked
+
+    inputs = given_.all()
+    things = [one for value in (*inputs, function) for one in run.things_in(value)]
+    tracked = [one for one in things if is_tracked(run, one)]
+    if tracked:
+        run.event(Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)})
+    tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
+    if tensors:
+        from dsmigrate.codemod.analysis.values import joined_tensor
+
+        return joined_tensor(tensors)
+    return run.unread(node, (*inputs, function), tag=tag)
+
+
+def define_function(run: Run, node: FunctionNode) -> Value:
+    """The function that a ``def`` or lambda makes, with its decorators applied."""
+    from dsmigrate.codemod.analysis.library import decorated
+
+    frame = run.frame
+    taken = node.args
+    outer = frame
+    while outer.is_class and outer.outer is not None:
+        outer = outer.outer
+    outer.obj.data["captured"] = True
+    made = run.make(
+        Kind.FUNCTION,
+        node,
+        name=getattr(node, "name", "lambda"),
+        frame=outer,
+        owner=frame.obj if frame.is_class else None,
+        defaults=[run.value(default) for default in taken.defaults],
+        named_defaults={
+            arg.arg: run.value(default)
+            for arg, default in zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+            if default is not None
+        },
+        role="",
+    )
+    value: Value = made
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        for decorator in reversed(node.decorator_list):
+            value = decorated(run, run.value(decorator), value, decorator)
+    return value
+
+
+def call_function(run: Run, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None) -> Value:
+    """Run a function of the script."""
+    from dsmigrate.codemod.analysis.run import Frame
+
+    definition = function.node
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    names = names_of(definition)
+    if names.is_generator and on_yield is None:
+        made = run.make(Kind.GENERATOR, node, tag=f"generator {id(definition)}", function=function, given=given_)
+        return made
+    again = sum(frame.node is definition for frame in run.frames)
+    if again > _AGAIN:
+        return run.unread(node, given_.all())
+    if again == _AGAIN:
+        given_ = _forgotten(run, given_, node)
+    outer: Frame = function.data["frame"]
+    context = run.context
+    run.context = context.below(node)
+    obj = run.make(Kind.FRAME, definition)
+    owner = function.data["owner"]
+    frame = Frame(obj, definition, outer.module, outer.top, outer, names, owner, on_yield=on_yield)
+    frame.mark = run.state.mark()
+    frame.conditions = len(run.conditions)
+    bound = _arguments(run, definition, function, given_, node)
+    if bound:
+        frame.first = next(iter(bound.values()))
+    assumptions = len(run._assumptions)  # noqa: SLF001 - a part of the run
+    run.frames.append(frame)
+    loops = run.loops
+    try:
+        for name, value in bound.items():
+            run.put(obj, name, value)
+        with contextlib.ExitStack() as around:
+            around.enter_context(run.inside(BlockKind.CALL, node, function))
+            for region in function.data.get("regions", ()):
+                around.enter_context(run.inside(BlockKind.WITH, region.node, region))
+            if isinstance(definition, ast.Lambda):
+                return run.value(definition.body)
+            alive = run.body(definition.body)
+        return _left(run, frame, alive)
+    finally:
+        run.frames.pop()
+        run._forget(assumptions)  # noqa: SLF001
+        run.context = context
+        run.loops = loops
+
+
+def _left(run: Run, frame: Any, alive: Any) -> Value:
+    """Go on from where the ways out of a function meet; gives what it returns."""
+    from dsmigrate.codemod.analysis.run import DEAD
+
+    exits = frame.exits
+    ways: list[tuple[Any, Changes]] = [(one.condition, one.changes) for one in exits]
+    values: list[tuple[Any, Value]] = [(one.condition, one.value) for one in exits]
+    if alive is not DEAD:
+        ways.append((alive, run.state.changes(frame.mark)))
+        values.append((alive, NONE))
+    elif not exits:
+        run.stopped = True
+        ways.append((alive, run.state.changes(frame.mark)))
+    run.state.undo(frame.mark)
+    run.state.merge([(condition, _outlasting(changes)) for condition, changes in ways])
+    return choose(values)
+
+
+def _outlasting(changes: Changes) -> Changes:
+    """The changes that are left of a call: not its names, unless a function in it knows them."""
+    return {
+        place: value
+        for place, value in changes.items()
+        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None
+    }
+
+
+def _forgotten(run: Run, given_: Given, node: ast.AST) -> Given:
+    """Arguments of which plain data is unknown, so that a function that calls itself comes to an end."""
+
+    def plain(value: Value, tag: str) -> Value:
+        return run.unread(node, [value], tag=tag) if all(isinstance(one, Const | Expr) for one in each(value)) else value
+
+    args = tuple(plain(value, str(index)) for index, value in enumerate(given_.args))
+    return Given(args, {name: plain(value, name) for name, value in given_.named.items()}, given_.more)
+
+
+def _arguments(run: Run, node: FunctionNode, function: Obj, given_: Given, at: ast.AST) -> dict[str, Value]:
+    """What the parameters of a function are bound to."""
+    taken = node.args
+    positional = [arg.arg for arg in (*taken.posonlyargs, *taken.args)]
+    found: dict[str, Value] = dict(zip(positional, given_.args, strict=False))
+    if taken.vararg is not None:
+        rest = given_.args[len(positional) :]
+        if given_.more:
+            rest_list = run.make(Kind.LIST, at, tag=f"*{id(node)}", open=True)
+            run.put(rest_list, "*", choose([(TRUE, one) for one in (*rest, run.unread(at, given_.more, tag="*"))][:1]))
+            found[taken.vararg.arg] = rest_list if not rest else Tup(rest)
+        else:
+            found[taken.vararg.arg] = Tup(rest)
+    names = {*positional, *(arg.arg for arg in taken.kwonlyargs)}
+    found.update({name: value for name, value in given_.named.items() if name in names})
+    if taken.kwarg is not None:
+        rest_dict = run.make(Kind.DICT, at, tag=f"**{id(node)}", open=bool(given_.more))
+        for name, value in given_.named.items():
+            if name not in names:
+                run.put(rest_dict, name, value)
+        if given_.more:
+            run.put(rest_dict, "*", run.unread(at, given_.more, tag="**"))
+        found[taken.kwarg.arg] = rest_dict
+    defaults = function.data["defaults"]
+    for name, default in zip(positional[len(positional) - len(defaults) :], defaults, strict=True):
+        found.setdefault(name, default if not given_.more else choose_default(run, default, given_, at, name))
+    for name, default in function.data["named_defaults"].items():
+        found.setdefault(name, default if not given_.more else choose_default(run, default, given_, at, name))
+    for name in names:
+        if name not in found:
+            found[name] = run.unread(at, given_.more, tag=name)
+    return found
+
+
+def choose_default(run: Run, default: Value, given_: Given, at: ast.AST, name: str) -> Value:
+    """A default that ``**kwargs`` may replace."""
+    from dsmigrate.codemod.analysis.conditions import MAYBE
+
+    return choose([(MAYBE, default), (MAYBE, run.unread(at, given_.more, tag=name))])

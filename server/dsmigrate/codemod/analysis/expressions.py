@@ -1,0 +1,773 @@
+"""Expressions: what each comes to, with the names and objects as they are at this moment of the run."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dsmigrate.codemod.analysis.calls import call, call_member, define_function, given
+from dsmigrate.codemod.analysis.classes import attribute, looked_up, set_property
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    both,
+    either,
+    negate,
+)
+from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
+    NONE,
+    TRUE_VALUE,
+    UNBOUND,
+    Bound,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lazy,
+    Lib,
+    Member,
+    Obj,
+    Super,
+    Tensor,
+    TensorKind,
+    Tup,
+    Value,
+    each,
+    joined_tensor,
+    may_vary,
+)
+from dsmigrate.codemod.program.module import names_of
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Frame, Run
+
+_LONG = 4096
+"""Characters, items or bits of a constant that is worked out; a longer one stays an expression."""
+
+
+def evaluate(run: Run, node: ast.expr) -> Value:
+    """What an expression comes to."""
+    return _EXPRESSIONS[type(node)](run, node)
+
+
+# -- truth ---------------------------------------------------------------------------------------------------------
+
+
+def truth(run: Run, value: Value) -> Condition:  # noqa: PLR0911
+    """Under which condition a value counts as true."""
+    match value:
+        case Const():
+            return TRUE if value.value else FALSE
+        case Choice():
+            return either(*(both(condition, truth(run, option)) for condition, option in value.options if option is not UNBOUND))
+        case Expr(op="not"):
+            return negate(truth(run, value.args[0]))
+        case Expr(op="and"):
+            return both(*(truth(run, arg) for arg in value.args))
+        case Expr(op="or"):
+            return either(*(truth(run, arg) for arg in value.args))
+        case Expr(op="bool"):
+            return truth(run, value.args[0])
+        case Expr(op="condition"):
+            return value.args[0]  # type: ignore[no-any-return]
+        case Expr():
+            return Literal(value)
+        case Tup():
+            return TRUE if value.items else FALSE
+        case Obj(kind=Kind.LIST | Kind.DICT | Kind.SET):
+            if value.data.get("open") or value.fields.get("*") is not None:
+                return Literal(Expr("filled", value, loops=frozenset(run.loops)))
+            return TRUE if value.fields else FALSE
+        case Obj(kind=Kind.INSTANCE) if value.cls is not None:
+            for name in ("__bool__", "__len__"):
+                found = looked_up(value.cls, name)
+                if found is not None and isinstance(found[0], Obj):
+                    return truth(run, call_member(run, value, name, _no_arguments(), value.node or found[0].node))
+            return TRUE
+        case Tensor():
+            return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
+        case Lib() | Obj() | Bound() | Member() | Super() | Lazy():
+            return TRUE
+    return MAYBE
+
+
+def _no_arguments() -> Any:
+    from dsmigrate.codemod.analysis.calls import Given
+
+    return Given()
+
+
+def from_condition(condition: Condition) -> Value:
+    """The value of a test."""
+    if condition is TRUE:
+        return TRUE_VALUE
+    if condition is FALSE:
+        return FALSE_VALUE
+    if isinstance(condition, Literal):
+        return condition.atom if condition.holds else Expr("not", condition.atom)
+    return Expr("condition", condition, varies=condition.varies, loops=condition.loops)
+
+
+# -- names and places ------------------------------------------------------------------------------------------------
+
+
+def _name(run: Run, node: ast.Name) -> Value:
+    found = run.settle(lookup(run, run.frame, node.id))
+    return Expr("unbound", node.id) if found is UNBOUND else found
+
+
+def lookup(run: Run, frame: Frame, name: str) -> Value:
+    """What a name is bound to, from the inside out."""
+    own: Frame | None = frame
+    names = frame.names
+    if names is not None and name in names.outer:
+        own = None
+    while own is not None:
+        if own.names is None and own.outer is None:
+            break
+        if own.names is None or name in own.names.local:
+            found = own.obj.fields.get(name)
+            if found is not None:
+                return found
+            if own.names is not None and own is frame:
+                return UNBOUND if not isinstance(own.node, ast.ListComp) else NONE
+        own = own.outer
+        while own is not None and own.is_class:
+            own = own.outer
+    top = frame.top
+    if name in top.fields:
+        return top.fields[name]
+    if top.data["stars"]:
+        found = run.member_of_module(top, name)
+        if not (isinstance(found, Expr) and found.op == "unfound"):
+            return found
+    if name in _BUILTINS:
+        return Lib(f"builtins.{name}")
+    return Expr("unfound", top.data["name"], name)
+
+
+_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+
+def _attribute(run: Run, node: ast.Attribute) -> Value:
+    return run.settle(attribute(run, run.value(node.value), node.attr, node))
+
+
+def set_attribute(run: Run, node: ast.Attribute, of: Value, value: Value) -> None:
+    """Assign to an attribute of whatever a value may be."""
+    from dsmigrate.codemod.analysis.library import attribute_written
+
+    of = run.settle(of)
+    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
+    for option in options:
+        attribute_written(run, option, node.attr, value, node)
+        if isinstance(option, Tensor):
+            continue
+        if isinstance(option, Obj) and set_property(run, option, node.attr, value, node):
+            continue
+        holder = run.shadow(option) if isinstance(option, Expr) else option
+        now = holder.fields.get(node.attr, UNBOUND)
+        certain = len(options) == 1 and not isinstance(of, Choice)
+        run.put(holder, node.attr, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
+
+
+def _subscript(run: Run, node: ast.Subscript) -> Value:
+    of, key = run.value(node.value), run.value(node.slice)
+    return run.settle(item(run, of, key, node))
+
+
+def item(run: Run, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+    """What a subscript gives."""
+    from dsmigrate.codemod.analysis.containers import dict_item, list_item
+    from dsmigrate.codemod.analysis.library import item_of
+
+    of = run.settle(of)
+    if isinstance(of, Choice):
+        return choose((condition, item(run, option, key, node)) for condition, option in of.options if option is not UNBOUND)
+    if isinstance(key, Choice) and isinstance(of, Obj | Tup):
+        return choose((condition, item(run, of, option, node)) for condition, option in key.options if option is not UNBOUND)
+    match of:
+        case Tup():
+            return _of_tuple(run, of.items, key, node)
+        case Const() if isinstance(key, Const):
+            try:
+                return Const(of.value[key.value])
+            except Exception:  # noqa: BLE001 - of whatever it is
+                return run.unread(node, [of, key])
+        case Obj(kind=Kind.DICT):
+            return dict_item(run, of, key, node)
+        case Obj(kind=Kind.LIST):
+            return list_item(run, of, key, node)
+        case Obj(kind=Kind.INSTANCE) if of.cls is not None:
+            found = looked_up(of.cls, "__getitem__")
+            if found is not None and isinstance(found[0], Obj):
+                from dsmigrate.codemod.analysis.calls import Given
+
+                return call_member(run, of, "__getitem__", Given((key,)), node)
+        case Tensor():
+            return of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
+        case Expr():
+            shadow = run.shadows.get(of)
+            if shadow is not None and isinstance(key, Const) and ("item", key.value) in shadow.fields:
+                return run.settle(shadow.fields["item", key.value])
+    return item_of(run, of, key, node)
+
+
+def _of_tuple(run: Run, items: tuple[Value, ...], key: Value, node: ast.AST) -> Value:
+    if isinstance(key, Const) and isinstance(key.value, int) and -len(items) <= key.value < len(items):
+        return items[key.value]
+    if isinstance(key, Expr) and key.op == "slice" and all(isinstance(part, Const) for part in key.args):
+        return Tup(items[slice(*(part.value for part in key.args))])
+    return choose((MAYBE, one) for one in items) if items else run.unread(node, [key])
+
+
+def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value) -> None:
+    """Assign to an item."""
+    from dsmigrate.codemod.analysis.containers import put_item
+    from dsmigrate.codemod.analysis.library import item_written
+
+    of = run.settle(of)
+    if of == Lib("os.environ") and isinstance(key, Const):
+        run.event(Happening.ENVIRONMENT, node, name=key, value=value)
+        run.put(run.flags, ("env", key.value), value)
+        return
+    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
+    for option in options:
+        item_written(run, option, key, value, node)
+        if isinstance(option, Obj):
+            if option.kind is Kind.INSTANCE and option.cls is not None:
+                found = looked_up(option.cls, "__setitem__")
+                if found is not None and isinstance(found[0], Obj):
+                    from dsmigrate.codemod.analysis.calls import Given
+
+                    call_member(run, option, "__setitem__", Given((key, value)), node)
+                    continue
+            put_item(run, option, key, value, certain=len(options) == 1 and not isinstance(of, Choice))
+        elif isinstance(option, Expr) and isinstance(key, Const):
+            run.put(run.shadow(option), ("item", key.value), value)
+
+
+def delete(run: Run, node: ast.expr) -> None:
+    """Delete a name, an attribute or an item."""
+    from dsmigrate.codemod.analysis.run import bind_name
+
+    match node:
+        case ast.Name():
+            bind_name(run, node.id, UNBOUND)
+        case ast.Attribute():
+            for one in each(run.value(node.value)):
+                if isinstance(one, Obj):
+                    run.put(one, node.attr, UNBOUND)
+        case ast.Subscript():
+            key = run.value(node.slice)
+            for one in each(run.value(node.value)):
+                if isinstance(one, Obj) and isinstance(key, Const):
+                    run.put(one, key.value, UNBOUND)
+        case ast.Tuple() | ast.List():
+            for element in node.elts:
+                delete(run, element)
+
+
+# -- operators ---------------------------------------------------------------------------------------------------
+
+
+_BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitXor: ("^", operator.xor),
+    ast.MatMult: ("@", operator.matmul),
+}
+_COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Is: ("is", operator.is_),
+    ast.IsNot: ("is not", operator.is_not),
+    ast.In: ("in", lambda a, b: a in b),
+    ast.NotIn: ("not in", lambda a, b: a not in b),
+}
+
+
+def _binary(run: Run, node: ast.BinOp) -> Value:
+    return operated(run, node.op, run.value(node.left), run.value(node.right), node)
+
+
+def operated(run: Run, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+    """What a binary operator gives."""
+    from dsmigrate.codemod.analysis.containers import added
+    from dsmigrate.codemod.analysis.library import operated_library
+
+    left, right = run.settle(left), run.settle(right)
+    tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
+    if tensors:
+        return joined_tensor(tensors)
+    for value, other, first in ((left, right, True), (right, left, False)):
+        if isinstance(value, Choice):
+            pairs = ((condition, option) for condition, option in value.options if option is not UNBOUND)
+            return choose(
+                (condition, operated(run, op, option, other, node) if first else operated(run, op, other, option, node))
+                for condition, option in pairs
+            )
+    symbol, work = _BINARY[type(op)]
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _worked_out(work, left.value, right.value, Expr(symbol, left, right))
+    if isinstance(op, ast.Add | ast.Mult | ast.BitOr):
+        found = added(run, op, left, right, node)
+        if found is not None:
+            return found
+    for one, name in ((left, op), (right, op)):
+        if isinstance(one, Obj) and one.kind is Kind.INSTANCE and one.cls is not None:
+            method = _METHODS.get(type(name))
+            found_method = looked_up(one.cls, method) if method else None
+            if found_method is not None and isinstance(found_method[0], Obj) and one is left:
+                from dsmigrate.codemod.analysis.calls import Given
+
+                return call_member(run, one, method or "", Given((right,)), node)
+    special = operated_library(run, symbol, left, right, node)
+    if special is not None:
+        return special
+    return Expr(symbol, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
+
+
+_METHODS = {ast.Add: "__add__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Sub: "__sub__"}
+
+
+def _part(value: Value) -> Value:
+    return value if isinstance(value, Const | Expr | Lib | Tup | Obj) else Expr("some", varies=may_vary(value))
+
+
+def _worked_out(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Value) -> Value:
+    if work is operator.pow and not (isinstance(right, int) and abs(right) < 64):
+        return otherwise if not isinstance(left, float) and not isinstance(right, float) else _tried(work, left, right, otherwise)
+    if work in {operator.mul, operator.lshift} and any(isinstance(one, int) and abs(one) > _LONG and not isinstance(one, bool) for one in (left, right)):
+        if not all(isinstance(one, int | float) for one in (left, right)) or work is operator.lshift:
+            return otherwise
+    return _tried(work, left, right, otherwise)
+
+
+def _tried(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Value) -> Value:
+    try:
+        found = work(left, right)
+    except Exception:  # noqa: BLE001 - whatever the operands do
+        return otherwise
+    if isinstance(found, str | bytes | tuple) and len(found) > _LONG:
+        return otherwise
+    return Const(found) if isinstance(found, int | float | str | bool | bytes | complex | type(None)) else otherwise
+
+
+def augmented(run: Run, node: ast.AugAssign) -> None:
+    """Run ``x += y``."""
+    from dsmigrate.codemod.analysis.containers import extended
+    from dsmigrate.codemod.analysis.run import bind
+    from dsmigrate.codemod.analysis.tensors import changed_in_place
+
+    left, right = run.value(node.target), run.value(node.value)
+    changed_in_place(run, left, node)
+    if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
+        extended(run, left, right, node)
+        return
+    if isinstance(left, Obj) and left.kind is Kind.DICT and isinstance(node.op, ast.BitOr):
+        extended(run, left, right, node)
+        return
+    bind(run, node.target, operated(run, node.op, left, right, node))
+
+
+def _unary(run: Run, node: ast.UnaryOp) -> Value:
+    value = run.value(node.operand)
+    if isinstance(node.op, ast.Not):
+        return from_condition(run.holds(negate(truth(run, value))))
+    if isinstance(value, Const):
+        work = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)]
+        try:
+            return Const(work(value.value))
+        except TypeError:
+            return Expr("-", value)
+    if isinstance(value, Tensor):
+        return value if value.kind is TensorKind.DATA else joined_tensor([value])
+    if isinstance(value, Expr):
+        return Expr("neg" if isinstance(node.op, ast.USub) else "inv", value)
+    return value
+
+
+def _boolean(run: Run, node: ast.BoolOp) -> Value:
+    stops = isinstance(node.op, ast.Or)
+
+    def rest(values: list[ast.expr]) -> Value:
+        first, *others = values
+        value = run.value(first)
+        if not others:
+            return value
+        condition = run.holds(truth(run, value))
+        going = negate(condition) if stops else condition
+        if going is FALSE:
+            return value
+        if going is TRUE:
+            return rest(others)
+        found: list[Value] = []
+
+        def more() -> Condition:
+            found.append(rest(others))
+            return TRUE
+
+        mark = run.state.mark()
+        with run.assuming(going, first):
+            more()
+        changes = run.state.changes(mark)
+        if changes:
+            run.state.undo(mark)
+            run.state.merge([(going, changes), (negate(going), {})])
+        return _combined(run, value, found[0], condition, stops=stops)
+
+    return rest(node.values)
+
+
+def _combined(run: Run, first: Value, second: Value, condition: Condition, *, stops: bool) -> Value:
+    """``first or second``, or ``first and second``, where the first decides nothing by itself."""
+    plain = isinstance(first, Expr) or (isinstance(first, Choice) and all(isinstance(one, Const | Expr) for one in each(first)))
+    if plain and all(isinstance(one, Const | Expr) for one in each(second)):
+        other = truth(run, second)
+        if _is_test(first) and all(_is_test(one) for one in each(second)):
+            return from_condition(either(condition, other) if stops else both(condition, other))
+        if isinstance(first, Expr) and isinstance(second, Const | Expr):
+            return Expr("or" if stops else "and", first, second)
+    falsy = first if not isinstance(first, Tensor) else first
+    return choose([(condition, first), (negate(condition), second)] if stops else [(condition, second), (negate(condition), falsy)])
+
+
+def _is_test(value: Value) -> bool:
+    """Whether a value is a boolean: a comparison, or what is made of those."""
+    if isinstance(value, Const):
+        return isinstance(value.value, bool)
+    return isinstance(value, Expr) and value.op in {"==", "is", "<", "<=", "in", "not", "and", "or", "condition", "isinstance", "bool", "exists", "cuda"}
+
+
+def _compare(run: Run, node: ast.Compare) -> Value:
+    left = run.value(node.left)
+    found: list[Condition] = []
+    single: Value = TRUE_VALUE
+    for op, comparator in zip(node.ops, node.comparators, strict=True):
+        right = run.value(comparator)
+        single = compared(run, op, left, right, node)
+        found.append(truth(run, single))
+        left = right
+    if len(found) == 1:
+        return single
+    return from_condition(both(*found))
+
+
+def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST | None = None) -> Value:  # noqa: PLR0911, PLR0912
+    """What a comparison gives."""
+    left, right = run.settle(left), run.settle(right)
+    for value, other, first in ((left, right, True), (right, left, False)):
+        if isinstance(value, Choice):
+            return from_condition(
+                either(
+                    *(
+                        both(condition, truth(run, compared(run, op, option, other) if first else compared(run, op, other, option)))
+                        for condition, option in value.options
+                        if option is not UNBOUND
+                    )
+                )
+            )
+    if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
+        positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
+        return from_condition(negate(truth(run, compared(run, positive, left, right))))
+    if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
+        return Const(left.value == right.value and (isinstance(op, ast.Eq) or type(left.value) is type(right.value)))
+    if isinstance(left, Const) and isinstance(right, Const):
+        found = _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
+        return found
+    if isinstance(op, ast.Is | ast.Eq):
+        for one, other in ((left, right), (right, left)):
+            if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
+                if not (isinstance(one, Tup) or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))):
+                    return FALSE_VALUE
+                if other.value is None:
+                    return FALSE_VALUE
+            if other == NONE and isinstance(one, Tensor):
+                if one.kind is TensorKind.GRADIENT:
+                    return Expr("is", one, NONE, varies=False, loops=frozenset(run.loops))
+                return FALSE_VALUE
+        if isinstance(left, Obj | Lib) and isinstance(right, Obj | Lib) and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE:
+            return Const(left == right)
+        if left == right and isinstance(left, Obj):
+            return TRUE_VALUE
+    if isinstance(op, ast.In):
+        return _contained(run, left, right)
+    name = "is" if isinstance(op, ast.Is) and NONE in (left, right) else _COMPARE[type(op)][0]
+    if name == "is" and NONE not in (left, right):
+        name = "=="
+    if name in {"==", "is"} and isinstance(left, Const):
+        left, right = right, left
+    if name in {">", ">="}:
+        left, right = right, left
+        name = {">": "<", ">=": "<="}[name]
+    if any(isinstance(one, Tensor) for one in (left, right)):
+        return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
+    if name == "==" and isinstance(right, Const) and isinstance(right.value, bool) and isinstance(left, Expr) and _is_test(left):
+        return left if right.value else from_condition(negate(truth(run, left)))
+    if name == "==" and left == right and isinstance(left, Expr) and not left.loops:
+        return TRUE_VALUE
+    return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
+
+
+def _contained(run: Run, left: Value, right: Value) -> Value:  # noqa: PLR0911
+    from dsmigrate.codemod.analysis.library import contained_in
+
+    match right:
+        case Tup():
+            return from_condition(either(*(truth(run, compared(run, ast.Eq(), left, one)) for one in right.items)))
+        case Const(value=str(text)) if isinstance(left, Const) and isinstance(left.value, str):
+            return Const(left.value in text)
+        case Obj(kind=Kind.DICT) if isinstance(left, Const):
+            if left.value in right.fields:
+                inside = right.fields[left.value]
+                if isinstance(inside, Choice):
+                    return from_condition(either(*(condition for condition, option in inside.options if option is not UNBOUND)))
+                return TRUE_VALUE
+            if not right.data.get("open"):
+                return FALSE_VALUE
+        case Obj(kind=Kind.LIST | Kind.SET) if not right.data.get("open") and "*" not in right.fields:
+            items = [one for value in right.fields.values() for one in each(value)]
+            return from_condition(either(*(truth(run, compared(run, ast.Eq(), left, one)) for one in items)))
+    special = contained_in(run, left, right)
+    if special is not None:
+        return special
+    return Expr("in", _part(left), _part(right), varies=may_vary(left) or may_vary(right), loops=frozenset(run.loops) if isinstance(right, Obj) else frozenset())
+
+
+# -- the other kinds -------------------------------------------------------------------------------------------------
+
+
+def _constant(run: Run, node: ast.Constant) -> Value:  # noqa: ARG001
+    return Const(node.value)
+
+
+def _if_expression(run: Run, node: ast.IfExp) -> Value:
+    condition = run.holds(truth(run, run.value(node.test)))
+    if condition is TRUE:
+        return run.value(node.body)
+    if condition is FALSE:
+        return run.value(node.orelse)
+    return run.values_of([(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node)
+
+
+def _tuple(run: Run, node: ast.Tuple) -> Value:
+    from dsmigrate.codemod.analysis.iteration import exact_items
+
+    items: list[Value] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            value = run.value(element.value)
+            found = exact_items(run, value)
+            if found is None:
+                return run.unread(node, [value, *items])
+            items.extend(found)
+        else:
+            items.append(run.value(element))
+    return Tup(tuple(items))
+
+
+def _list(run: Run, node: ast.List | ast.Set) -> Value:
+    from dsmigrate.codemod.analysis.containers import append, extended
+
+    made = run.make(Kind.LIST if isinstance(node, ast.List) else Kind.SET, node, open=False)
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            extended(run, made, run.value(element.value), node)
+        else:
+            append(run, made, run.value(element))
+    return made
+
+
+def _dict(run: Run, node: ast.Dict) -> Value:
+    from dsmigrate.codemod.analysis.containers import extended, put_item
+
+    made = run.make(Kind.DICT, node, open=False)
+    for key, value_node in zip(node.keys, node.values, strict=True):
+        if key is None:
+            extended(run, made, run.value(value_node), node)
+        else:
+            put_item(run, made, run.value(key), run.value(value_node))
+    return made
+
+
+def _joined_text(run: Run, node: ast.JoinedStr) -> Value:
+    parts = [run.value(part) for part in node.values]
+    if all(isinstance(part, Const) for part in parts):
+        return Const("".join(str(part.value) for part in parts if isinstance(part, Const)))
+    return Expr("text", *(_part(part) for part in parts))
+
+
+def _formatted(run: Run, node: ast.FormattedValue) -> Value:
+    value = run.value(node.value)
+    if isinstance(value, Const) and node.format_spec is None and node.conversion == -1:
+        return Const(str(value.value))
+    return Expr("format", _part(value), varies=may_vary(value))
+
+
+def _call(run: Run, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Name) and node.func.id == "super":
+        found = lookup(run, run.frame, "super")
+        if found == Lib("builtins.super"):
+            return _super(run, node)
+    if isinstance(node.func, ast.Attribute):
+        of = run.value(node.func.value)
+        arguments = given(run, node)
+        return run.settle(call_member(run, of, node.func.attr, arguments, node))
+    function = run.value(node.func)
+    return run.settle(call(run, function, given(run, node), node))
+
+
+def _super(run: Run, node: ast.Call) -> Value:
+    frame: Frame | None = run.frame
+    while frame is not None and frame.cls is None:
+        frame = frame.outer
+    cls = frame.cls if frame is not None else None
+    instance = frame.first if frame is not None else NONE
+    if len(node.args) == 2:
+        first, instance = run.value(node.args[0]), run.value(node.args[1])
+        cls = first if isinstance(first, Obj) else cls
+    return Super(cls, instance) if cls is not None else run.unread(node)
+
+
+def _lambda(run: Run, node: ast.Lambda) -> Value:
+    return define_function(run, node)
+
+
+def _named(run: Run, node: ast.NamedExpr) -> Value:
+    from dsmigrate.codemod.analysis.run import bind
+
+    value = run.value(node.value)
+    bind(run, node.target, value)
+    return value
+
+
+def _comprehension(run: Run, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    from dsmigrate.codemod.analysis.containers import append, put_item
+    from dsmigrate.codemod.analysis.iteration import each_item
+    from dsmigrate.codemod.analysis.run import Frame, bind
+
+    kind = Kind.DICT if isinstance(node, ast.DictComp) else Kind.SET if isinstance(node, ast.SetComp) else Kind.LIST
+    made = run.make(kind, node, open=False)
+    outer = run.frame
+    obj = run.make(Kind.FRAME, node, tag="comprehension")
+    frame = Frame(obj, node, outer.module, outer.top, outer, names_of(node), outer.cls, outer.first)
+    frame.mark, frame.conditions = run.state.mark(), len(run.conditions)
+
+    def element() -> Condition:
+        if isinstance(node, ast.DictComp):
+            put_item(run, made, run.value(node.key), run.value(node.value))
+        else:
+            append(run, made, run.value(node.elt))
+        return TRUE
+
+    def generate(generators: list[ast.comprehension]) -> Condition:
+        first, *others = generators
+        over = run.value(first.iter)
+
+        def turn(value: Value) -> Condition:
+            bind(run, first.target, value)
+            return tests(first.ifs, others)
+
+        return each_item(run, first.target, over, turn)
+
+    def tests(conditions: list[ast.expr], others: list[ast.comprehension]) -> Condition:
+        if not conditions:
+            return generate(others) if others else element()
+        first, *rest = conditions
+        return run.branch(truth(run, run.value(first)), lambda: tests(rest, others), lambda: TRUE, first)
+
+    run.frames.append(frame)
+    try:
+        generate(node.generators)
+    finally:
+        run.frames.pop()
+    return made
+
+
+def _slice(run: Run, node: ast.Slice) -> Value:
+    parts = [NONE if part is None else run.value(part) for part in (node.lower, node.upper, node.step)]
+    return Expr("slice", *(_part(part) for part in parts))
+
+
+def _starred(run: Run, node: ast.Starred) -> Value:
+    return run.value(node.value)
+
+
+def _await(run: Run, node: ast.Await) -> Value:
+    return run.value(node.value)
+
+
+def _yield(run: Run, node: ast.Yield) -> Value:
+    value = NONE if node.value is None else run.value(node.value)
+    frame = run.frame
+    while frame.on_yield is None and frame.outer is not None and frame.names is not None and not isinstance(frame.node, ast.FunctionDef):
+        frame = frame.outer
+    return frame.on_yield(value) if frame.on_yield is not None else NONE
+
+
+def _yield_from(run: Run, node: ast.YieldFrom) -> Value:
+    from dsmigrate.codemod.analysis.iteration import each_item
+
+    frame = run.frame
+    over = run.value(node.value)
+
+    def turn(value: Value) -> Condition:
+        if frame.on_yield is not None:
+            frame.on_yield(value)
+        return TRUE
+
+    each_item(run, node, over, turn)
+    return NONE
+
+
+_EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: _call,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _boolean,
+    ast.Compare: _compare,
+    ast.IfExp: _if_expression,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _list,
+    ast.Dict: _dict,
+    ast.JoinedStr: _joined_text,
+    ast.FormattedValue: _formatted,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.Slice: _slice,
+    ast.Starred: _starred,
+    ast.Await: _await,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+}

@@ -1,0 +1,266 @@
+"""Going over things: loops, unpacking, and what each item of a loader, a model's parameters or a generator is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dsmigrate.codemod.analysis.calls import Given, call_function, call_member
+from dsmigrate.codemod.analysis.classes import looked_up
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either
+from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
+from dsmigrate.codemod.analysis.state import Changes, choose
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Obj,
+    Tensor,
+    Tup,
+    Value,
+    each,
+    may_vary,
+)
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Run
+
+_RANGE = 4
+"""Numbers of a range that is gone over one by one."""
+
+
+def exact_items(run: Run, value: Value) -> list[Value] | None:
+    """The items of something of which each is known; None for anything else."""
+    value = run.settle(value)
+    match value:
+        case Tup():
+            return list(value.items)
+        case Const(value=tuple(items)):
+            return [Const(one) for one in items]
+        case Obj(kind=Kind.LIST | Kind.SET) if not is_open(value):
+            return items_of(value)
+        case Obj(kind=Kind.DICT) if not is_open(value):
+            return [Const(key) for key in value.fields]
+        case Obj(kind=Kind.ITERATOR):
+            return _exact_iterator(run, value)
+    return None
+
+
+def _exact_iterator(run: Run, value: Obj) -> list[Value] | None:
+    inner = value.data["of"]
+    match value.made_by:
+        case "dict.values" if not is_open(inner[0]):
+            return list(inner[0].fields.values())
+        case "dict.keys" if not is_open(inner[0]):
+            return [Const(key) for key in inner[0].fields]
+        case "dict.items" if not is_open(inner[0]):
+            return [Tup((Const(key), one)) for key, one in inner[0].fields.items()]
+        case "enumerate":
+            items = exact_items(run, inner[0])
+            start = inner[1]
+            if items is not None and isinstance(start, Const) and isinstance(start.value, int):
+                return [Tup((Const(start.value + index), one)) for index, one in enumerate(items)]
+        case "zip":
+            lists = [exact_items(run, one) for one in inner]
+            if lists and all(one is not None for one in lists):
+                return [Tup(pair) for pair in zip(*lists, strict=False)]  # type: ignore[arg-type]
+        case "iter" | "reversed" | "sorted":
+            items = exact_items(run, inner[0])
+            return items if items is None or value.made_by != "reversed" else items[::-1]
+        case "range" if all(isinstance(one, Const) and isinstance(one.value, int) for one in inner):
+            try:
+                numbers = range(*(one.value for one in inner))
+            except (TypeError, ValueError):
+                return None
+            return [Const(number) for number in numbers] if len(numbers) <= _RANGE else None
+    return None
+
+
+def element(run: Run, over: Value, loop: ast.AST) -> Value:  # noqa: PLR0911
+    """What stands for each item of something, in a loop over it."""
+    over = run.settle(over)
+    match over:
+        case Choice():
+            return choose((MAYBE, element(run, option, loop)) for option in each(over))
+        case Tup():
+            return choose((MAYBE, one) for one in over.items) if over.items else run.unread(loop)
+        case Tensor():
+            return Tensor(over.kind, over.of, over.forwards, varies=over.varies)
+        case Obj(kind=Kind.LIST | Kind.SET):
+            found = [*items_of(over), *([over.fields[REST]] if REST in over.fields else [])]
+            return run.settle(choose((MAYBE, one) for one in found)) if found else run.unread(loop, [over])
+        case Obj(kind=Kind.DICT):
+            return Expr("key", loop, loops=frozenset((loop,)))
+        case Obj(kind=Kind.ITERATOR):
+            return _of_iterator(run, over, loop)
+        case Obj():
+            from dsmigrate.codemod.analysis.library import element_of_object
+
+            return element_of_object(run, over, loop)
+        case Const(value=str()):
+            return Expr("each", over, loop, loops=frozenset((loop,)))
+    return Expr("each", over, loop, varies=may_vary(over) or isinstance(over, Expr) and over.op == "unknown", loops=frozenset((loop,)))
+
+
+def _of_iterator(run: Run, over: Obj, loop: ast.AST) -> Value:  # noqa: PLR0911
+    inner = over.data["of"]
+    index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
+    match over.made_by:
+        case "enumerate":
+            return Tup((index, element(run, inner[0], loop)))
+        case "zip":
+            return Tup(tuple(element(run, one, loop) for one in inner))
+        case "range":
+            return Expr("index", loop, *(one if isinstance(one, Const | Expr) else "?" for one in inner), loops=frozenset((loop,)))
+        case "dict.items":
+            values = [*inner[0].fields.values()]
+            return Tup((Expr("key", loop, loops=frozenset((loop,))), choose((MAYBE, one) for one in values) if values else run.unread(loop)))
+        case "dict.values":
+            values = [*inner[0].fields.values()]
+            return choose((MAYBE, one) for one in values) if values else run.unread(loop)
+        case "map":
+            from dsmigrate.codemod.analysis.calls import call
+
+            return call(run, inner[0], Given(tuple(element(run, one, loop) for one in inner[1:])), loop)
+        case "element":
+            return inner[0]
+        case "named":
+            return Tup((Expr("name", loop, loops=frozenset((loop,))), inner[0]))
+    return element(run, inner[0], loop)
+
+
+def unpacked(run: Run, target: ast.Tuple | ast.List, value: Value) -> list[Value]:
+    """What each of several targets gets of a value."""
+    value = run.settle(value)
+    count = len(target.elts)
+    star = next((index for index, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
+    if isinstance(value, Choice):
+        found = [unpacked(run, target, option) for _, option in value.options if option is not UNBOUND]
+        conditions = [condition for condition, option in value.options if option is not UNBOUND]
+        return [choose(zip(conditions, column, strict=True)) for column in zip(*found, strict=True)]
+    items = exact_items(run, value)
+    if items is not None:
+        if star is None and len(items) == count:
+            return items
+        if star is not None and len(items) >= count - 1:
+            behind = count - star - 1
+            middle = run.make(Kind.LIST, target, tag="star", open=False)
+            for index, one in enumerate(items[star : len(items) - behind]):
+                run.put(middle, index, one)
+            return [*items[:star], middle, *items[len(items) - behind :]]
+    if isinstance(value, Tensor):
+        return [value] * count
+    if isinstance(value, Obj):
+        one = element(run, value, target)
+        return [one] * count
+    if isinstance(value, Expr):
+        from dsmigrate.codemod.analysis.library import item_of
+
+        return [item_of(run, value, Const(index), target) for index in range(count)]
+    return [run.unread(target, [value], tag=str(index)) for index in range(count)]
+
+
+def each_item(run: Run, node: ast.AST, over: Value, turn: Callable[[Value], Condition]) -> Condition:
+    """Run something for each item: one by one where they are known, else in turns until nothing new is learnt."""
+    from dsmigrate.codemod.analysis.run import UNROLLED
+
+    over = run.settle(over)
+    if isinstance(over, Obj) and over.kind is Kind.GENERATOR:
+        return _generated(run, node, over, turn)
+    if isinstance(over, Obj) and over.kind is Kind.ITERATOR and over.made_by in {"enumerate", "iter"}:
+        inner = run.settle(over.data["of"][0])
+        if isinstance(inner, Obj) and inner.kind is Kind.GENERATOR:
+            index = Expr("index", node, over.made_by, loops=frozenset((node,)))
+            wrapped = (lambda item: turn(Tup((index, item)))) if over.made_by == "enumerate" else turn
+            return _generated(run, node, inner, wrapped)
+    if isinstance(over, Obj) and over.kind is Kind.INSTANCE and over.cls is not None:
+        found = looked_up(over.cls, "__iter__")
+        if found is not None and isinstance(found[0], Obj):
+            made = call_member(run, over, "__iter__", Given(), node)
+            if made is over:
+                return run.loop(node, over, lambda: turn(call_member(run, over, "__next__", Given(), node)), may_end=True)
+            return each_item(run, node, made, turn)
+    items = exact_items(run, over)
+    if items is not None and len(items) <= UNROLLED:
+        return _one_by_one(run, node, over, items, turn)
+    return run.loop(node, over, lambda: turn(element(run, over, node)), may_end=True)
+
+
+def _one_by_one(run: Run, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]) -> Condition:
+    from dsmigrate.codemod.analysis.events import BlockKind
+    from dsmigrate.codemod.analysis.run import DEAD, Exit, Turn
+
+    frame = run.frame
+    start = run.state.mark()
+    breaks: list[Exit] = []
+    alive: Condition = TRUE
+    for item in items:
+        state = Turn(start, len(run.conditions))
+        frame.loops.append(state)
+        with run.inside(BlockKind.LOOP, node, over):
+            left = turn(item)
+        frame.loops.pop()
+        breaks += state.breaks
+        ways: list[tuple[Condition, Changes]] = [(one.condition, one.changes) for one in state.continues]
+        if left is not DEAD:
+            ways.append((left, run.state.changes(start)))
+        if not ways:
+            alive = DEAD
+            break
+        alive = both(alive, either(*(condition for condition, _ in ways)))
+        if state.continues:
+            run.state.undo(start)
+            run.state.merge(ways)
+    if not breaks:
+        return alive
+    ways = [(one.condition, one.changes) for one in breaks]
+    if alive is not DEAD:
+        ways.append((MAYBE, run.state.changes(start)))
+    run.state.undo(start)
+    run.state.merge(ways)
+    return TRUE
+
+
+def _generated(run: Run, node: ast.AST, generator: Obj, turn: Callable[[Value], Condition]) -> Condition:
+    """A loop over what a generator function yields: the body runs where it yields."""
+    from dsmigrate.codemod.analysis.run import DEAD, Turn
+
+    caller = run.frame
+    start = run.state.mark()
+    state = Turn(start, len(run.conditions))
+    caller.loops.append(state)
+    context = run.context
+    loops = run.loops
+
+    def here(item: Value) -> Value:
+        inner = run.context
+        run.frames.append(caller)
+        run.context = context
+        run.loops = (*run.loops, node)
+        try:
+            mark = run.state.mark()
+            state.mark = mark
+            alive = turn(item)
+            ways = [(one.condition, one.changes) for one in state.continues]
+            state.continues.clear()
+            if ways:
+                if alive is not DEAD:
+                    ways.append((alive, run.state.changes(mark)))
+                run.state.undo(mark)
+                run.state.merge(ways)
+            state.mark = start
+        finally:
+            run.frames.pop()
+            run.context = inner
+            run.loops = loops
+        return run.unread(node, tag="sent")
+
+    try:
+        call_function(run, generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
+    finally:
+        caller.loops.pop()
+    run.stopped = False
+    return TRUE

@@ -1,0 +1,868 @@
+"""Runs a script abstractly: statements, with both arms of what cannot be decided, and loops until nothing new is learnt."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    both,
+    decided,
+    either,
+    literals_of,
+    negate,
+    outside,
+    under,
+    unknown,
+)
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.state import Changes, State, choose
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    UNBOUND,
+    Choice,
+    Const,
+    Context,
+    Expr,
+    Kind,
+    Lazy,
+    Lib,
+    Obj,
+    Tensor,
+    Tup,
+    Value,
+    each,
+    joined_tensor,
+    may_vary,
+)
+from dsmigrate.codemod.program.module import Module, Names, names_of
+from dsmigrate.codemod.program.project import ROOT, Project
+
+TURNS = 6
+"""Turns of a loop after which what still changes is taken for unknown."""
+
+UNROLLED = 8
+"""Items of a list that is written out, up to which a loop over it is run item by item."""
+
+_TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(")
+"""Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A way out of a function or a loop: under which condition, with which changes since its start, with what."""
+
+    condition: Condition
+    changes: Changes
+    value: Value = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A function, class body or module that is being run. ``obj`` holds its names; ``outer`` is around it in the text."""
+
+    obj: Obj
+    node: ast.AST
+    module: Module
+    top: Obj
+    outer: Frame | None
+    names: Names | None = None
+    cls: Obj | None = None
+    first: Value = NONE
+    mark: int = 0
+    conditions: int = 0
+    exits: list[Exit] = field(default_factory=list)
+    loops: list[Turn] = field(default_factory=list)
+    on_yield: Callable[[Value], Value] | None = None
+    is_class: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """One turn of a loop: where it went on early, and where it left."""
+
+    mark: int
+    conditions: int
+    continues: list[Exit] = field(default_factory=list)
+    breaks: list[Exit] = field(default_factory=list)
+
+
+DEAD = FALSE
+"""What a statement gives that nothing follows; others give the condition under which the next one runs."""
+
+
+class Run:
+    """The run of one entry script. ``main`` runs it; then ``root`` holds the events and ``state`` what is left."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.state = State()
+        self.root = Block(BlockKind.ENTRY, None, None, None)
+        self.block = self.root
+        self.assumed: dict[Expr, bool] = {}
+        self._assumptions: list[tuple[Expr, bool | None]] = []
+        self.conditions: list[Condition] = []
+        self.loops: tuple[ast.AST, ...] = ()
+        self.context = Context(None, None)
+        self.frames: list[Frame] = []
+        self.modules: dict[str, Obj] = {}
+        self.made: dict[tuple[Any, ...], Obj] = {}
+        self.shadows: dict[Expr, Obj] = {}
+        self.held: dict[Expr, frozenset[Value]] = {}
+        """What the unread calls were given whose results are these symbols."""
+        self.known_models: set[Value] = set()
+        """Symbols that are models, as they were wrapped or handed to an optimizer."""
+        self.in_forward = 0
+        self.flags = Obj(Kind.FRAME, None, self.context)
+        """What is so of the process: whether it is in a group."""
+        self.steps = 0
+        self.events = 0
+        self.stopped = False
+        """Whether what was just called ends the process, or always raises."""
+
+    # -- entry ----------------------------------------------------------------------------------------------------
+
+    def main(self) -> Block:
+        """Run the entry script as Python would."""
+        module = self.project.module(self.project.entry, "__main__")
+        if module is not None:
+            top = self._module_object(module, "__main__")
+            self._run_module(top)
+        return self.root
+
+    def _module_object(self, module: Module, name: str) -> Obj:
+        top = Obj(Kind.MODULE, module.tree, self.context, module, data={"name": name, "ran": False, "stars": []})
+        self.modules[module.path] = top
+        top.fields["__name__"] = Const(name)
+        top.fields["__file__"] = Const(ROOT + module.path)
+        return top
+
+    def _run_module(self, top: Obj) -> None:
+        assert top.module is not None
+        top.data["ran"] = True
+        frame = Frame(top, top.module.tree, top.module, top, None)
+        frame.mark = self.state.mark()
+        frame.conditions = len(self.conditions)
+        self.frames.append(frame)
+        try:
+            self.body(top.module.tree.body)
+        finally:
+            self.frames.pop()
+
+    def demand(self, top: Obj) -> None:
+        """Run a module of the project that has not been run, as its import did, whatever is going on here."""
+        if top.data["ran"] or top.module is None:
+            return
+        kept = self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context
+        self.state = State()
+        self.block = Block(BlockKind.MODULE, None, top.module, self.root)
+        self.root.items.insert(0, self.block)
+        self.assumed, self._assumptions, self.conditions, self.loops = {}, [], [], ()
+        self.context = Context(None, top.module.tree)
+        try:
+            self._run_module(top)
+        finally:
+            self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context = kept
+
+    def imported(self, dotted: str) -> Value:
+        """The module of a dotted name: of the project, run or not, or of a library."""
+        path = self.project.find(dotted)
+        if path is None:
+            return Lib(dotted)
+        if path not in self.modules:
+            module = self.project.module(path, dotted)
+            if module is None:
+                return Lib(dotted)
+            top = self._module_object(module, dotted)
+            parent, _, last = dotted.rpartition(".")
+            if parent:
+                above = self.imported(parent)
+                if isinstance(above, Obj):
+                    above.fields.setdefault(last, top)
+            if path.endswith("__init__.py") or self.project.speaks_of(path, _TRAINS):
+                self.demand(top)
+        return self.modules[path]
+
+    # -- where we are ----------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def event(self, kind: Happening, node: ast.AST, **what: Value) -> Event:
+        """Note something that happens now."""
+        self.events += 1
+        frame = self.frame
+        event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
+        self.block.items.append(event)
+        return event
+
+    def names_here(self) -> tuple[Mapping[str, Value], ...]:
+        """The names that are bound here, of the function, of those around it, and of the module."""
+        found: list[Mapping[str, Value]] = []
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if not frame.is_class:
+                found.append(dict(frame.obj.fields))
+            frame = frame.outer
+        return tuple(found)
+
+    @contextmanager
+    def inside(self, kind: BlockKind, node: ast.AST | None, label: Value | None = None) -> Iterator[Block]:
+        """Let what happens be part of a block; an empty one leaves no trace."""
+        outer = self.block
+        block = Block(kind, node, self.frame.module if self.frames else None, outer, label)
+        outer.items.append(block)
+        self.block = block
+        try:
+            yield block
+        finally:
+            self.block = outer
+            if not block.items and outer.items and outer.items[-1] is block:
+                outer.items.pop()
+
+    @contextmanager
+    def assuming(self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH) -> Iterator[None]:
+        """Run something under a condition."""
+        mark = len(self._assumptions)
+        self.conditions.append(condition)
+        self.assume(condition)
+        try:
+            with self.inside(kind, node) as block:
+                block.test = condition
+                yield
+        finally:
+            self.conditions.pop()
+            self._forget(mark)
+
+    def assume(self, condition: Condition) -> None:
+        """Take a condition for given from here on, to the end of the arm."""
+        for literal in literals_of(condition):
+            if literal.atom not in self.assumed:
+                self._assumptions.append((literal.atom, None))
+                self.assumed[literal.atom] = literal.holds
+
+    def _forget(self, mark: int) -> None:
+        while len(self._assumptions) > mark:
+            atom, before = self._assumptions.pop()
+            if before is None:
+                del self.assumed[atom]
+            else:
+                self.assumed[atom] = before
+
+    def settle(self, value: Value) -> Value:
+        """A value with what is assumed here taken into account, and names of modules looked up."""
+        if isinstance(value, Lazy):
+            return self.settle(self.member_of_module(value.module, value.name))
+        if not isinstance(value, Choice):
+            return value
+        kept = []
+        for condition, option in value.options:
+            if option is UNBOUND:
+                continue
+            left = under(condition, self.assumed) if self.assumed else condition
+            if left is not FALSE:
+                kept.append((left, option))
+            if left is TRUE:
+                return self.settle(option) if isinstance(option, Lazy) else option
+        if len(kept) == len(value.options) and all(a[0] is b[0] for a, b in zip(kept, value.options, strict=True)):
+            return value
+        if len(kept) == 1:
+            return self.settle(kept[0][1])
+        return choose(kept)
+
+    def holds(self, condition: Condition) -> Condition:
+        """What is left of a condition here."""
+        return under(condition, self.assumed) if self.assumed else condition
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    def make(self, kind: Kind, node: ast.AST, tag: str = "", *, made_by: str = "", cls: Obj | None = None, **data: Any) -> Obj:
+        """An object of a place and the calls that lead to it; at the next turn of a loop it is the same, empty again."""
+        key = (kind, node, self.context, tag, made_by, cls)
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = Obj(
+                kind, node, self.context, self.frame.module, made_by, cls, loops=frozenset(self.loops)
+            )
+        else:
+            for name in tuple(found.fields):
+                self.state.put(found, name, UNBOUND)
+        found.data.update(data)
+        return found
+
+    def put(self, obj: Obj, key: Any, value: Value) -> None:
+        """Write a field: over what it had where the object is one, else beside it."""
+        self.state.put(obj, key, value)
+
+    def shadow(self, thing: Expr) -> Obj:
+        """Where the attributes are kept that a script writes to something unread."""
+        found = self.shadows.get(thing)
+        if found is None:
+            found = self.shadows[thing] = Obj(Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing})
+        return found
+
+    def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
+        """The symbol for what an unread call gives."""
+        spread = any(map(may_vary, inputs)) if varies is None else varies
+        made = Expr("unknown", node, self.context, tag, varies=spread, loops=frozenset(self.loops))
+        held = frozenset(one for value in inputs for one in self.things_in(value))
+        if held:
+            self.held[made] = self.held.get(made, frozenset()) | held
+        return made
+
+    def things_in(self, value: Value, seen: set[Obj] | None = None) -> Iterator[Value]:
+        """Objects of libraries and of the script, symbols and tensors in a value, through containers."""
+        seen = set() if seen is None else seen
+        for one in each(value):
+            if isinstance(one, Tup):
+                for item in one.items:
+                    yield from self.things_in(item, seen)
+            elif isinstance(one, Obj):
+                if one in seen:
+                    continue
+                seen.add(one)
+                if one.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.PARTIAL}:
+                    for item in tuple(one.fields.values()):
+                        yield from self.things_in(item, seen)
+                    inner = one.data.get("of")
+                    if inner is not None:
+                        yield from self.things_in(inner, seen)
+                else:
+                    yield one
+            elif isinstance(one, Expr | Tensor):
+                yield one
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def body(self, statements: Sequence[ast.stmt]) -> Condition:
+        """Run statements; what comes back is the condition under which they are come through."""
+        for index, statement in enumerate(statements):
+            alive = self.statement(statement)
+            if alive is DEAD:
+                return DEAD
+            if alive is not TRUE:
+                rest = statements[index + 1 :]
+                if not rest:
+                    return alive
+                with self.assuming(alive, statement):
+                    return both(alive, self.body(rest))
+        return TRUE
+
+    def statement(self, node: ast.stmt) -> Condition:
+        self.steps += 1
+        alive = _STATEMENTS[type(node)](self, node)
+        if self.stopped:  # a call in it never comes back
+            self.stopped = False
+            return DEAD
+        return alive
+
+    def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
+        """Run each arm from here under its condition, and go on from where those meet that are come through."""
+        outcomes: list[tuple[Condition, Changes]] = []
+        alive: list[Condition] = []
+        mark = self.state.mark()
+        for condition, arm in arms:
+            with self.assuming(condition, node):
+                left = arm()
+            changes = self.state.changes(mark)
+            if left is not DEAD:
+                outcomes.append((both(condition, left), changes))
+                alive.append(both(condition, left))
+            self.state.undo(mark)
+        if not outcomes:
+            return DEAD
+        self.state.merge(outcomes)
+        return either(*alive)
+
+    def branch(self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST) -> Condition:
+        """Run one arm, or both."""
+        condition = self.holds(condition)
+        if condition is TRUE:
+            return then()
+        if condition is FALSE:
+            return other()
+        stopped: list[Condition] = []
+
+        def noting(arm: Callable[[], Condition], under_: Condition) -> Callable[[], Condition]:
+            def run() -> Condition:
+                before = len(self.frame.exits), self._leaves()
+                left = arm()
+                if left is DEAD and (len(self.frame.exits), self._leaves()) == before:
+                    stopped.append(under_)  # an error: what follows is about runs without it
+                return left
+
+            return run
+
+        opposite = negate(condition)
+        alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
+        if alive is not DEAD and len(stopped) == 1:
+            left = negate(stopped[0])
+            self.assume(left)
+            if not left.varies:
+                return self.holds(alive)
+        return alive
+
+    def _leaves(self) -> int:
+        return sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
+
+    def values_of(self, options: Sequence[tuple[Condition, Callable[[], Value]]], node: ast.AST) -> Value:
+        """What an expression gives that is one of several, each worked out under its condition."""
+        if len(options) == 1:
+            return options[0][1]()
+        found: list[tuple[Condition, Value]] = []
+
+        def arm(condition: Condition, work: Callable[[], Value]) -> Callable[[], Condition]:
+            def run() -> Condition:
+                found.append((condition, work()))
+                return TRUE
+
+            return run
+
+        self.arms([(condition, arm(condition, work)) for condition, work in options], node)
+        return choose(found)
+
+    def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
+        """Run the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
+        frame = self.frame
+        outer_loops = self.loops
+        self.loops = (*outer_loops, node)
+        breaks: list[Exit] = []
+        exits = len(frame.exits)
+        try:
+            for count in range(TURNS + 1):
+                del frame.exits[exits:]
+                mark = self.state.mark()
+                state = Turn(mark, len(self.conditions))
+                frame.loops.append(state)
+                at = len(self.block.items)
+                assumptions = len(self._assumptions)
+                with self.inside(BlockKind.LOOP, node, label):
+                    alive = turn()
+                self._forget(assumptions)
+                frame.loops.pop()
+                ends = [one.changes for one in state.continues]
+                if alive is not DEAD:
+                    ends.append(self.state.changes(mark))
+                breaks = state.breaks
+                self.state.undo(mark)
+                if not self._widen(node, ends, certain=count >= TURNS - 1):
+                    break
+                del self.block.items[at:]
+        finally:
+            self.loops = outer_loops
+        ways: list[tuple[Condition, Changes]] = []
+        if may_end:
+            ways.append((MAYBE if breaks else TRUE, {}))
+        ways += [(outside(one.condition, node), one.changes) for one in breaks]
+        left = frame.exits[exits:]
+        frame.exits[exits:] = [Exit(outside(one.condition, node), one.changes, one.value) for one in left]
+        if not ways:
+            return DEAD
+        self.state.merge(ways)
+        if left and any(one.condition.varies for one in left):
+            return unknown(varies=True)
+        return TRUE
+
+    def _widen(self, loop: ast.AST, ends: Sequence[Changes], *, certain: bool) -> bool:
+        """Let the state at the head of a loop hold what its ends hold too; False where it did already."""
+        changed = False
+        places: dict[tuple[Obj, Any], None] = {}
+        for changes in ends:
+            places.update(dict.fromkeys(changes))
+        for obj, key in places:
+            now = obj.fields.get(key, UNBOUND)
+            found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
+            if loop not in obj.loops or now is not UNBOUND:  # what is made anew at each turn holds nothing before
+                found.append((MAYBE, now))
+            new = choose(found)
+            if new == now or _options(new) <= _options(now):
+                continue
+            widened = self._widened(loop, obj, key, now, new, certain=certain)
+            if _options(widened) != _options(now):
+                self.state.put(obj, key, widened)
+                changed = True
+        return changed
+
+    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, new: Value, *, certain: bool) -> Value:
+        plain = [one for one in each(new) if isinstance(one, Const | Expr)]
+        others = [one for one in each(new) if not isinstance(one, Const | Expr)]
+        counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
+        if certain:
+            others = [one for one in others if isinstance(one, Obj)][:4]
+        if others == [] and all(isinstance(one, Const) and one.value is None for one in plain):
+            return new
+        is_number = len(plain) > 1 and all(isinstance(one, Expr) or one.value is not None for one in plain)
+        if counters or is_number or certain:
+            varies = any(map(may_vary, plain)) or any(
+                condition.varies for condition, _ in (new.options if isinstance(new, Choice) else ())
+            )
+            name = key if isinstance(key, str) else str(key)
+            counter = counters[0] if counters and counters[0].varies == varies else Expr(
+                "counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,))
+            )
+            nothing = [(MAYBE, NONE)] if NONE in plain else []
+            return choose([(MAYBE, counter), *nothing, *((MAYBE, one) for one in others)])
+        if isinstance(new, Choice):
+            return Choice(tuple((outside(condition, loop), option) for condition, option in new.options))
+        return new
+
+    # -- overridden by what is put on top: see calls.py and expressions.py -------------------------------------------
+
+    def value(self, node: ast.expr) -> Value:
+        from dsmigrate.codemod.analysis.expressions import evaluate
+
+        self.steps += 1
+        return evaluate(self, node)
+
+    def truth(self, value: Value) -> Condition:
+        from dsmigrate.codemod.analysis.expressions import truth
+
+        return truth(self, value)
+
+    def member_of_module(self, module: Obj, name: str) -> Value:
+        """A name of a module of the project; runs it first if need be."""
+        if name not in module.fields:
+            self.demand(module)
+        value = module.fields.get(name)
+        if value is not None:
+            return self.settle(value)
+        for star in module.data["stars"]:
+            if isinstance(star, Obj):
+                if star.module is not None and (
+                    star.data["ran"] or self.project.speaks_of(star.module.path, re.compile(rf"\b{re.escape(name)}\b"))
+                ):
+                    found = self.member_of_module(star, name)
+                    if not (isinstance(found, Expr) and found.op == "unfound"):
+                        return found
+        inner = self.imported(f"{module.data['name']}.{name}") if module.module and module.module.path.endswith("__init__.py") else None
+        if isinstance(inner, Obj):
+            return inner
+        libraries = [star for star in module.data["stars"] if isinstance(star, Lib)]
+        if len(libraries) == 1:
+            return Lib(f"{libraries[0].name}.{name}")
+        return Expr("unfound", module.data["name"], name)
+
+
+def _options(value: Value) -> set[Value]:
+    return {option for _, option in value.options} if isinstance(value, Choice) else {value}
+
+
+# -- the kinds of statements -----------------------------------------------------------------------------------------
+
+
+def _expression(run: Run, node: ast.Expr) -> Condition:
+    run.value(node.value)
+    return TRUE
+
+
+def _assign(run: Run, node: ast.Assign) -> Condition:
+    value = run.value(node.value)
+    for target in node.targets:
+        bind(run, target, value)
+    return TRUE
+
+
+def _annotated(run: Run, node: ast.AnnAssign) -> Condition:
+    if node.value is not None:
+        bind(run, node.target, run.value(node.value))
+    elif run.frame.is_class and isinstance(node.target, ast.Name):
+        run.frame.obj.data.setdefault("annotated", []).append(node.target.id)
+    if run.frame.is_class and isinstance(node.target, ast.Name) and node.value is not None:
+        run.frame.obj.data.setdefault("annotated", []).append(node.target.id)
+    return TRUE
+
+
+def _augmented(run: Run, node: ast.AugAssign) -> Condition:
+    from dsmigrate.codemod.analysis.expressions import augmented
+
+    augmented(run, node)
+    return TRUE
+
+
+def _if(run: Run, node: ast.If) -> Condition:
+    condition = run.truth(run.value(node.test))
+    return run.branch(condition, lambda: run.body(node.body), lambda: run.body(node.orelse), node)
+
+
+def _while(run: Run, node: ast.While) -> Condition:
+    def turn() -> Condition:
+        condition = run.holds(run.truth(run.value(node.test)))
+        if condition is FALSE:
+            return DEAD
+        if condition is TRUE:
+            return run.body(node.body)
+        with run.assuming(condition, node.test):
+            return run.body(node.body)
+
+    endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+    alive = run.loop(node, None, turn, may_end=not endless)
+    return run.body(node.orelse) if node.orelse and alive is TRUE else alive
+
+
+def _for(run: Run, node: ast.For | ast.AsyncFor) -> Condition:
+    from dsmigrate.codemod.analysis.iteration import each_item
+
+    over = run.value(node.iter)
+    alive = each_item(run, node, over, lambda item: (bind(run, node.target, item), run.body(node.body))[1])
+    return run.body(node.orelse) if node.orelse and alive is TRUE else alive
+
+
+def _with(run: Run, node: ast.With | ast.AsyncWith) -> Condition:
+    from dsmigrate.codemod.analysis.managers import within
+
+    return within(run, node, list(node.items), lambda: run.body(node.body))
+
+
+def _try(run: Run, node: ast.Try) -> Condition:
+    mark = run.state.mark()
+    exits = len(run.frame.exits)
+    with run.inside(BlockKind.TRY, node):
+        alive = run.body(node.body)
+        if alive is not DEAD and node.orelse:
+            alive = both(alive, run.body(node.orelse))
+    through = run.state.changes(mark)
+    touched = [through, *(one.changes for one in run.frame.exits[exits:])]
+    run.state.undo(mark)
+    ways: list[tuple[Condition, Changes]] = [] if alive is DEAD else [(MAYBE if node.handlers else TRUE, through)]
+    for handler in node.handlers:
+        run.state.merge([(MAYBE, {}), *((MAYBE, changes) for changes in touched)])
+        with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
+            if handler.name:
+                bind_name(run, handler.name, run.unread(handler, tag="error"))
+            left = run.body(handler.body)
+        if left is not DEAD:
+            ways.append((MAYBE, run.state.changes(mark)))
+            alive = TRUE
+        run.state.undo(mark)
+    if not ways:
+        alive = DEAD
+    else:
+        run.state.merge(ways)
+    if node.finalbody:
+        left = run.body(node.finalbody)
+        alive = both(alive, left)
+    return alive
+
+
+def _return(run: Run, node: ast.Return) -> Condition:
+    value = NONE if node.value is None else run.value(node.value)
+    frame = run.frame
+    frame.exits.append(Exit(both(*run.conditions[frame.conditions :]), run.state.changes(frame.mark), value))
+    return DEAD
+
+
+def _raise(run: Run, node: ast.Raise) -> Condition:
+    if node.exc is not None:
+        run.value(node.exc)
+    return DEAD
+
+
+def _break(run: Run, node: ast.Break) -> Condition:  # noqa: ARG001
+    turn = run.frame.loops[-1] if run.frame.loops else None
+    if turn is not None:
+        turn.breaks.append(Exit(both(*run.conditions[turn.conditions :]), run.state.changes(turn.mark)))
+    return DEAD
+
+
+def _continue(run: Run, node: ast.Continue) -> Condition:  # noqa: ARG001
+    turn = run.frame.loops[-1] if run.frame.loops else None
+    if turn is not None:
+        turn.continues.append(Exit(both(*run.conditions[turn.conditions :]), run.state.changes(turn.mark)))
+    return DEAD
+
+
+def _assert(run: Run, node: ast.Assert) -> Condition:
+    condition = run.truth(run.value(node.test))
+    run.assume(run.holds(condition))
+    return TRUE
+
+
+def _delete(run: Run, node: ast.Delete) -> Condition:
+    from dsmigrate.codemod.analysis.expressions import delete
+
+    for target in node.targets:
+        delete(run, target)
+    return TRUE
+
+
+def _import(run: Run, node: ast.Import) -> Condition:
+    for alias in node.names:
+        found = run.imported(alias.name)
+        if alias.asname:
+            bind_name(run, alias.asname, found)
+        else:
+            head = alias.name.split(".")[0]
+            bind_name(run, head, run.imported(head))
+    return TRUE
+
+
+def _import_from(run: Run, node: ast.ImportFrom) -> Condition:
+    base = node.module or ""
+    if node.level:
+        package = run.frame.module.package
+        if run.frame.module.name == "__main__":
+            package = ""
+        for _ in range(node.level - 1):
+            package = package.rpartition(".")[0]
+        base = ".".join(filter(None, (package, base)))
+    source = run.imported(base) if base else None
+    for alias in node.names:
+        if alias.name == "*":
+            if source is not None:
+                stars = run.frame.top.data["stars"]
+                if source not in stars:
+                    stars.append(source)
+            continue
+        if isinstance(source, Obj):
+            if alias.name in source.fields:
+                value: Value = source.fields[alias.name]
+            else:
+                inner = run.project.find(f"{base}.{alias.name}")
+                is_package = source.module is not None and source.module.path.endswith("__init__.py")
+                value = run.imported(f"{base}.{alias.name}") if inner and is_package else Lazy(source, alias.name)
+        else:
+            full = ".".join(filter(None, (base, alias.name)))
+            value = run.imported(full)
+        bind_name(run, alias.asname or alias.name, value)
+    return TRUE
+
+
+def _function(run: Run, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Condition:
+    from dsmigrate.codemod.analysis.calls import define_function
+
+    bind_name(run, node.name, define_function(run, node))
+    return TRUE
+
+
+def _class(run: Run, node: ast.ClassDef) -> Condition:
+    from dsmigrate.codemod.analysis.classes import define_class
+
+    bind_name(run, node.name, define_class(run, node))
+    return TRUE
+
+
+def _match(run: Run, node: ast.Match) -> Condition:
+    subject = run.value(node.subject)
+
+    def rest(cases: list[ast.match_case]) -> Condition:
+        if not cases:
+            return TRUE
+        case, *others = cases
+        condition = _pattern(run, case.pattern, subject)
+        if case.guard is not None:
+            condition = both(condition, run.truth(run.value(case.guard)))
+        return run.branch(condition, lambda: run.body(case.body), lambda: rest(others), node)
+
+    return rest(node.cases)
+
+
+def _pattern(run: Run, pattern: ast.pattern, subject: Value) -> Condition:
+    from dsmigrate.codemod.analysis.expressions import compared
+
+    match pattern:
+        case ast.MatchValue():
+            return run.truth(compared(run, ast.Eq(), subject, run.value(pattern.value)))
+        case ast.MatchSingleton():
+            return run.truth(compared(run, ast.Is(), subject, Const(pattern.value)))
+        case ast.MatchOr():
+            return either(*(_pattern(run, one, subject) for one in pattern.patterns))
+        case ast.MatchAs(pattern=None, name=None):
+            return TRUE
+        case ast.MatchAs(pattern=None):
+            bind_name(run, pattern.name, subject)
+            return TRUE
+        case ast.MatchAs():
+            found = _pattern(run, pattern.pattern, subject)
+            bind_name(run, pattern.name, subject)
+            return found
+    for sub in ast.walk(pattern):
+        if isinstance(sub, ast.MatchAs | ast.MatchStar) and sub.name:
+            bind_name(run, sub.name, run.unread(sub, [subject]))
+    return Literal(Expr("matches", pattern, subject, varies=may_vary(subject), loops=frozenset(run.loops)))
+
+
+def _nothing(run: Run, node: ast.stmt) -> Condition:  # noqa: ARG001
+    return TRUE
+
+
+def bind_name(run: Run, name: str, value: Value) -> None:
+    """Bind a name where the running code binds it."""
+    frame = run.frame
+    names = frame.names
+    if names is not None and name not in names.local:
+        if name in names.outer:
+            run.put(frame.top, name, value)
+            return
+        around = frame.outer
+        while around is not None and around.names is not None:
+            if name in around.names.local:
+                run.put(around.obj, name, value)
+                return
+            around = around.outer
+        if around is not None and isinstance(frame.node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            run.put(around.obj, name, value)  # a walrus in a comprehension of a module
+            return
+    run.put(frame.obj, name, value)
+
+
+def bind(run: Run, target: ast.expr, value: Value) -> None:
+    """Assign to a name, an attribute, an item, or several at once."""
+    from dsmigrate.codemod.analysis.expressions import set_attribute, set_item
+    from dsmigrate.codemod.analysis.iteration import unpacked
+
+    match target:
+        case ast.Name():
+            bind_name(run, target.id, value)
+        case ast.Attribute():
+            set_attribute(run, target, run.value(target.value), value)
+        case ast.Subscript():
+            set_item(run, target, run.value(target.value), run.value(target.slice), value)
+        case ast.Tuple() | ast.List():
+            for element, item in zip(target.elts, unpacked(run, target, value), strict=True):
+                bind(run, element, item)
+        case ast.Starred():
+            bind(run, target.value, value)
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[Run, Any], Condition]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Assert: _assert,
+    ast.Delete: _delete,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Match: _match,
+    ast.Global: _nothing,
+    ast.Nonlocal: _nothing,
+    ast.Pass: _nothing,
+}
+if hasattr(ast, "TypeAlias"):
+    _STATEMENTS[ast.TypeAlias] = _nothing
+if hasattr(ast, "TryStar"):
+    _STATEMENTS[ast.TryStar] = _try

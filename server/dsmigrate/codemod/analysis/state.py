@@ -1,0 +1,113 @@
+"""The state of a run: what names, attributes and items hold. Writes are noted, so that an arm can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Obj, Tensor, TensorKind, Value, joined_tensor
+
+Place: TypeAlias = tuple[Obj, Any]
+Changes: TypeAlias = dict[Place, Value]
+
+WIDEST = 8
+"""Values that one place may have at once under conditions; of more, the conditions are forgotten, then plain data."""
+
+
+class State:
+    """Fields of objects and what they were before, in the order of the writes."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Obj, Any, Value]] = []
+
+    def mark(self) -> int:
+        return len(self._before)
+
+    def put(self, obj: Obj, key: Any, value: Value) -> None:
+        fields = obj.fields
+        before = fields.get(key, UNBOUND)
+        if before is value:
+            return
+        self._before.append((obj, key, before))
+        if value is UNBOUND:
+            fields.pop(key, None)
+        else:
+            fields[key] = value
+
+    def changes(self, mark: int) -> Changes:
+        """What was written since a mark, as it is now."""
+        return {(obj, key): obj.fields.get(key, UNBOUND) for obj, key, _ in self._before[mark:]}
+
+    def undo(self, mark: int) -> None:
+        """Take back all writes since a mark."""
+        before = self._before
+        while len(before) > mark:
+            obj, key, value = before.pop()
+            if value is UNBOUND:
+                obj.fields.pop(key, None)
+            else:
+                obj.fields[key] = value
+
+    def apply(self, changes: Changes) -> None:
+        for (obj, key), value in changes.items():
+            self.put(obj, key, value)
+
+    def merge(self, outcomes: Sequence[tuple[Condition, Changes]]) -> None:
+        """Go on from where several ways meet, each from the present state with its changes."""
+        if len(outcomes) == 1:
+            self.apply(outcomes[0][1])
+            return
+        places: dict[Place, None] = {}
+        for _, changes in outcomes:
+            places.update(dict.fromkeys(changes))
+        for place in places:
+            obj, key = place
+            now = obj.fields.get(key, UNBOUND)
+            self.put(obj, key, choose((condition, changes.get(place, now)) for condition, changes in outcomes))
+
+
+def choose(options: Iterable[tuple[Condition, Value]]) -> Value:
+    """The value that is one of several, each under its condition; UNBOUND where there is none."""
+    found: dict[Value, Condition] = {}
+    data: Tensor | None = None
+    for condition, value in options:
+        inner = value.options if isinstance(value, Choice) else ((None, value),)
+        for more, one in inner:
+            together = condition if more is None else both(condition, more)
+            if together is FALSE:
+                continue
+            if isinstance(one, Tensor) and one.kind is TensorKind.DATA:
+                if data is None:
+                    data = one
+                elif data != one:
+                    before, joined = found.pop(data), joined_tensor([data, one])
+                    found[joined] = before
+                    data = joined
+                one = data  # noqa: PLW2901 - tensors of data are one
+            found[one] = either(found[one], together) if one in found else together
+    if not found:
+        return UNBOUND
+    if len(found) == 1:
+        return next(iter(found))
+    if len(found) > WIDEST:
+        found = _narrowed(found)
+        if len(found) == 1:
+            return next(iter(found))
+    return Choice(tuple((condition, value) for value, condition in found.items()))
+
+
+def _narrowed(found: dict[Value, Condition]) -> dict[Value, Condition]:
+    """Fewer values: plain data becomes one unknown, things stay, without their conditions."""
+    kept: dict[Value, Condition] = {}
+    plain: list[Value] = []
+    for value in found:
+        if isinstance(value, Const | Expr):
+            plain.append(value)
+        else:
+            kept[value] = MAYBE
+    if plain:
+        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(c.varies for c in found.values())
+        loops = frozenset().union(*(value.loops for value in plain if isinstance(value, Expr)))
+        kept[Expr("one of", *sorted(map(repr, plain))[:WIDEST], varies=varies, loops=loops)] = unknown(varies=varies)
+    return kept

@@ -1,0 +1,122 @@
+"""Other libraries that training scripts meet: timm, transformers, apex-like optimizers, loaders of graph libraries."""
+
+from __future__ import annotations
+
+from dsmigrate.codemod.analysis.conditions import MAYBE
+from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.summaries.registry import ALIASES, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.summaries.torch import MAKERS
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
+
+classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
+        "torch_optimizer. bitsandbytes.optim. lion_pytorch.Lion lamb.Lamb prodigyopt.Prodigy dadaptation. muon.Muon adabelief_pytorch.AdaBelief "
+        "ranger.Ranger sophia.SophiaG pytorch_transformers.AdamW pytorch_pretrained_bert.optimization.BertAdam pytorch_pretrained_bert.BertAdam "
+        "madgrad.MADGRAD adan.Adan adan_pytorch.Adan schedulefree.")  # fmt: skip
+classes(Role.SCHEDULER, "timm.scheduler. timm.scheduler.scheduler.Scheduler transformers.WarmupLinearSchedule pytorch_transformers.WarmupLinearSchedule "
+        "warmup_scheduler.GradualWarmupScheduler")  # fmt: skip
+classes(Role.LOADER, "torch_geometric.loader. torch_geometric.data.DataLoader dgl.dataloading.DataLoader dgl.dataloading.GraphDataLoader "
+        "dgl.dataloading.NodeDataLoader dgl.dataloading.EdgeDataLoader torch_geometric.data.NeighborSampler monai.data.DataLoader "
+        "monai.data.ThreadDataLoader")  # fmt: skip
+classes(Role.AVERAGED, "timm.utils.ModelEma timm.utils.ModelEmaV2 timm.utils.ModelEmaV3 torch_ema.ExponentialMovingAverage ema_pytorch.EMA "
+        "diffusers.training_utils.EMAModel")  # fmt: skip
+classes(Role.MODEL, "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
+        "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
+classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
+ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})
+
+
+@function("timm.optim.create_optimizer", "timm.optim.create_optimizer_v2", "timm.optim.optim_factory.create_optimizer",
+          "timm.optim.optim_factory.create_optimizer_v2", "timm.optim.create_optimizer_v2")  # fmt: skip
+def _timm_optimizer(asked: Call) -> Value:
+    run = asked.run
+    model = run.settle(asked.get(1, "model", NONE) if asked.name.endswith("create_optimizer") else asked.get(0, "model_or_params", NONE))
+    made = run.make(Kind.LIBRARY, asked.node, made_by="timm.optim.Unnamed")
+    params = _parameters(model)
+    MAKERS[Role.OPTIMIZER](Call(run, "timm.optim.Unnamed", type(asked.given)((params,)), asked.node), made)
+    return made
+
+
+def _parameters(model: Value) -> Value:
+    found = [one if isinstance(one, Tensor) else Tensor(TensorKind.PARAMETER, one, varies=False) for one in each(model) if isinstance(one, Obj | Expr | Tensor)]
+    return choose((MAYBE, one) for one in found) if found else NONE
+
+
+@function("timm.scheduler.create_scheduler", "timm.scheduler.create_scheduler_v2", "timm.scheduler.scheduler_factory.create_scheduler")
+def _timm_scheduler(asked: Call) -> Value:
+    run = asked.run
+    optimizer = asked.get(1, "optimizer", NONE) if asked.name.endswith("create_scheduler") else asked.get(0, "optimizer", NONE)
+    made = run.make(Kind.LIBRARY, asked.node, made_by="timm.scheduler.Unnamed")
+    run.put(made, "optimizer", optimizer)
+    run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=optimizer)
+    return Tup((made, run.unread(asked.node, tag="epochs")))
+
+
+_SCHEDULES = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_scheduler", "get_constant_schedule",
+              "get_constant_schedule_with_warmup", "get_polynomial_decay_schedule_with_warmup",
+              "get_cosine_with_hard_restarts_schedule_with_warmup", "get_inverse_sqrt_schedule")  # fmt: skip
+
+
+@function(*(f"{package}.{name}" for package in ("transformers", "transformers.optimization", "diffusers.optimization") for name in _SCHEDULES))
+def _schedule(asked: Call) -> Value:
+    run = asked.run
+    index = 1 if asked.name.endswith("get_scheduler") else 0
+    made = run.make(Kind.LIBRARY, asked.node, made_by="torch.optim.lr_scheduler.LambdaLR")
+    optimizer = asked.get(index, "optimizer", NONE)
+    run.put(made, "optimizer", optimizer)
+    run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=optimizer)
+    return made
+
+
+@function("timm.utils.dispatch_clip_grad", "timm.utils.clip_grad.dispatch_clip_grad")
+def _dispatch_clip(asked: Call) -> Value:
+    run = asked.run
+    mode = asked.get(2, "mode", Const("norm"))
+    run.event(
+        Happening.CLIP, asked.node, params=run.settle(asked.get(0, "parameters", NONE)), limit=asked.get(1, "value", NONE),
+        norm=Const(2.0), by_value=Const(mode == Const("value")), mode=mode,
+    )  # fmt: skip
+    return NONE
+
+
+@function("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler", "timm.utils.ApexScaler", "timm.utils.cuda.ApexScaler")
+def _native_scaler(asked: Call) -> Value:
+    return asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+
+
+classes(Role.SCALER, "timm.utils.NativeScaler")
+
+
+@method(Role.SCALER, "__call__")
+def _native_scaler_call(asked: Call, of: Value) -> Value:
+    run = asked.run
+    loss, optimizer = run.settle(asked.get(0, "loss", NONE)), run.settle(asked.get(1, "optimizer", NONE))
+    update = asked.get(6, "need_update", Const(True))
+    run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=Const(True))
+    run.event(Happening.BACKWARD, asked.node, loss=loss, scaler=of, create_graph=asked.get(5, "create_graph", Const(False)), library=Const(True))
+
+    def stepped() -> None:
+        limit = asked.get(2, "clip_grad", NONE)
+        if limit != NONE:
+            run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=optimizer, library=Const(True))
+            run.event(Happening.CLIP, asked.node, params=run.settle(asked.get(4, "parameters", NONE)), limit=limit,
+                      norm=Const(2.0), by_value=Const(False), mode=asked.get(3, "clip_mode", Const("norm")), library=Const(True))  # fmt: skip
+        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True))
+        run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
+
+    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE
+
+    condition = run.holds(run.truth(update))
+    if condition is TRUE:
+        stepped()
+    elif condition is not FALSE:
+        with run.assuming(condition, asked.node):
+            stepped()
+    return NONE
+
+
+@method(Role.AVERAGED, "__call__")
+def _averaged_forward(asked: Call, of: Value) -> Value:
+    from dsmigrate.codemod.analysis.library import forward
+
+    return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE

@@ -1,0 +1,830 @@
+"""The standard library: built-in functions, the environment, options of the command line, paths, copies, processes."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from typing import TYPE_CHECKING
+
+from dsmigrate.codemod.analysis.calls import Given, call
+from dsmigrate.codemod.analysis.classes import attribute, bases_of, is_closed, looked_up
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either
+from dsmigrate.codemod.analysis.containers import from_items, length
+from dsmigrate.codemod.analysis.events import BlockKind, Happening
+from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.summaries.registry import Call, Role, canonical, classes, function, method, role_of_class
+from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
+    NONE,
+    TRUE_VALUE,
+    UNBOUND,
+    Bound,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lazy,
+    Lib,
+    Member,
+    Obj,
+    Super,
+    Tensor,
+    Tup,
+    Value,
+    each,
+    joined_tensor,
+    may_vary,
+)
+from dsmigrate.codemod.program.project import ROOT
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Run
+
+RANKS = {
+    "RANK": "rank", "LOCAL_RANK": "local_rank", "WORLD_SIZE": "world_size", "SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank",
+    "SLURM_NTASKS": "world_size", "OMPI_COMM_WORLD_RANK": "rank", "OMPI_COMM_WORLD_LOCAL_RANK": "local_rank",
+    "OMPI_COMM_WORLD_SIZE": "world_size", "PMI_RANK": "rank", "PMI_SIZE": "world_size", "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
+    "MPI_LOCALRANKID": "local_rank",
+}  # fmt: skip
+_OF_EACH_RANK = frozenset(name for name, what in RANKS.items() if what != "world_size") | {"GROUP_RANK", "NODE_RANK", "SLURM_NODEID"}
+
+classes(Role.REGION, "contextlib.nullcontext contextlib.suppress contextlib.ExitStack contextlib.redirect_stdout")
+classes(Role.PARSER, "argparse.ArgumentParser configargparse.ArgumentParser configargparse.ArgParser")
+
+
+def environment(run: Run, key: Value, default: Value = UNBOUND) -> Value:
+    """A variable of the environment."""
+    if not isinstance(key, Const):
+        return Expr("env", key if isinstance(key, Expr) else "?")
+    written = run.flags.fields.get(("env", key.value))
+    found = Expr("env", key.value, varies=key.value in _OF_EACH_RANK)
+    if written is not None:
+        return run.settle(written)
+    if default is UNBOUND or default == NONE:
+        return found
+    return Expr("env", key.value, default if isinstance(default, Const | Expr) else "?", varies=key.value in _OF_EACH_RANK or may_vary(default))
+
+
+# -- built-in functions ----------------------------------------------------------------------------------------------
+
+
+@function("builtins.isinstance", "builtins.issubclass")
+def _isinstance(asked: Call) -> Value:
+    run = asked.run
+    of, kinds = run.settle(asked.get(0, "obj")), run.settle(asked.get(1, "cls"))
+    names = _classes_in(kinds)
+    options: list[tuple[Condition, Value]] = list(of.options) if isinstance(of, Choice) else [(TRUE, of)]
+    found: list[Condition] = []
+    for condition, option in options:
+        if option is UNBOUND:
+            continue
+        known = _is_of(run, option, names)
+        if known is None:
+            atom = Expr("isinstance", option if isinstance(option, Expr | Const | Obj) else "?", kinds, varies=False)
+            from dsmigrate.codemod.analysis.conditions import Literal
+
+            found.append(both(condition, Literal(atom)))
+        elif known:
+            found.append(condition)
+    _note_test(asked, of, kinds)
+    from dsmigrate.codemod.analysis.expressions import from_condition
+
+    return from_condition(either(*found))
+
+
+def _note_test(asked: Call, of: Value, kinds: Value) -> None:
+    from dsmigrate.codemod.analysis.library import is_tracked, role_of
+
+    wrappers = {Role.WRAPPER, Role.REPLICAS, Role.SHARDED, Role.ENGINE}
+    about = any(role_of_class(canonical(one.name)) in wrappers for one in _classes_in(kinds) if isinstance(one, Lib))
+    if about or any(role_of(one) in wrappers for one in each(of)):
+        things = [one for one in each(of) if is_tracked(asked.run, one)]
+        if things or about:
+            asked.run.event(Happening.KIND_TEST, asked.node, of=of, kinds=kinds)
+
+
+def _classes_in(kinds: Value) -> list[Value]:
+    found: list[Value] = []
+    for one in each(kinds):
+        if isinstance(one, Tup):
+            found.extend(inner for item in one.items for inner in _classes_in(item))
+        else:
+            found.append(one)
+    return found
+
+
+_PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool, "builtins.tuple": tuple,
+          "builtins.list": list, "builtins.dict": dict}  # fmt: skip
+
+
+def _is_of(run: Run, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR0911, PLR0912
+    names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
+    if any(isinstance(one, Expr) for one in kinds):
+        unsure = True
+    else:
+        unsure = False
+    if isinstance(of, Const):
+        return True if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names) else (None if unsure else False)
+    if isinstance(of, Tup):
+        return bool({"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names)
+    if isinstance(of, Tensor):
+        if names & {"torch.Tensor", "torch.FloatTensor"}:
+            return True
+        return None
+    if isinstance(of, Obj):
+        kind = {Kind.LIST: "builtins.list", Kind.DICT: "builtins.dict", Kind.SET: "builtins.set"}.get(of.kind)
+        if kind is not None:
+            abstract = {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"} if kind == "builtins.dict" else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
+            return kind in names or bool(abstract & names)
+        if of.kind in {Kind.INSTANCE, Kind.CLASS}:
+            cls = of if of.kind is Kind.CLASS else of.cls
+            line = cls.data["order"] if cls is not None else ()
+            if any(one in line for one in kinds):
+                return True
+            if names & {canonical(name) for name in bases_of(of)}:
+                return True
+            return False if is_closed(of) else None
+        if of.kind is Kind.LIBRARY:
+            if canonical(of.made_by) in names:
+                return True
+            if "torch.nn.Module" in names and role_of_class(of.made_by) in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+                return True
+            if "torch.optim.Optimizer" in names and role_of_class(of.made_by) is Role.OPTIMIZER:
+                return True
+            if role_of_class(of.made_by) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SCALER}:
+                return False
+            return None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
+        return False
+    if isinstance(of, Bound | Lib | Super | Member | Lazy):
+        return None
+    if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
+        return False  # a wrapper is made by its class; what is not read may be one, which the script would not ask then
+    return None
+
+
+_WRAPPER_NAMES = frozenset(
+    "torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel apex.parallel.DistributedDataParallel "
+    "torch.distributed.fsdp.FullyShardedDataParallel deepspeed.DeepSpeedEngine".split()
+)
+
+
+@function("builtins.hasattr")
+def _hasattr(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.expressions import from_condition
+
+    run = asked.run
+    of, name = run.settle(asked.get(0, "obj")), asked.get(1, "name")
+    if not isinstance(name, Const):
+        return run.unread(asked.node, asked.given.all())
+    found: list[Condition] = []
+    options = of.options if isinstance(of, Choice) else ((TRUE, of),)
+    from dsmigrate.codemod.analysis.conditions import Literal
+    from dsmigrate.codemod.analysis.library import role_of
+
+    for condition, option in options:
+        has = _has(run, option, str(name.value))
+        if has is None:
+            found.append(both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value))))
+        elif has:
+            found.append(condition)
+    if any(role_of(option) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.MODEL} for _, option in options):
+        run.event(Happening.KIND_TEST, asked.node, of=of, kinds=name)
+    return from_condition(either(*found))
+
+
+def _has(run: Run, of: Value, name: str) -> bool | None:
+    from dsmigrate.codemod.analysis.library import role_of
+
+    if isinstance(of, Obj):
+        if name in of.fields and not isinstance(of.fields[name], Choice):
+            return True
+        role = role_of(of)
+        if role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+            if name == "module":
+                return True
+            if role is not Role.ENGINE:
+                return name in _MODULE_API
+        if of.cls is not None:
+            found = looked_up(of.cls, name)
+            if found is not None and isinstance(found[0], Obj | Const | Tup):
+                return True
+            if is_closed(of) and looked_up(of.cls, "__getattr__") is None:
+                if role is Role.MODEL and name in _MODULE_API:
+                    return True
+                return None if name in of.fields else False
+        if role is Role.MODEL and name == "module":
+            return False
+    if isinstance(of, Expr) and name == "module":
+        return False
+    return None
+
+
+_MODULE_API = frozenset("parameters state_dict load_state_dict train eval forward named_parameters buffers modules to cuda training".split())
+
+
+@function("builtins.getattr")
+def _getattr(asked: Call) -> Value:
+    run = asked.run
+    of, name, default = asked.get(0, "obj"), run.settle(asked.get(1, "name")), asked.get(2, "default")
+    if isinstance(name, Choice):
+        return choose(
+            (condition, _getattr(Call(run, asked.name, Given((of, option, *asked.given.args[2:])), asked.node)))
+            for condition, option in name.options
+            if option is not UNBOUND
+        )
+    if not isinstance(name, Const):
+        return run.unread(asked.node, asked.given.all())
+    if default is UNBOUND:
+        return attribute(run, of, str(name.value), asked.node)
+    found: list[tuple[Condition, Value]] = []
+    of = run.settle(of)
+    for condition, option in of.options if isinstance(of, Choice) else ((TRUE, of),):
+        has = _has(run, option, str(name.value))
+        if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
+            found.append((condition, attribute(run, option, str(name.value), asked.node)))
+        elif has is None:
+            found += [(both(condition, MAYBE), attribute(run, option, str(name.value), asked.node)), (both(condition, MAYBE), default)]
+        else:
+            found.append((condition, attribute(run, option, str(name.value), asked.node) if has else default))
+    return choose(found)
+
+
+@function("builtins.setattr")
+def _setattr(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.expressions import set_attribute
+
+    name = asked.run.settle(asked.get(1, "name"))
+    if isinstance(name, Const) and isinstance(name.value, str):
+        target = ast.copy_location(ast.Attribute(ast.Constant(None), name.value, ast.Store()), asked.node)
+        set_attribute(asked.run, target, asked.get(0, "obj"), asked.get(2, "value"))
+    return NONE
+
+
+@function("builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help")
+def _none(asked: Call) -> Value:  # noqa: ARG001
+    return NONE
+
+
+@function("builtins.len")
+def _len(asked: Call) -> Value:
+    of = asked.run.settle(asked.get(0, "obj"))
+    if isinstance(of, Choice):
+        return choose((condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND)
+    if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
+        found = looked_up(of.cls, "__len__")
+        if found is not None and isinstance(found[0], Obj):
+            return call(asked.run, Bound(found[0], of), Given(), asked.node)
+    return length(asked.run, of)
+
+
+@function("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.range", "builtins.map", "itertools.chain",
+          "itertools.islice", "itertools.cycle", "itertools.product")  # fmt: skip
+def _iterator(asked: Call) -> Value:
+    name = asked.name.rpartition(".")[2]
+    of = asked.given.args
+    if name == "enumerate":
+        of = (asked.get(0, "iterable"), asked.get(1, "start", Const(0)))
+    elif name in {"islice", "cycle"}:
+        name, of = "iter", of[:1]
+    elif name == "chain":
+        made = asked.run.make(Kind.LIST, asked.node, open=False)
+        from dsmigrate.codemod.analysis.containers import extended
+
+        for one in of:
+            extended(asked.run, made, one, asked.node)
+        return made
+    if not of:
+        return asked.run.unread(asked.node, asked.given.all())
+    return asked.run.make(Kind.ITERATOR, asked.node, tag=name, made_by=name, of=of)
+
+
+@function("builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.autonotebook.tqdm", "rich.progress.track", "builtins.sorted")
+def _through(asked: Call) -> Value:
+    if not asked.given.args and "iterable" not in asked.given.named:
+        return asked.run.make(Kind.LIBRARY, asked.node, made_by="tqdm.bar")
+    of = asked.run.settle(asked.get(0, "iterable"))
+    if "key" in asked.given.named and isinstance(of, Obj):
+        from dsmigrate.codemod.analysis.iteration import element
+
+        call(asked.run, asked.given.named["key"], Given((element(asked.run, of, asked.node),)), asked.node)
+    if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
+        found = looked_up(of.cls, "__iter__")
+        if found is not None and asked.name == "builtins.iter" and isinstance(found[0], Obj):
+            return call(asked.run, Bound(found[0], of), Given(), asked.node)
+    return asked.run.make(Kind.ITERATOR, asked.node, tag="iter", made_by="iter", of=(of,))
+
+
+@function("builtins.next")
+def _next(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.iteration import element
+
+    of = asked.run.settle(asked.get(0, "iterator"))
+    if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
+        from dsmigrate.codemod.analysis.calls import call_function
+
+        found: list[Value] = []
+        call_function(
+            asked.run, of.data["function"], of.data["given"], of.node or asked.node,
+            on_yield=lambda value: (found.append(value), NONE)[1],
+        )  # fmt: skip
+        asked.run.stopped = False
+        return choose((MAYBE, one) for one in found) if found else asked.run.unread(asked.node)
+    if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
+        method_found = looked_up(of.cls, "__next__")
+        if method_found is not None and isinstance(method_found[0], Obj):
+            return call(asked.run, Bound(method_found[0], of), Given(), asked.node)
+    return element(asked.run, of, asked.node)
+
+
+@function("builtins.filter")
+def _filter(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.iteration import element
+
+    of = asked.get(1, "iterable")
+    test = asked.run.settle(asked.get(0, "function"))
+    if test != NONE:
+        call(asked.run, test, Given((element(asked.run, of, asked.node),)), asked.node)
+    return asked.run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(element(asked.run, of, asked.node),))
+
+
+@function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
+def _list(asked: Call) -> Value:
+    kind = Kind.SET if "set" in asked.name else Kind.LIST
+    return from_items(asked.run, asked.node, kind, asked.get(0, "iterable", UNBOUND) if asked.given.args else None)
+
+
+@function("builtins.tuple")
+def _tuple(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.iteration import exact_items
+
+    if not asked.given.args:
+        return Tup(())
+    items = exact_items(asked.run, asked.given.args[0])
+    return Tup(tuple(items)) if items is not None else from_items(asked.run, asked.node, Kind.LIST, asked.given.args[0])
+
+
+@function("builtins.dict", "collections.OrderedDict", "collections.Counter", "types.SimpleNamespace", "easydict.EasyDict",
+          "addict.Dict", "argparse.Namespace")  # fmt: skip
+def _dict(asked: Call) -> Value:
+    run = asked.run
+    last = asked.name.rpartition(".")[2]
+    if last in {"SimpleNamespace", "Namespace"}:
+        made = run.make(Kind.NAMESPACE, asked.node, made_by=asked.name)
+        for name, value in asked.given.named.items():
+            run.put(made, name, value)
+        if asked.given.more:
+            made.data["open"] = True
+        return made
+    source = asked.given.args[0] if asked.given.args else None
+    made = from_items(run, asked.node, Kind.DICT, source, dict(asked.given.named))
+    if last == "Counter":
+        made.data["open"] = True
+    return made
+
+
+@function("collections.defaultdict")
+def _defaultdict(asked: Call) -> Value:
+    made = from_items(asked.run, asked.node, Kind.DICT, asked.given.args[1] if len(asked.given.args) > 1 else None)
+    made.data["default"] = asked.given.args[0] if asked.given.args else None
+    return made
+
+
+@function("builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.abs", "builtins.round", "builtins.max",
+          "builtins.min", "builtins.sum", "builtins.pow", "builtins.divmod", "builtins.repr", "builtins.hash", "builtins.chr", "builtins.ord",
+          "builtins.any", "builtins.all", "builtins.bytes", "builtins.complex", "builtins.format", "builtins.hex", "builtins.bin")  # fmt: skip
+def _number(asked: Call) -> Value:  # noqa: PLR0911
+    run = asked.run
+    name = asked.name.rpartition(".")[2]
+    args = [run.settle(value) for value in asked.given.args]
+    if len(args) == 1 and isinstance(args[0], Choice) and name not in {"any", "all", "sum", "max", "min"}:
+        return choose(
+            (condition, _number(Call(run, asked.name, Given((option,)), asked.node)))
+            for condition, option in args[0].options
+            if option is not UNBOUND
+        )
+    if args and all(isinstance(value, Const) for value in args) and not asked.given.named:
+        work = {"int": int, "float": float, "str": str, "bool": bool, "abs": abs, "round": round, "max": max, "min": min,
+                "pow": pow, "repr": repr, "chr": chr, "ord": ord}.get(name)  # fmt: skip
+        if work is not None:
+            try:
+                found = work(*(value.value for value in args if isinstance(value, Const)))
+            except Exception:  # noqa: BLE001 - of whatever it is
+                return Expr(name, *args)
+            if not isinstance(found, str) or len(found) < 4096:
+                return Const(found)
+    if name == "bool" and len(args) == 1:
+        from dsmigrate.codemod.analysis.expressions import from_condition
+
+        return from_condition(run.truth(args[0]))
+    tensors = [one for value in args for one in run.things_in(value) if isinstance(one, Tensor)]
+    if tensors:
+        if name in {"sum", "abs", "max", "min", "round"}:
+            return joined_tensor(tensors)
+        return Expr("number", joined_tensor(tensors), asked.node, varies=any(one.varies for one in tensors), loops=frozenset(run.loops))
+    if name in {"any", "all", "sum"}:
+        return run.unread(asked.node, asked.given.all())
+    if name in {"int", "str", "float"} and len(args) == 1 and isinstance(args[0], Expr) and args[0].op in {"rank", "local_rank", "world_size", "env", "arg"}:
+        return args[0] if name == "int" else Expr(name, args[0])
+    if name in {"max", "min"} and any(isinstance(value, Obj) for value in args):
+        from dsmigrate.codemod.analysis.iteration import element
+
+        return element(run, args[0], asked.node) if len(args) == 1 else run.unread(asked.node, args)
+    if all(isinstance(value, Const | Expr) for value in args) and args:
+        return Expr(name, *args)
+    return run.unread(asked.node, asked.given.all())
+
+
+@function("builtins.callable")
+def _callable(asked: Call) -> Value:
+    of = asked.run.settle(asked.get(0, "obj"))
+    if isinstance(of, Obj) and of.kind in {Kind.FUNCTION, Kind.CLASS}:
+        return TRUE_VALUE
+    if isinstance(of, Const):
+        return FALSE_VALUE
+    return asked.run.unread(asked.node)
+
+
+@function("builtins.type")
+def _type(asked: Call) -> Value:
+    of = asked.run.settle(asked.get(0, "obj"))
+    if isinstance(of, Obj):
+        if of.cls is not None:
+            return of.cls
+        if of.made_by:
+            return Lib(of.made_by)
+    return asked.run.unread(asked.node, asked.given.all())
+
+
+@function("builtins.vars", "builtins.globals", "builtins.locals", "builtins.dir")
+def _vars(asked: Call) -> Value:
+    run = asked.run
+    name = asked.name.rpartition(".")[2]
+    source: Obj | None = None
+    if name == "globals" or (name == "locals" and run.frame.names is None):
+        return run.frame.top if name == "globals" else run.frame.obj
+    if name == "locals":
+        source = run.frame.obj
+    elif asked.given.args:
+        of = run.settle(asked.given.args[0])
+        if isinstance(of, Obj) and of.kind is Kind.NAMESPACE:
+            return of
+        source = of if isinstance(of, Obj) else None
+    if source is None:
+        return run.unread(asked.node, asked.given.all())
+    made = run.make(Kind.DICT, asked.node, open=True)
+    for key, value in tuple(source.fields.items()):
+        if isinstance(key, str):
+            run.put(made, key, value)
+    return made
+
+
+@function("builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort")
+def _exit(asked: Call) -> Value:
+    asked.run.event(Happening.EXIT, asked.node)
+    asked.run.stopped = True
+    return NONE
+
+
+@function("builtins.super")
+def _super(asked: Call) -> Value:
+    return asked.run.unread(asked.node)
+
+
+@function("builtins.open", "io.open", "gzip.open", "codecs.open")
+def _open(asked: Call) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
+    asked.run.put(made, "path", asked.get(0, "file"))
+    asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))
+    return made
+
+
+@function("io.BytesIO", "io.StringIO")
+def _buffer(asked: Call) -> Value:
+    return asked.run.make(Kind.LIBRARY, asked.node, made_by=asked.name)
+
+
+# -- functions of functions ------------------------------------------------------------------------------------------
+
+
+@function("functools.partial", "functools.partialmethod")
+def _partial(asked: Call) -> Value:
+    first, *args = asked.given.args
+    return asked.run.make(
+        Kind.PARTIAL, asked.node, function=first, args=tuple(args), named=dict(asked.given.named), more=asked.given.more
+    )
+
+
+@function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
+          "functools.update_wrapper", "functools.total_ordering")  # fmt: skip
+def _decorator(asked: Call) -> Value:
+    if asked.name == "typing.cast":
+        return asked.get(1, "value")
+    if asked.name == "functools.wraps":
+        return Lib("functools.wraps.wrapped")
+    first = asked.given.args[0] if asked.given.args else NONE
+    return first if isinstance(first, Obj | Bound) else Lib("functools.wraps.wrapped")
+
+
+@function("functools.wraps.wrapped")
+def _wrapped(asked: Call) -> Value:
+    return asked.get(0, "function")
+
+
+@function("functools.reduce")
+def _reduce(asked: Call) -> Value:
+    from dsmigrate.codemod.analysis.iteration import element
+
+    one = element(asked.run, asked.get(1, "sequence"), asked.node)
+    return call(asked.run, asked.get(0, "function"), Given((one, one)), asked.node)
+
+
+@function("copy.deepcopy", "copy.copy")
+def copied(asked: Call) -> Value:
+    """A copy: of a model, which is another model from here on, or of data."""
+    run = asked.run
+    of = run.settle(asked.get(0, "x"))
+    if isinstance(of, Choice):
+        return choose(
+            (condition, copied(Call(run, asked.name, Given((option,)), asked.node)))
+            for condition, option in of.options
+            if option is not UNBOUND
+        )
+    from dsmigrate.codemod.analysis.library import is_tracked
+
+    tracked = is_tracked(run, of)
+    if tracked:
+        run.event(Happening.COPY, asked.node, of=of, name=Const(asked.name))
+    if isinstance(of, Obj) and of.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT, Kind.NAMESPACE, Kind.SET}:
+        tag = f"copy of {id(of)}"
+        made = run.make(of.kind, asked.node, tag=tag, made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of})
+        for key, value in tuple(of.fields.items()):
+            run.put(made, key, _owned(run, value, of, made) if tracked else value)
+        return made
+    if isinstance(of, Expr) and tracked:
+        made_symbol = Expr("copy", of, asked.node)
+        run.known_models.add(made_symbol)
+        return made_symbol
+    return of
+
+
+def _owned(run: Run, value: Value, before: Obj, after: Obj) -> Value:
+    """A parameter or buffer of a copy belongs to the copy."""
+    if isinstance(value, Tensor) and value.of is before:
+        return Tensor(value.kind, after, value.forwards, varies=value.varies)
+    return value
+
+
+# -- options of the command line -------------------------------------------------------------------------------------
+
+
+@method(Role.PARSER, "add_argument", "add", "add_arg")
+def _add_argument(asked: Call, of: Value) -> Value:
+    if not isinstance(of, Obj):
+        return NONE
+    flags = [value.value for value in asked.given.args if isinstance(value, Const) and isinstance(value.value, str)]
+    dest = asked.given.named.get("dest")
+    name = dest.value if isinstance(dest, Const) else next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = str(name).lstrip("-").replace("-", "_")
+    parser = of.data.get("parser", of)
+    options = parser.data.setdefault("options", {})
+    options[name] = {
+        "flags": flags, "node": asked.node, "module": asked.run.frame.module,
+        **{key: value for key, value in asked.given.named.items()},
+    }  # fmt: skip
+    return NONE
+
+
+@method(Role.PARSER, "add_argument_group", "add_mutually_exclusive_group", "add_parser", "add_subparsers")
+def _group(asked: Call, of: Value) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="argparse.ArgumentParser")
+    if isinstance(of, Obj):
+        made.data["parser"] = of.data.get("parser", of)
+    return made
+
+
+@method(Role.PARSER, "set_defaults")
+def _set_defaults(asked: Call, of: Value) -> Value:
+    if isinstance(of, Obj):
+        options = of.data.get("parser", of).data.setdefault("options", {})
+        for name, value in asked.given.named.items():
+            options.setdefault(name, {"flags": [], "node": asked.node})["default"] = value
+    return NONE
+
+
+@method(Role.PARSER, "parse_args", "parse_known_args", "parse_intermixed_args", "parse_args_into_dataclasses")
+def _parse_args(asked: Call, of: Value) -> Value:
+    run = asked.run
+    if asked.name == "parse_args_into_dataclasses":
+        return run.unread(asked.node)
+    made = run.make(Kind.NAMESPACE, asked.node, made_by="argparse", parser=of)
+    if asked.name == "parse_known_args":
+        return Tup((made, run.unread(asked.node, tag="rest")))
+    return made
+
+
+# -- the environment, paths, processes -------------------------------------------------------------------------------
+
+
+@function("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop")
+def _getenv(asked: Call) -> Value:
+    if asked.name == "os.environ.setdefault":
+        asked.run.event(Happening.ENVIRONMENT, asked.node, name=asked.get(0, "key"), value=asked.get(1, "default"), default=TRUE_VALUE)
+    return environment(asked.run, asked.run.settle(asked.get(0, "key")), asked.get(1, "default"))
+
+
+@function("os.environ.__getitem__", "os.environb.get")
+def _environ(asked: Call) -> Value:
+    return environment(asked.run, asked.run.settle(asked.get(0, "key")))
+
+
+@function("os.environ.update", "os.putenv")
+def _environ_update(asked: Call) -> Value:
+    run = asked.run
+    given = asked.given.args[0] if asked.given.args else NONE
+    pairs = dict(asked.given.named)
+    if isinstance(given, Obj) and given.kind is Kind.DICT:
+        pairs |= {key: value for key, value in given.fields.items() if isinstance(key, str)}
+    for name, value in pairs.items():
+        run.event(Happening.ENVIRONMENT, asked.node, name=Const(name), value=value)
+        run.put(run.flags, ("env", name), value)
+    return NONE
+
+
+@function("sys.path.append", "sys.path.insert", "sys.path.extend", "site.addsitedir")
+def _sys_path(asked: Call) -> Value:
+    run = asked.run
+    value = run.settle(asked.given.args[-1]) if asked.given.args else NONE
+    items = list(each(value))
+    if isinstance(value, Obj) and value.kind is Kind.LIST:
+        items = list(value.fields.values())
+    for one in items:
+        if isinstance(one, Const) and isinstance(one.value, str):
+            text = one.value if one.value.startswith("/") else ROOT + one.value
+            run.project.add_base(posixpath.normpath(text))
+        run.event(Happening.SYS_PATH, asked.node, path=one)
+    return NONE
+
+
+def _path_function(name: str, given: tuple[Value, ...], work: object) -> Value:
+    if all(isinstance(value, Const) and isinstance(value.value, str) for value in given):
+        try:
+            return Const(work(*(value.value for value in given if isinstance(value, Const))))  # type: ignore[operator]
+        except Exception:  # noqa: BLE001 - of whatever it is
+            return Expr("path", name, *given)
+    parts = tuple(value if isinstance(value, Const | Expr) else Expr("some") for value in given)
+    return Expr("path", name, *parts)
+
+
+@function("os.path.join", "os.path.dirname", "os.path.basename", "os.path.abspath", "os.path.realpath", "os.path.normpath",
+          "os.path.expanduser", "os.path.splitext", "os.path.split", "os.path.relpath")  # fmt: skip
+def _path(asked: Call) -> Value:
+    name = asked.name.rpartition(".")[2]
+    args = tuple(asked.run.settle(value) for value in asked.given.args)
+    if args and isinstance(args[0], Choice):
+        return choose(
+            (condition, _path(Call(asked.run, asked.name, Given((option, *args[1:])), asked.node)))
+            for condition, option in args[0].options
+            if option is not UNBOUND
+        )
+    if name in {"abspath", "realpath"} and isinstance(args[0], Const) and isinstance(args[0].value, str):
+        text = args[0].value
+        return Const(posixpath.normpath(text)) if text.startswith("/") else Expr("path", name, args[0])
+    if name in {"splitext", "split"}:
+        found = _path_function(name, args, getattr(posixpath, name))
+        if isinstance(found, Const):
+            return Tup((Const(found.value[0]), Const(found.value[1])))
+        return found
+    if name == "relpath":
+        return Expr("path", name, *(value if isinstance(value, Const | Expr) else Expr("some") for value in args))
+    return _path_function(name, args, getattr(posixpath, name))
+
+
+@function("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "os.fspath", "builtins.str.join")
+def _pathlib(asked: Call) -> Value:
+    args = tuple(asked.run.settle(value) for value in asked.given.args)
+    if len(args) == 1:
+        return args[0]
+    return _path_function("join", args, posixpath.join) if args else Const(".")
+
+
+@function("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.islink", "os.path.lexists", "os.path.getmtime", "os.path.getsize")
+def _exists(asked: Call) -> Value:
+    path = asked.run.settle(asked.get(0, "path"))
+    return Expr("exists", asked.name.rpartition(".")[2], path if isinstance(path, Const | Expr) else "?", loops=frozenset(asked.run.loops))
+
+
+@function("os.getcwd", "os.path.curdir")
+def _cwd(asked: Call) -> Value:  # noqa: ARG001
+    return Expr("cwd")
+
+
+@function("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "torch.multiprocessing.spawn.spawn")
+def _spawn(asked: Call) -> Value:
+    run = asked.run
+    given = run.settle(asked.get(1, "args", Tup(())))
+    from dsmigrate.codemod.analysis.iteration import exact_items
+
+    args = exact_items(run, given) or []
+    more = () if exact_items(run, given) is not None else (given,)
+    first = Expr("process", asked.node, varies=True)
+    run.event(
+        Happening.SPAWN, asked.node, function=asked.get(0, "fn"), count=asked.get(2, "nprocs", Const(1)), args=given,
+        join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name),
+    )  # fmt: skip
+    with run.inside(BlockKind.SPAWNED, asked.node, asked.get(0, "fn")):
+        call(run, asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
+    run.stopped = False
+    return NONE
+
+
+@function("multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread")
+def _process(asked: Call) -> Value:
+    run = asked.run
+    target = asked.get(1, "target", NONE)
+    made = run.make(Kind.LIBRARY, asked.node, made_by=asked.name)
+    if target == NONE:
+        return made
+    given = run.settle(asked.get(3, "args", Tup(())))
+    named = run.settle(asked.get(4, "kwargs", NONE))
+    from dsmigrate.codemod.analysis.iteration import exact_items
+
+    args = exact_items(run, given)
+    words = {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
+    if not asked.name.endswith("Thread"):
+        run.event(Happening.SPAWN, asked.node, function=target, count=run.unread(asked.node), args=given, name=Const(asked.name))
+    with run.inside(BlockKind.SPAWNED, asked.node, target):
+        call(run, target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
+    run.stopped = False
+    return made
+
+
+@function("fire.Fire", "typer.run", "absl.app.run", "click.command", "hydra.main", "torch.distributed.elastic.multiprocessing.errors.record",
+          "torch.distributed.run.main")  # fmt: skip
+def _runner(asked: Call) -> Value:
+    run = asked.run
+    first = run.settle(asked.given.args[0]) if asked.given.args else NONE
+    if asked.name in {"fire.Fire", "typer.run", "absl.app.run"}:
+        for one in each(first):
+            if isinstance(one, Obj) and one.kind is Kind.FUNCTION:
+                return call(run, one, Given(more=(run.unread(asked.node, tag="command line"),)), asked.node)
+        return run.unread(asked.node, asked.given.all())
+    return first if isinstance(first, Obj) else Lib("functools.wraps.wrapped")
+
+
+@function("dataclasses.dataclass", "attr.s", "attrs.define", "attr.define")
+def _dataclass(asked: Call) -> Value:
+    first = asked.given.args[0] if asked.given.args else None
+    if isinstance(first, Obj):
+        first.data["dataclass"] = True
+        return first
+    return asked.run.make(Kind.LIBRARY, asked.node, made_by="dataclasses.dataclass")
+
+
+@function("dataclasses.field", "attr.ib", "attrs.field", "attr.field")
+def _field(asked: Call) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="dataclasses.field")
+    for name, value in asked.given.named.items():
+        if name in {"default", "default_factory", "factory"}:
+            made.fields["default_factory" if name == "factory" else name] = value
+    return made
+
+
+@function("dataclasses.asdict", "dataclasses.replace", "dataclasses.astuple")
+def _asdict(asked: Call) -> Value:
+    of = asked.run.settle(asked.get(0, "obj"))
+    if asked.name.endswith("replace"):
+        return of
+    made = asked.run.make(Kind.DICT, asked.node, open=not isinstance(of, Obj))
+    if isinstance(of, Obj):
+        for key, value in tuple(of.fields.items()):
+            if isinstance(key, str):
+                asked.run.put(made, key, value)
+    return made
+
+
+@function("operator.attrgetter", "operator.itemgetter")
+def _getter(asked: Call) -> Value:
+    return asked.run.unread(asked.node)
+
+
+@method(Role.REGION, "enter_context")
+def _enter_context(asked: Call, of: Value) -> Value:  # noqa: ARG001
+    from dsmigrate.codemod.analysis.library import what_is_entered
+
+    manager = asked.get(0, "cm")
+    asked.run.event(Happening.PRECISION, asked.node, manager=manager, name=Const("enter_context"))
+    return what_is_entered(asked.run, manager, asked.node)
+
+
+@function("importlib.import_module", "builtins.__import__")
+def _import_module(asked: Call) -> Value:
+    name = asked.run.settle(asked.get(0, "name"))
+    package = asked.run.settle(asked.get(1, "package", Const("")))
+    if isinstance(name, Const) and isinstance(name.value, str):
+        dotted = name.value
+        if dotted.startswith(".") and isinstance(package, Const):
+            dotted = f"{package.value}{dotted}"
+        return asked.run.imported(dotted)
+    return asked.run.unread(asked.node, asked.given.all())
+
+

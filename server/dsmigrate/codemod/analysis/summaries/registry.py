@@ -1,0 +1,128 @@
+"""How summaries are written down and found: by qualified name, and by the role of an object."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from dsmigrate.codemod.analysis.calls import Given
+from dsmigrate.codemod.analysis.values import UNBOUND, Value
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Run
+
+
+class Role(enum.Enum):
+    """What an object of a library is in a training."""
+
+    MODEL = "model"
+    WRAPPER = "wrapper"
+    REPLICAS = "replicas"
+    """torch.nn.DataParallel."""
+    SHARDED = "sharded"
+    OPTIMIZER = "optimizer"
+    SCHEDULER = "scheduler"
+    SCALER = "scaler"
+    LOADER = "loader"
+    SAMPLER = "sampler"
+    REGION = "region"
+    PARSER = "parser"
+    AVERAGED = "averaged"
+    """A copy of a model that follows its weights (torch.optim.swa_utils.AveragedModel, timm.utils.ModelEma)."""
+    ENGINE = "engine"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of something of a library: its name, what it is given, where."""
+
+    run: Run
+    name: str
+    given: Given
+    node: ast.AST
+
+    def get(self, index: int | None, name: str, default: Value = UNBOUND) -> Value:
+        """An argument by its position or its name."""
+        return self.given.get(index, name, default)
+
+
+Handler: TypeAlias = Callable[[Call], Value]
+MethodHandler: TypeAlias = Callable[[Call, Value], Value]
+
+CLASSES: dict[str, Role] = {}
+FAMILIES: list[tuple[str, Role]] = []
+FUNCTIONS: dict[str, Handler] = {}
+METHODS: dict[tuple[Role, str], MethodHandler] = {}
+ANY_METHODS: dict[str, MethodHandler] = {}
+"""Methods by names of torch's modules, of things that are not known to be one."""
+ALIASES: dict[str, str] = {}
+
+
+def classes(role: Role, names: str | Iterable[str]) -> None:
+    """Say of which role the objects of some classes are; a name that ends with ``.`` is a family of them."""
+    for name in names.split() if isinstance(names, str) else names:
+        if name.endswith("."):
+            FAMILIES.append((name, role))
+        else:
+            CLASSES[name] = role
+
+
+def aliases(**pairs: str) -> None:
+    """Say that one path means another; ``__`` stands for the dots."""
+    ALIASES.update({name.replace("__", "."): other for name, other in pairs.items()})
+
+
+def function(*names: str) -> Callable[[Handler], Handler]:
+    """Say what some functions give and bring about."""
+
+    def note(handler: Handler) -> Handler:
+        for name in names:
+            FUNCTIONS[name] = handler
+        return handler
+
+    return note
+
+
+def method(roles: Role | Iterable[Role], *names: str) -> Callable[[MethodHandler], MethodHandler]:
+    """Say what a method of objects of a role gives and brings about."""
+    all_roles = [roles] if isinstance(roles, Role) else list(roles)
+
+    def note(handler: MethodHandler) -> MethodHandler:
+        for role in all_roles:
+            for name in names:
+                METHODS[role, name] = handler
+        return handler
+
+    return note
+
+
+def any_method(*names: str) -> Callable[[MethodHandler], MethodHandler]:
+    """Say what a method of this name means of something that is not read."""
+
+    def note(handler: MethodHandler) -> MethodHandler:
+        for name in names:
+            ANY_METHODS[name] = handler
+        return handler
+
+    return note
+
+
+def canonical(name: str) -> str:
+    """The one name of what several paths lead to."""
+    return ALIASES.get(name, name)
+
+
+def role_of_class(name: str) -> Role | None:
+    """The role of the objects of a class, None for one that is not known."""
+    name = canonical(name)
+    found = CLASSES.get(name)
+    if found is None:
+        last = name.rpartition(".")[2]
+        for family, role in FAMILIES:
+            if name.startswith(family) and last[:1].isupper():
+                return role
+    return found

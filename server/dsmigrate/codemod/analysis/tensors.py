@@ -1,0 +1,132 @@
+"""Tensors: their attributes and methods, and what is done to parameters, gradients and buffers through them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dsmigrate.codemod.analysis.calls import Given
+from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    TRUE_VALUE,
+    Const,
+    Expr,
+    Member,
+    Tensor,
+    TensorKind,
+    Value,
+    each,
+    forwards_in,
+    joined_tensor,
+)
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.run import Run
+
+_STAYS = frozenset(
+    "data detach detach_ clone contiguous view view_as reshape flatten float double half bfloat16 to cuda cpu type "
+    "type_as requires_grad_ squeeze unsqueeze permute transpose t T expand expand_as coalesce index_select".split()
+)
+"""What gives a tensor of the same content."""
+_NUMBERS = frozenset("item tolist numpy".split())
+_ABOUT = frozenset(
+    "shape size dim ndim numel nelement dtype device is_cuda requires_grad is_leaf layout stride is_sparse element_size "
+    "is_floating_point names itemsize nbytes".split()
+)
+_HOOKS = frozenset("register_hook register_post_accumulate_grad_hook retain_grad".split())
+_READ_ONLY = frozenset("__len__ __getitem__ __iter__ __contains__ __bool__ __float__ __int__".split())
+
+
+def tensor_attribute(run: Run, of: Tensor, name: str, node: ast.AST) -> Value:
+    """An attribute of a tensor."""
+    if name == "grad" and of.kind is TensorKind.PARAMETER:
+        run.event(Happening.GRADIENT_READ, node, of=of)
+        return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies)
+    if name in {"grad", "main_grad"}:
+        return Tensor(TensorKind.GRADIENT, of.of, of.forwards)
+    if name in _ABOUT:
+        return Expr("about", of.kind.value, name, node)
+    if name in _STAYS:
+        return replace(of, detached=of.detached or name in {"data", "detach"})
+    if name in {"grad_fn", "is_quantized"}:
+        return run.unread(node, [of])
+    return Member(of, name)
+
+
+def tensor_method(run: Run, of: Tensor, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911
+    """A method of a tensor, or of what a library made of tensors."""
+    if name == "backward":
+        run.event(Happening.BACKWARD, node, loss=of, **_backward_options(given))
+        return NONE
+    if name in _NUMBERS:
+        return Expr("number", replace(of, kind=TensorKind.DATA), node, varies=of.varies, loops=frozenset(run.loops))
+    if name in _ABOUT:
+        return Expr("about", of.kind.value, name, node)
+    if name in _HOOKS:
+        run.event(Happening.HOOK, node, of=of, name=Const(name), hook=given.get(0, "hook", NONE))
+        return NONE
+    if name == "requires_grad_":
+        run.event(Happening.THAW, node, of=of, value=given.get(0, "requires_grad", TRUE_VALUE))
+        return of
+    if name in _STAYS:
+        return replace(of, detached=of.detached or name.startswith("detach"))
+    if name == "register_hook":
+        return NONE
+    if name.endswith("_") and not name.startswith("__"):
+        changed_in_place(run, of, node, name)
+        return of
+    others = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
+    return joined_tensor([of, *others])
+
+
+def _backward_options(given: Given) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for index, name in enumerate(("gradient", "retain_graph", "create_graph", "inputs")):
+        value = given.get(index, name, NONE)
+        if value != NONE:
+            found[name] = value
+    return found
+
+
+def changed_in_place(run: Run, of: Value, node: ast.AST, name: str = "") -> None:
+    """Note that the content of a parameter, a gradient or a buffer is written."""
+    for one in each(of):
+        if isinstance(one, Tensor):
+            match one.kind:
+                case TensorKind.GRADIENT:
+                    kind = Happening.ZERO_GRAD if name == "zero_" else Happening.GRADIENT_WRITE
+                    run.event(kind, node, of=one, name=Const(name))
+                case TensorKind.PARAMETER | TensorKind.WEIGHT if one.of is not None:
+                    run.event(Happening.WEIGHT_WRITE, node, of=one, name=Const(name))
+                case TensorKind.BUFFER:
+                    run.event(Happening.BUFFER_WRITE, node, of=one, name=Const(name))
+
+
+def tensor_attribute_written(run: Run, of: Tensor, name: str, value: Value, node: ast.AST) -> None:
+    """Note ``p.grad = …``, ``p.data = …`` and ``p.requires_grad = …``."""
+    if name == "grad":
+        kind = Happening.ZERO_GRAD if value == NONE else Happening.GRADIENT_WRITE
+        run.event(kind, node, of=of, value=value)
+    elif name == "data" and of.kind is TensorKind.PARAMETER:
+        run.event(Happening.WEIGHT_WRITE, node, of=of, name=Const("data"))
+    elif name == "data" and of.kind is TensorKind.GRADIENT:
+        run.event(Happening.GRADIENT_WRITE, node, of=of, value=value)
+    elif name == "requires_grad" and of.kind is TensorKind.PARAMETER:
+        run.event(Happening.THAW, node, of=of, value=value)
+
+
+def parameters_in(run: Run, value: Value) -> set[Value]:
+    """The things whose parameters a value holds."""
+    return {
+        one.of
+        for one in run.things_in(value)
+        if isinstance(one, Tensor) and one.kind in {TensorKind.PARAMETER, TensorKind.WEIGHT} and one.of is not None
+    }
+
+
+def is_of_training(value: Value) -> bool:
+    """Whether a value comes from the forward of a model."""
+    return bool(forwards_in(value))
+

@@ -1,0 +1,345 @@
+"""What an expression of a script can be: a constant, a symbol, a thing with identity, a tensor, or one of several."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.analysis.conditions import Condition
+    from dsmigrate.codemod.program.module import Module
+
+
+class Context:
+    """The calls that lead to a place, from the entry on; equal ones are the same object."""
+
+    __slots__ = ("_below", "depth", "node", "up")
+
+    def __init__(self, up: Context | None, node: ast.AST | None) -> None:
+        self.up = up
+        self.node = node
+        self.depth: int = 0 if up is None else up.depth + 1
+        self._below: dict[ast.AST, Context] = {}
+
+    def below(self, node: ast.AST) -> Context:
+        found = self._below.get(node)
+        if found is None:
+            found = self._below[node] = Context(self, node)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A value that is written out, or worked out from such: a number, text, None, a type's name."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+class Expr:
+    """Plain data that is known by what it comes from: an option, a rank, a loop's counter, what a call gives.
+
+    ``op`` says how it is made of ``args``; equal ones stand for the same value wherever ``loops``, the loops in which
+    it may be another one at each turn, are not left. ``varies``: each rank may have its own.
+    """
+
+    __slots__ = ("_hash", "args", "loops", "op", "varies")
+
+    def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
+        self.op = op
+        self.args = args
+        for arg in args:
+            if isinstance(arg, Expr):
+                varies = varies or arg.varies
+                loops |= arg.loops
+            elif isinstance(arg, Tensor):
+                varies = varies or arg.varies
+            elif isinstance(arg, Tup):
+                varies = varies or any(may_vary(one) for one in arg.items)
+        self.varies = varies
+        self.loops = loops
+        self._hash = hash((op, args))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Expr) and self._hash == other._hash and self.op == other.op and self.args == other.args
+        )
+
+    def __repr__(self) -> str:
+        return f"<{show(self)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Tup:
+    """A tuple."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lib:
+    """Something of a library, by its qualified name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a thing that no source defines: a method of a library's object, called or handed on."""
+
+    of: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function of the script with the instance or class that it belongs to."""
+
+    function: Obj
+    instance: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """What ``super()`` gives in a method of ``cls``."""
+
+    cls: Obj
+    instance: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A name of a module of the project that has not been asked for yet."""
+
+    module: Obj
+    name: str
+
+
+class TensorKind(enum.Enum):
+    """What a tensor stands for in the training."""
+
+    DATA = "data"
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    GRADIENT = "gradient"
+    WEIGHT = "weight"
+    """What a state_dict holds: a parameter's or a buffer's content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor, or what a library makes of one.
+
+    ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
+    comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
+    rank has its own, as it has its own data.
+    """
+
+    kind: TensorKind = TensorKind.DATA
+    of: Thing | None = None
+    forwards: frozenset[Forward] = frozenset()
+    scaler: Thing | None = None
+    detached: bool = False
+    varies: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A forward of a model, by the call and where it comes from."""
+
+    node: ast.AST
+    context: Context
+    model: Thing
+
+
+class Kind(enum.Enum):
+    """What a thing with identity is."""
+
+    FRAME = "frame"
+    MODULE = "module"
+    FUNCTION = "function"
+    CLASS = "class"
+    INSTANCE = "instance"
+    LIST = "list"
+    DICT = "dict"
+    SET = "set"
+    ITERATOR = "iterator"
+    GENERATOR = "generator"
+    PARTIAL = "partial"
+    PARSER = "parser"
+    NAMESPACE = "namespace"
+    LIBRARY = "library"
+    """An object of a library's class, whose qualified name is ``made_by``."""
+
+
+@dataclass(eq=False, slots=True)
+class Obj:
+    """A thing with identity, by the place and the calls that made it.
+
+    ``made_by`` is the qualified name of the library's class or function, ``cls`` the class of the script; ``data``
+    holds what never changes (a function's node, a parser's options); ``fields`` what may.
+    """
+
+    kind: Kind
+    node: ast.AST | None
+    context: Context | None
+    module: Module | None = None
+    made_by: str = ""
+    cls: Obj | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    fields: dict[Any, Value] = field(default_factory=dict)
+    loops: frozenset[ast.AST] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"<{show(self)}>"
+
+
+class Unbound(enum.Enum):
+    """A name or field that nothing is bound to on some way here."""
+
+    UNBOUND = "unbound"
+
+
+UNBOUND = Unbound.UNBOUND
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several values, each under a condition."""
+
+    options: tuple[tuple[Condition, Value], ...]
+
+
+Value: TypeAlias = Const | Expr | Tup | Lib | Member | Bound | Super | Lazy | Tensor | Obj | Choice | Unbound
+Thing: TypeAlias = Obj | Expr
+"""What can be a model or an optimizer: an object, or what an unread call gives."""
+
+NONE = Const(None)
+TRUE_VALUE = Const(True)
+FALSE_VALUE = Const(False)
+
+
+def each(value: Value) -> Iterator[Value]:
+    """The values that a value may be, without nothing."""
+    if isinstance(value, Choice):
+        for _, option in value.options:
+            yield from each(option)
+    elif value is not UNBOUND:
+        yield value
+
+
+def may_vary(value: Value) -> bool:
+    """Whether each rank may have its own of a value."""
+    match value:
+        case Expr() | Tensor():
+            return value.varies
+        case Tup():
+            return any(map(may_vary, value.items))
+        case Choice():
+            return any(may_vary(option) or condition.varies for condition, option in value.options)
+        case Member():
+            return may_vary(value.of)
+        case Obj():
+            return bool(value.data.get("varies"))
+    return False
+
+
+def loops_of(values: Iterable[Value]) -> frozenset[ast.AST]:
+    """The loops in which any of some values may change from turn to turn."""
+    found: frozenset[ast.AST] = frozenset()
+    for value in values:
+        for one in each(value):
+            if isinstance(one, Expr):
+                found |= one.loops
+    return found
+
+
+def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[Forward]:
+    """The forwards that anything in a value comes from."""
+    match value:
+        case Tensor():
+            return value.forwards
+        case Tup():
+            return frozenset().union(*(forwards_in(item, seen) for item in value.items))
+        case Choice():
+            return frozenset().union(*(forwards_in(option, seen) for _, option in value.options))
+        case Obj() if value.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.INSTANCE, Kind.ITERATOR} and value not in seen:
+            more = seen | {value}
+            return frozenset().union(*(forwards_in(item, more) for item in value.fields.values()))
+        case Expr():
+            return frozenset().union(*(forwards_in(arg, seen) for arg in value.args if isinstance(arg, Tensor)))
+    return frozenset()
+
+
+def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
+    """The tensor that arithmetic makes of some tensors."""
+    made = Tensor(varies=False)
+    for tensor in tensors:
+        made = replace(
+            made,
+            forwards=made.forwards | tensor.forwards,
+            scaler=made.scaler or tensor.scaler,
+            varies=made.varies or tensor.varies,
+        )
+    return made
+
+
+def show(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each kind of value
+    """A value as people read it in a tree of events."""
+    match value:
+        case Const():
+            return repr(value.value)
+        case Expr(op="arg"):
+            return f"args.{value.args[0]}"
+        case Expr(op="env"):
+            return f"env.{value.args[0]}"
+        case Expr(op="rank" | "local_rank" | "world_size" | "device_count"):
+            return value.op
+        case Expr(op="unknown"):
+            return f"?{getattr(value.args[0], 'lineno', '')}"
+        case Expr(op="counter"):
+            return f"{value.args[1]}~"
+        case Expr(op="field"):
+            return f"{show(value.args[0])}.{value.args[1]}"
+        case Expr() if len(value.args) == 2 and not value.op.isalpha():
+            return f"({show(value.args[0])} {value.op} {show(value.args[1])})"
+        case Expr():
+            return f"{value.op}({', '.join(show(arg) for arg in value.args)})"
+        case Tup():
+            return f"({', '.join(map(show, value.items))})"
+        case Lib():
+            return value.name
+        case Member():
+            return f"{show(value.of)}.{value.name}"
+        case Bound():
+            return f"{show(value.instance)}.{value.function.data['name']}"
+        case Lazy():
+            return f"{value.module.data['name']}.{value.name}"
+        case Tensor():
+            parts = [value.kind.value]
+            if value.of is not None:
+                parts.append(f"of {show(value.of)}")
+            if value.forwards:
+                parts.append("from " + "+".join(sorted({str(getattr(f.node, "lineno", 0)) for f in value.forwards})))
+            if value.scaler is not None:
+                parts.append("scaled")
+            return f"tensor[{' '.join(parts)}]"
+        case Choice():
+            return " | ".join(f"{show(option)} if {condition}" for condition, option in value.options)
+        case Obj():
+            name = value.made_by or (value.cls.data["name"] if value.cls is not None else value.data.get("name", ""))
+            return f"{name or value.kind.value}@{getattr(value.node, 'lineno', 0)}"
+        case ast.AST():
+            return f":{getattr(value, 'lineno', 0)}"
+    return str(value)
