@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dsmigrate.codemod.analysis.conditions import TRUE, both
-from dsmigrate.codemod.analysis.events import BlockKind, Happening
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Happening
 from dsmigrate.codemod.analysis.state import Changes, choose
 from dsmigrate.codemod.analysis.values import (
     NONE,
@@ -27,6 +27,9 @@ from dsmigrate.codemod.analysis.values import (
     Tup,
     Value,
     each,
+    note_reads,
+    noting_reads,
+    reads_noted,
 )
 from dsmigrate.codemod.program.module import FunctionNode, names_of
 
@@ -196,8 +199,6 @@ def define_function(run: Run, node: FunctionNode) -> Value:
 
 def call_function(run: Run, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None) -> Value:
     """Run a function of the script."""
-    from dsmigrate.codemod.analysis.run import Frame
-
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = names_of(definition)
@@ -209,20 +210,108 @@ def call_function(run: Run, function: Obj, given_: Given, node: ast.AST, *, on_y
         return run.unread(node, given_.all())
     if again == _AGAIN:
         given_ = _forgotten(run, given_, node)
-    outer: Frame = function.data["frame"]
     context = run.context
     run.context = context.below(node)
+    try:
+        if on_yield is not None:
+            return _run(run, function, given_, node, on_yield)
+        return _remembered(run, function, given_, node)
+    finally:
+        run.context = context
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What a call did: on what it looked at, what it gave, wrote and made happen."""
+
+    versions: tuple[tuple[Obj, int], ...]
+    names: tuple[tuple[tuple[Obj, str], Value], ...]
+    reads: frozenset[Obj]
+    value: Value
+    changes: Changes
+    block: Block | None
+    stopped: bool
+
+
+_WORTH = 40
+"""Steps of a call from which on it is remembered."""
+
+
+def _remembered(run: Run, function: Obj, given_: Given, node: ast.AST) -> Value:
+    """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
+    key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, frozenset(run.assumed.items()),
+           run.loops, bool(run.in_forward))  # fmt: skip
+    memories = run.memory.get(key)
+    for memory in memories or ():
+        if all(obj.version == version for obj, version in memory.versions) and all(
+            obj.own.get(name, UNBOUND) == value for (obj, name), value in memory.names
+        ):
+            return _recalled(run, memory)
+    reads: set[Obj] = set()
+    fresh: set[Obj] = set()
+    names: dict[tuple[Obj, str], Value] = {}
+    noting_reads(reads)
+    run.fresh.append(fresh)
+    run.named.append(names)
+    mark, steps, at = run.state.mark(), run.steps, len(run.block.items)
+    try:
+        value = _run(run, function, given_, node, None)
+    finally:
+        reads_noted()
+        run.fresh.pop()
+        run.named.pop()
+        if run.fresh:
+            run.fresh[-1] |= fresh
+        names = {place: found for place, found in names.items() if place[0] not in fresh}
+        if run.named:
+            for place, found in names.items():
+                run.named[-1].setdefault(place, found)
+    if run.steps - steps >= _WORTH:
+        changes = run.state.changes(mark)
+        written = {obj for obj, _ in changes}
+        seen = reads - fresh
+        versions = run.state.versions_at(mark, seen)
+        made = run.block.items[at:]
+        block = made[0] if len(made) == 1 and isinstance(made[0], Block) else None
+        if len(made) <= 1 and (not made or block is not None):
+            memory = _Memory(tuple(versions.items()), tuple(names.items()), frozenset(seen | written), value, changes, block, run.stopped)
+            run.memory.setdefault(key, []).insert(0, memory)
+            del run.memory[key][4:]
+    return value
+
+
+def _recalled(run: Run, memory: _Memory) -> Value:
+    note_reads(set(memory.reads))
+    if run.named:
+        for place, found in memory.names:
+            run.named[-1].setdefault(place, found)
+    if run.fresh:
+        run.fresh[-1].update(obj for obj, _ in memory.changes if obj not in memory.reads)
+    run.state.apply(memory.changes)
+    if memory.block is not None:
+        memory.block.up = run.block
+        run.block.items.append(memory.block)
+    run.stopped = memory.stopped
+    return memory.value
+
+
+def _run(run: Run, function: Obj, given_: Given, node: ast.AST, on_yield: Callable[[Value], Value] | None) -> Value:
+    from dsmigrate.codemod.analysis.run import Frame
+
+    definition = function.node
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    outer: Frame = function.data["frame"]
     obj = run.make(Kind.FRAME, definition)
     owner = function.data["owner"]
-    frame = Frame(obj, definition, outer.module, outer.top, outer, names, owner, on_yield=on_yield)
+    frame = Frame(obj, definition, outer.module, outer.top, outer, names_of(definition), owner, on_yield=on_yield)
     frame.mark = run.state.mark()
     frame.conditions = len(run.conditions)
     bound = _arguments(run, definition, function, given_, node)
     if bound:
         frame.first = next(iter(bound.values()))
     assumptions = len(run._assumptions)  # noqa: SLF001 - a part of the run
-    run.frames.append(frame)
     loops = run.loops
+    run.frames.append(frame)
     try:
         for name, value in bound.items():
             run.put(obj, name, value)
@@ -237,7 +326,6 @@ def call_function(run: Run, function: Obj, given_: Given, node: ast.AST, *, on_y
     finally:
         run.frames.pop()
         run._forget(assumptions)  # noqa: SLF001
-        run.context = context
         run.loops = loops
 
 

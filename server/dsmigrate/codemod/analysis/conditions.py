@@ -1,11 +1,12 @@
-"""Conditions over what is not known: formulas of literals, kept small; what is assumed decides what they come to."""
+"""Conditions over what is not known: formulas of literals, kept small; what is assumed decides what they come to.
+
+Equal conditions are one object, so that they are compared and combined at the cost of a look-up.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 from dsmigrate.codemod.analysis.values import Const, Expr, show
@@ -14,85 +15,102 @@ LARGEST = 12
 """Literals in a condition; one of more says nothing (``MAYBE``)."""
 
 
-@dataclass(frozen=True)
-class Literal:
-    """An atom or its opposite."""
+class Condition:
+    """A condition. ``varies``: ranks may disagree; ``loops``: where it may change from turn to turn; ``size`` in literals."""
 
-    atom: Expr
-    holds: bool = True
+    __slots__ = ("loops", "size", "varies")
 
-    @cached_property
-    def varies(self) -> bool:
-        return self.atom.varies
+    varies: bool
+    loops: frozenset[ast.AST]
+    size: int
 
-    @cached_property
-    def loops(self) -> frozenset[ast.AST]:
-        return self.atom.loops
-
-    @property
-    def size(self) -> int:
-        return 1
-
-    def __str__(self) -> str:
-        return show(self.atom) if self.holds else f"not {show(self.atom)}"
+    def __repr__(self) -> str:
+        return str(self)
 
 
-@dataclass(frozen=True)
-class Several:
-    """All of some conditions, or any of them. Only "all of" holds something unsure, as one part of its own."""
-
-    all_of: bool
-    parts: frozenset[Condition]
-
-    @cached_property
-    def unsure(self) -> bool:
-        return any(isinstance(part, Plain) for part in self.parts)
-
-    @cached_property
-    def varies(self) -> bool:
-        return any(part.varies for part in self.parts)
-
-    @cached_property
-    def loops(self) -> frozenset[ast.AST]:
-        return frozenset().union(*(part.loops for part in self.parts))
-
-    @cached_property
-    def size(self) -> int:
-        return sum(part.size for part in self.parts)
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.all_of, self.parts))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __str__(self) -> str:
-        return "(" + (" and " if self.all_of else " or ").join(sorted(map(str, self.parts))) + ")"
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(Condition):
     """A condition without parts: always, never, or not known."""
 
-    name: str
-    varies: bool = False
-    loops: frozenset[ast.AST] = frozenset()
+    __slots__ = ("name",)
 
-    @property
-    def size(self) -> int:
-        return 0
+    def __init__(self, name: str, *, varies: bool = False) -> None:
+        self.name = name
+        self.varies = varies
+        self.loops = frozenset()
+        self.size = 0
 
     def __str__(self) -> str:
         return self.name
 
 
-Condition: TypeAlias = Literal | Several | Plain
+class Literal(Condition):
+    """An atom or its opposite."""
+
+    __slots__ = ("atom", "holds")
+    __match_args__ = ("atom", "holds")
+    _known: dict[tuple[Expr, bool], Literal] = {}
+
+    atom: Expr
+    holds: bool
+
+    def __new__(cls, atom: Expr, holds: bool = True) -> Literal:  # noqa: FBT001, FBT002 - as it is read
+        found = cls._known.get((atom, holds))
+        if found is None:
+            found = object.__new__(cls)
+            found.atom = atom
+            found.holds = holds
+            found.varies = atom.varies
+            found.loops = atom.loops
+            found.size = 1
+            cls._known[atom, holds] = found
+        return found
+
+    def __str__(self) -> str:
+        return show(self.atom) if self.holds else f"not {show(self.atom)}"
+
+
+class Several(Condition):
+    """All of some conditions, or any of them. Only "all of" holds something unsure, as one part of its own."""
+
+    __slots__ = ("all_of", "parts", "unsure")
+    _known: dict[tuple[bool, frozenset[Condition]], Several] = {}
+
+    all_of: bool
+    parts: frozenset[Condition]
+    unsure: bool
+
+    def __new__(cls, all_of: bool, parts: frozenset[Condition]) -> Several:  # noqa: FBT001 - which of the two
+        found = cls._known.get((all_of, parts))
+        if found is None:
+            found = object.__new__(cls)
+            found.all_of = all_of
+            found.parts = parts
+            found.varies = any(part.varies for part in parts)
+            found.loops = frozenset().union(*(part.loops for part in parts))
+            found.size = sum(part.size for part in parts)
+            found.unsure = any(isinstance(part, Plain) for part in parts)
+            cls._known[all_of, parts] = found
+        return found
+
+    def __str__(self) -> str:
+        return "(" + (" and " if self.all_of else " or ").join(sorted(map(str, self.parts))) + ")"
+
 
 TRUE = Plain("always")
 FALSE = Plain("never")
 MAYBE = Plain("maybe")
 MAYBE_HERE = Plain("maybe on some ranks", varies=True)
+
+_COMBINED: dict[tuple[bool, frozenset[Condition]], Condition] = {}
+_OPPOSITES: dict[Condition, Condition] = {}
+
+
+def forget() -> None:
+    """Let go of the conditions of former runs."""
+    Literal._known.clear()  # noqa: SLF001 - of this module
+    Several._known.clear()  # noqa: SLF001
+    _COMBINED.clear()
+    _OPPOSITES.clear()
 
 
 def unknown(*, varies: bool) -> Condition:
@@ -106,21 +124,34 @@ def negate(condition: Condition) -> Condition:
         case Literal():
             return Literal(condition.atom, not condition.holds)
         case Several():
-            return _several(not condition.all_of, map(negate, condition.parts))
+            found = _OPPOSITES.get(condition)
+            if found is None:
+                found = _OPPOSITES[condition] = _several(not condition.all_of, frozenset(map(negate, condition.parts)))
+            return found
     return FALSE if condition is TRUE else TRUE if condition is FALSE else condition
 
 
 def both(*conditions: Condition) -> Condition:
     """All of some conditions."""
-    return _several(True, conditions)
+    return _several(True, frozenset(conditions))
 
 
 def either(*conditions: Condition) -> Condition:
     """Any of some conditions."""
-    return _several(False, conditions)
+    return _several(False, frozenset(conditions))
 
 
-def _several(all_of: bool, conditions: Iterable[Condition]) -> Condition:  # noqa: FBT001 - which of the two
+def _several(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001 - which of the two
+    if len(conditions) == 1:
+        return next(iter(conditions))
+    key = (all_of, conditions)
+    found = _COMBINED.get(key)
+    if found is None:
+        found = _COMBINED[key] = _combined(all_of, conditions)
+    return found
+
+
+def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001, PLR0911
     neutral, absorbing = (TRUE, FALSE) if all_of else (FALSE, TRUE)
     parts: set[Condition] = set()
     for condition in conditions:
@@ -149,16 +180,16 @@ def _several(all_of: bool, conditions: Iterable[Condition]) -> Condition:  # noq
 def _absorbed(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: FBT001
     """Without what the rest says already: of "a and (a or b)" a is left, of "a and (not a or b)" a and b."""
     literals = {part for part in parts if isinstance(part, Literal)}
-    if not literals or all(isinstance(part, Literal) for part in parts):
+    if not literals or len(literals) == len(parts):
         return parts
     found: set[Condition] = set()
     for part in parts:
         if isinstance(part, Several) and part.all_of is not all_of:
             if part.parts & literals:
                 continue
-            left = {one for one in part.parts if not (isinstance(one, Literal) and negate(one) in literals)}
+            left = frozenset(one for one in part.parts if not (isinstance(one, Literal) and negate(one) in literals))
             if len(left) < len(part.parts):
-                part = _several(not all_of, left)  # noqa: PLW2901 - what is left of it
+                part = _several(not all_of, left) if left else (FALSE if all_of else TRUE)  # noqa: PLW2901 - what is left
                 if part is (FALSE if all_of else TRUE):
                     return {part}
                 if isinstance(part, Several) and part.all_of is all_of:
@@ -207,16 +238,17 @@ def decided(condition: Condition, assumed: Assumed) -> bool | None:
 def _follows(atom: Expr, assumed: Assumed) -> bool | None:
     """What ``x == "a"`` says of ``x == "b"`` and of ``x`` itself."""
     if atom.op == "==" and isinstance(atom.args[1], Const):
+        subject, value = atom.args
         for other, holds in assumed.items():
-            if holds and other.op == "==" and other.args[0] == atom.args[0] and isinstance(other.args[1], Const):
-                return other.args[1] == atom.args[1]
-        if assumed.get(atom.args[0]) is True and not atom.args[1].value:
-            return False
-        if assumed.get(atom.args[0]) is False and atom.args[1].value:
-            return False
-    elif atom.op == "is" and atom.args[1] == Const(None) and assumed.get(atom.args[0]) is True:
+            if holds and other.op == "==" and other.args[0] == subject and isinstance(other.args[1], Const):
+                return other.args[1] == value
+        if isinstance(subject, Expr):
+            known = assumed.get(subject)
+            if known is not None and bool(value.value) is not known:
+                return False
+    elif atom.op == "is" and atom.args[1] == Const(None) and isinstance(atom.args[0], Expr) and assumed.get(atom.args[0]) is True:
         return False
-    else:
+    elif atom.op not in {"==", "<", "<=", "in"}:
         for other, holds in assumed.items():
             if holds and other.op == "==" and other.args[0] == atom and isinstance(other.args[1], Const):
                 return bool(other.args[1].value)
@@ -241,12 +273,13 @@ def _all(found: Iterable[bool | None]) -> bool | None:
 
 def under(condition: Condition, assumed: Assumed) -> Condition:
     """What is left of a condition where some atoms are known."""
-    found = decided(condition, assumed)
-    if found is not None:
-        return TRUE if found else FALSE
     if isinstance(condition, Several):
-        return _several(condition.all_of, [under(part, assumed) for part in condition.parts])
-    return condition
+        parts = [under(part, assumed) for part in condition.parts]
+        if all(part in condition.parts for part in parts):
+            return condition
+        return _several(condition.all_of, frozenset(parts))
+    found = decided(condition, assumed)
+    return condition if found is None else TRUE if found else FALSE
 
 
 def outside(condition: Condition, loop: ast.AST) -> Condition:
@@ -254,7 +287,7 @@ def outside(condition: Condition, loop: ast.AST) -> Condition:
     if loop not in condition.loops:
         return condition
     if isinstance(condition, Several):
-        return _several(condition.all_of, [outside(part, loop) for part in condition.parts])
+        return _several(condition.all_of, frozenset(outside(part, loop) for part in condition.parts))
     return unknown(varies=condition.varies)
 
 

@@ -45,7 +45,7 @@ def items_of(of: Obj) -> list[Value]:
 def append(run: Run, of: Obj, value: Value) -> None:
     """Put an item at the end; one that a loop puts there at each turn is of the rest."""
     count = sum(isinstance(key, int) for key in of.fields)
-    if set(run.loops) <= of.loops and not is_open(of) and count < _LONGEST:
+    if of.turn == run.turn and not is_open(of) and count < _LONGEST:
         run.put(of, count, value)
     else:
         add_rest(run, of, value)
@@ -236,7 +236,7 @@ def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) 
             items = items_of(of)
             if isinstance(first, Const) or not given.args:
                 index = first.value if isinstance(first, Const) else -1
-                if not is_open(of) and isinstance(index, int) and -len(items) <= index < len(items) and set(run.loops) <= of.loops:
+                if not is_open(of) and isinstance(index, int) and -len(items) <= index < len(items) and of.turn == run.turn:
                     found = items[index]
                     if index in {-1, len(items) - 1}:
                         run.put(of, len(items) - 1, UNBOUND)

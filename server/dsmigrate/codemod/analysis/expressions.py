@@ -134,7 +134,9 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
         if own.names is None and own.outer is None:
             break
         if own.names is None or name in own.names.local:
-            found = own.obj.fields.get(name)
+            found = own.obj.own.get(name)
+            if own is not frame and run.named:
+                run.named[-1][own.obj, name] = UNBOUND if found is None else found
             if found is not None:
                 return found
             if own.names is not None and own is frame:
@@ -143,8 +145,11 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
         while own is not None and own.is_class:
             own = own.outer
     top = frame.top
-    if name in top.fields:
-        return top.fields[name]
+    found = top.own.get(name)
+    if run.named:
+        run.named[-1][top, name] = UNBOUND if found is None else found
+    if found is not None:
+        return found
     if top.data["stars"]:
         found = run.member_of_module(top, name)
         if not (isinstance(found, Expr) and found.op == "unfound"):
@@ -174,9 +179,21 @@ def set_attribute(run: Run, node: ast.Attribute, of: Value, value: Value) -> Non
         if isinstance(option, Obj) and set_property(run, option, node.attr, value, node):
             continue
         holder = run.shadow(option) if isinstance(option, Expr) else option
+        original = _original(option, node.attr)
+        if original is not None:
+            holder.own.setdefault(node.attr, original)
         now = holder.fields.get(node.attr, UNBOUND)
         certain = len(options) == 1 and not isinstance(of, Choice)
         run.put(holder, node.attr, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
+
+
+def _original(of: Value, name: str) -> Value | None:
+    """What an attribute is that nothing has been assigned to yet, where that is not an error."""
+    if isinstance(of, Expr):
+        return Expr("field", of, name)
+    if isinstance(of, Obj) and of.kind is Kind.NAMESPACE and of.made_by == "argparse":
+        return Expr("arg", name)
+    return None
 
 
 def _subscript(run: Run, node: ast.Subscript) -> Value:
@@ -236,7 +253,10 @@ def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value)
 
     of = run.settle(of)
     if of == Lib("os.environ") and isinstance(key, Const):
+        from dsmigrate.codemod.analysis.summaries.python import environment
+
         run.event(Happening.ENVIRONMENT, node, name=key, value=value)
+        run.flags.own.setdefault(("env", key.value), environment(run, key))
         run.put(run.flags, ("env", key.value), value)
         return
     options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
@@ -252,7 +272,9 @@ def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value)
                     continue
             put_item(run, option, key, value, certain=len(options) == 1 and not isinstance(of, Choice))
         elif isinstance(option, Expr) and isinstance(key, Const):
-            run.put(run.shadow(option), ("item", key.value), value)
+            holder = run.shadow(option)
+            holder.own.setdefault(("item", key.value), Expr("item", option, key.value, varies=option.varies))
+            run.put(holder, ("item", key.value), value)
 
 
 def delete(run: Run, node: ast.expr) -> None:

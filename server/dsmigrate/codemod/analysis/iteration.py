@@ -28,7 +28,7 @@ from dsmigrate.codemod.analysis.values import (
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.run import Run
 
-_RANGE = 4
+_RANGE = 1
 """Numbers of a range that is gone over one by one."""
 
 

@@ -18,6 +18,7 @@ from dsmigrate.codemod.analysis.conditions import (
     both,
     decided,
     either,
+    forget,
     literals_of,
     negate,
     outside,
@@ -55,6 +56,10 @@ UNROLLED = 8
 
 _TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(")
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
+
+
+_LIBRARIES = frozenset("torch torchvision torchaudio numpy transformers torch_geometric dgl deepspeed apex".split())
+"""Packages that are libraries also where a project is their own source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,9 @@ class Run:
         self._assumptions: list[tuple[Expr, bool | None]] = []
         self.conditions: list[Condition] = []
         self.loops: tuple[ast.AST, ...] = ()
+        self.turn = 0
+        """Which turn of a loop this is, among all turns of the run; 0 outside of loops."""
+        self.turns = 0
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
@@ -124,6 +132,11 @@ class Run:
         self.in_forward = 0
         self.flags = Obj(Kind.FRAME, None, self.context)
         """What is so of the process: whether it is in a group."""
+        self.fresh: list[set[Obj]] = []
+        """The objects that the calls which are being run have made."""
+        self.named: list[dict[tuple[Obj, str], Value]] = []
+        """The names of modules and of functions around that these calls have looked up."""
+        self.memory: dict[Any, list[Any]] = {}
         self.steps = 0
         self.events = 0
         self.stopped = False
@@ -133,6 +146,7 @@ class Run:
 
     def main(self) -> Block:
         """Run the entry script as Python would."""
+        forget()
         module = self.project.module(self.project.entry, "__main__")
         if module is not None:
             top = self._module_object(module, "__main__")
@@ -142,8 +156,8 @@ class Run:
     def _module_object(self, module: Module, name: str) -> Obj:
         top = Obj(Kind.MODULE, module.tree, self.context, module, data={"name": name, "ran": False, "stars": []})
         self.modules[module.path] = top
-        top.fields["__name__"] = Const(name)
-        top.fields["__file__"] = Const(ROOT + module.path)
+        top.own["__name__"] = Const(name)
+        top.own["__file__"] = Const(ROOT + module.path)
         return top
 
     def _run_module(self, top: Obj) -> None:
@@ -175,7 +189,7 @@ class Run:
 
     def imported(self, dotted: str) -> Value:
         """The module of a dotted name: of the project, run or not, or of a library."""
-        path = self.project.find(dotted)
+        path = None if dotted.split(".")[0] in _LIBRARIES else self.project.find(dotted)
         if path is None:
             return Lib(dotted)
         if path not in self.modules:
@@ -187,7 +201,7 @@ class Run:
             if parent:
                 above = self.imported(parent)
                 if isinstance(above, Obj):
-                    above.fields.setdefault(last, top)
+                    above.own.setdefault(last, top)
             if path.endswith("__init__.py") or self.project.speaks_of(path, _TRAINS):
                 self.demand(top)
         return self.modules[path]
@@ -212,7 +226,7 @@ class Run:
         frame: Frame | None = self.frame
         while frame is not None:
             if not frame.is_class:
-                found.append(dict(frame.obj.fields))
+                found.append(dict(frame.obj.own))
             frame = frame.outer
         return tuple(found)
 
@@ -295,9 +309,12 @@ class Run:
                 kind, node, self.context, self.frame.module, made_by, cls, loops=frozenset(self.loops)
             )
         else:
-            for name in tuple(found.fields):
+            for name in tuple(found.own):
                 self.state.put(found, name, UNBOUND)
         found.data.update(data)
+        found.turn = self.turn
+        if self.fresh:
+            self.fresh[-1].add(found)
         return found
 
     def put(self, obj: Obj, key: Any, value: Value) -> None:
@@ -434,13 +451,15 @@ class Run:
     def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
         """Run the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
         frame = self.frame
-        outer_loops = self.loops
+        outer_loops, outer_turn = self.loops, self.turn
         self.loops = (*outer_loops, node)
         breaks: list[Exit] = []
         exits = len(frame.exits)
         try:
             for count in range(TURNS + 1):
                 del frame.exits[exits:]
+                self.turns += 1
+                self.turn = self.turns
                 mark = self.state.mark()
                 state = Turn(mark, len(self.conditions))
                 frame.loops.append(state)
@@ -455,11 +474,11 @@ class Run:
                     ends.append(self.state.changes(mark))
                 breaks = state.breaks
                 self.state.undo(mark)
-                if not self._widen(node, ends, certain=count >= TURNS - 1):
+                if not self._widen(node, ends, certain=count >= TURNS - 2) or count == TURNS:
                     break
                 del self.block.items[at:]
         finally:
-            self.loops = outer_loops
+            self.loops, self.turn = outer_loops, outer_turn
         ways: list[tuple[Condition, Changes]] = []
         if may_end:
             ways.append((MAYBE if breaks else TRUE, {}))
@@ -480,7 +499,7 @@ class Run:
         for changes in ends:
             places.update(dict.fromkeys(changes))
         for obj, key in places:
-            now = obj.fields.get(key, UNBOUND)
+            now = obj.own.get(key, UNBOUND)
             found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
             if loop not in obj.loops or now is not UNBOUND:  # what is made anew at each turn holds nothing before
                 found.append((MAYBE, now))
@@ -531,9 +550,11 @@ class Run:
 
     def member_of_module(self, module: Obj, name: str) -> Value:
         """A name of a module of the project; runs it first if need be."""
-        if name not in module.fields:
+        if name not in module.own:
             self.demand(module)
-        value = module.fields.get(name)
+        value = module.own.get(name)
+        if self.named:
+            self.named[-1][module, name] = UNBOUND if value is None else value
         if value is not None:
             return self.settle(value)
         for star in module.data["stars"]:
@@ -724,8 +745,8 @@ def _import_from(run: Run, node: ast.ImportFrom) -> Condition:
                     stars.append(source)
             continue
         if isinstance(source, Obj):
-            if alias.name in source.fields:
-                value: Value = source.fields[alias.name]
+            if alias.name in source.own:
+                value: Value = source.own[alias.name]
             else:
                 inner = run.project.find(f"{base}.{alias.name}")
                 is_package = source.module is not None and source.module.path.endswith("__init__.py")

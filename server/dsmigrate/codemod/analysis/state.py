@@ -19,35 +19,50 @@ class State:
     """Fields of objects and what they were before, in the order of the writes."""
 
     def __init__(self) -> None:
-        self._before: list[tuple[Obj, Any, Value]] = []
+        self._before: list[tuple[Obj, Any, Value, int]] = []
+        self._versions: dict[tuple[int, Any, Value], int] = {}
 
     def mark(self) -> int:
         return len(self._before)
 
     def put(self, obj: Obj, key: Any, value: Value) -> None:
-        fields = obj.fields
+        fields = obj.own
         before = fields.get(key, UNBOUND)
-        if before is value:
+        if before is value or (before == value and type(before) is type(value)):
             return
-        self._before.append((obj, key, before))
+        self._before.append((obj, key, before, obj.version))
         if value is UNBOUND:
             fields.pop(key, None)
         else:
             fields[key] = value
+        if not fields:
+            obj.version = 0
+        else:
+            step = (obj.version, key, value)
+            obj.version = self._versions.setdefault(step, len(self._versions) + 1)
 
     def changes(self, mark: int) -> Changes:
         """What was written since a mark, as it is now."""
-        return {(obj, key): obj.fields.get(key, UNBOUND) for obj, key, _ in self._before[mark:]}
+        return {(obj, key): obj.own.get(key, UNBOUND) for obj, key, _, _ in self._before[mark:]}
+
+    def versions_at(self, mark: int, things: Iterable[Obj]) -> dict[Obj, int]:
+        """Which version some things had at a mark."""
+        found = {obj: obj.version for obj in things}
+        for obj, _, _, version in reversed(self._before[mark:]):
+            if obj in found:
+                found[obj] = version
+        return found
 
     def undo(self, mark: int) -> None:
         """Take back all writes since a mark."""
         before = self._before
         while len(before) > mark:
-            obj, key, value = before.pop()
+            obj, key, value, version = before.pop()
             if value is UNBOUND:
-                obj.fields.pop(key, None)
+                obj.own.pop(key, None)
             else:
-                obj.fields[key] = value
+                obj.own[key] = value
+            obj.version = version
 
     def apply(self, changes: Changes) -> None:
         for (obj, key), value in changes.items():
@@ -63,7 +78,7 @@ class State:
             places.update(dict.fromkeys(changes))
         for place in places:
             obj, key = place
-            now = obj.fields.get(key, UNBOUND)
+            now = obj.own.get(key, UNBOUND)
             self.put(obj, key, choose((condition, changes.get(place, now)) for condition, changes in outcomes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class Const:
         return hash((type(self.value), self.value))
 
 
+_DEEPEST = 24
+
+
 class Expr:
     """Plain data that is known by what it comes from: an option, a rank, a loop's counter, what a call gives.
 
@@ -51,14 +54,14 @@ class Expr:
     it may be another one at each turn, are not left. ``varies``: each rank may have its own.
     """
 
-    __slots__ = ("_hash", "args", "loops", "op", "varies")
+    __slots__ = ("_hash", "args", "depth", "loops", "op", "varies")
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
-        self.op = op
-        self.args = args
+        depth = 0
         for arg in args:
             if isinstance(arg, Expr):
                 varies = varies or arg.varies
+                depth = max(depth, arg.depth)
                 loops |= arg.loops
             elif isinstance(arg, Tensor):
                 varies = varies or arg.varies
@@ -67,6 +70,11 @@ class Expr:
         self.varies = varies
         self.loops = loops
         self._hash = hash((op, args))
+        if depth > _DEEPEST:  # a number that is worked out so long is known by nothing but its making
+            op, args, depth = "worked out", (self._hash,), 0
+        self.op = op
+        self.args = args
+        self.depth = depth + 1
 
     def __hash__(self) -> int:
         return self._hash
@@ -183,26 +191,69 @@ class Kind(enum.Enum):
     """An object of a library's class, whose qualified name is ``made_by``."""
 
 
-@dataclass(eq=False, slots=True)
 class Obj:
     """A thing with identity, by the place and the calls that made it.
 
     ``made_by`` is the qualified name of the library's class or function, ``cls`` the class of the script; ``data``
-    holds what never changes (a function's node, a parser's options); ``fields`` what may.
+    holds what never changes (a function's node, a parser's options); ``fields`` what may. ``version`` says which of its
+    states it is in: what was read of it is still so if it is the same.
     """
 
-    kind: Kind
-    node: ast.AST | None
-    context: Context | None
-    module: Module | None = None
-    made_by: str = ""
-    cls: Obj | None = None
-    data: dict[str, Any] = field(default_factory=dict)
-    fields: dict[Any, Value] = field(default_factory=dict)
-    loops: frozenset[ast.AST] = frozenset()
+    __slots__ = ("cls", "context", "data", "kind", "loops", "made_by", "module", "node", "own", "turn", "version")
+
+    def __init__(
+        self,
+        kind: Kind,
+        node: ast.AST | None,
+        context: Context | None,
+        module: Module | None = None,
+        made_by: str = "",
+        cls: Obj | None = None,
+        data: dict[str, Any] | None = None,
+        loops: frozenset[ast.AST] = frozenset(),
+    ) -> None:
+        self.kind = kind
+        self.node = node
+        self.context = context
+        self.module = module
+        self.made_by = made_by
+        self.cls = cls
+        self.data: dict[str, Any] = {} if data is None else data
+        self.own: dict[Any, Value] = {}
+        self.version = 0
+        self.loops = loops
+        self.turn = 0
+
+    @property
+    def fields(self) -> dict[Any, Value]:
+        """What the thing holds; that it was looked at is noted for the calls that are being run."""
+        if _READS:
+            _READS[-1].add(self)
+        return self.own
 
     def __repr__(self) -> str:
         return f"<{show(self)}>"
+
+
+_READS: list[set[Obj]] = []
+
+
+def noting_reads(found: set[Obj]) -> None:
+    """Note every thing that is looked at, until ``reads_noted``."""
+    _READS.append(found)
+
+
+def reads_noted() -> None:
+    """Note them for the call around from here on, those of the one that ends too."""
+    last = _READS.pop()
+    if _READS:
+        _READS[-1] |= last
+
+
+def note_reads(more: set[Obj]) -> None:
+    """Note things that a call which is not run again looked at."""
+    if _READS:
+        _READS[-1] |= more
 
 
 class Unbound(enum.Enum):

@@ -28,7 +28,8 @@ class Cache:
 
 @dataclass
 class Project:
-    """The files below one root, as seen from an entry script; ``bases`` are the folders that imports start from."""
+    """The files below one root, as seen from an entry script; ``bases`` are the folders that imports start from:
+    the script's, those around it (from which it is started as a module), and what it puts on ``sys.path``."""
 
     read: Read
     entry: str
@@ -36,7 +37,11 @@ class Project:
     bases: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.bases = list(dict.fromkeys([posixpath.dirname(self.entry), *self.bases]))
+        here = posixpath.dirname(self.entry)
+        above = [here]
+        while above[-1]:
+            above.append(posixpath.dirname(above[-1]))
+        self.bases = list(dict.fromkeys([*above, *self.bases]))
 
     def source(self, path: str) -> bytes | None:
         """The bytes of a file, None where there is none."""

@@ -646,6 +646,7 @@ def _environ_update(asked: Call) -> Value:
         pairs |= {key: value for key, value in given.fields.items() if isinstance(key, str)}
     for name, value in pairs.items():
         run.event(Happening.ENVIRONMENT, asked.node, name=Const(name), value=value)
+        run.flags.own.setdefault(("env", name), environment(run, Const(name)))
         run.put(run.flags, ("env", name), value)
     return NONE
 

@@ -523,7 +523,7 @@ def _add_module(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         if asked.name == "append":
             count = sum(isinstance(key, int) for key in of.fields)
-            if set(asked.run.loops) <= of.loops:
+            if of.turn == asked.run.turn:
                 asked.run.put(of, count, name)
             else:
                 now = of.fields.get(REST, UNBOUND)
