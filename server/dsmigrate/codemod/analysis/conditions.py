@@ -163,6 +163,10 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
             parts.add(condition)
     if any(isinstance(part, Literal) and Literal(part.atom, not part.holds) in parts for part in parts):
         return absorbing
+    if len(parts) == 2 and all(isinstance(part, Several) for part in parts):
+        one, other = parts
+        if negate(one) is other:
+            return absorbing
     parts = _absorbed(all_of, parts)
     if not parts:
         return neutral

@@ -200,7 +200,7 @@ def call_object(run: Run, of: Obj, given: Given, node: ast.AST) -> Value:
 
 def forward(run: Run, of: Thing, name: str, given: Given, node: ast.AST) -> Value:
     """A forward of a model, by a call of it (``name`` is "") or by another method; its source is run where it is read."""
-    outermost = not run.in_forward
+    outermost = not run.in_forward or role_of(of) in {Role.WRAPPER, Role.ENGINE}
     inner = inside_of(run, of)
     made = Forward(node, run.context, of)
     if outermost:

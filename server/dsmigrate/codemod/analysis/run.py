@@ -91,6 +91,20 @@ class Frame:
     is_class: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """Right behind a statement in which something was wrapped or an optimizer made: what names hold, who has a wrapper."""
+
+    node: ast.stmt
+    module: Module
+    context: Context
+    block: Block
+    names: tuple[Mapping[str, Value], ...]
+    holders: tuple[tuple[Obj, Any], ...]
+    number: int
+    """Of the last event before it."""
+
+
 @dataclass(eq=False, slots=True)
 class Turn:
     """One turn of a loop: where it went on early, and where it left."""
@@ -137,6 +151,10 @@ class Run:
         self.named: list[dict[tuple[Obj, str], Value]] = []
         """The names of modules and of functions around that these calls have looked up."""
         self.memory: dict[Any, list[Any]] = {}
+        self.landmarks = 0
+        """Wraps and optimizers that were made so far."""
+        self.wrappers: set[Obj] = set()
+        self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.steps = 0
         self.events = 0
         self.stopped = False
@@ -217,6 +235,10 @@ class Run:
         self.events += 1
         frame = self.frame
         event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
+        if kind is Happening.WRAP:
+            self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
+        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] == Const("optimizer")):
+            self.landmarks += 1
         self.block.items.append(event)
         return event
 
@@ -231,10 +253,10 @@ class Run:
         return tuple(found)
 
     @contextmanager
-    def inside(self, kind: BlockKind, node: ast.AST | None, label: Value | None = None) -> Iterator[Block]:
+    def inside(self, kind: BlockKind, node: ast.AST | None, label: Value | None = None, module: Module | None = None) -> Iterator[Block]:
         """Let what happens be part of a block; an empty one leaves no trace."""
         outer = self.block
-        block = Block(kind, node, self.frame.module if self.frames else None, outer, label)
+        block = Block(kind, node, module or self.frame.module, outer, label)
         outer.items.append(block)
         self.block = block
         try:
@@ -351,8 +373,7 @@ class Run:
                 if one.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.PARTIAL}:
                     for item in tuple(one.fields.values()):
                         yield from self.things_in(item, seen)
-                    inner = one.data.get("of")
-                    if inner is not None:
+                    for inner in one.data.get("of", ()):
                         yield from self.things_in(inner, seen)
                 else:
                     yield one
@@ -377,16 +398,35 @@ class Run:
 
     def statement(self, node: ast.stmt) -> Condition:
         self.steps += 1
+        landmarks = self.landmarks
         alive = _STATEMENTS[type(node)](self, node)
+        if self.landmarks > landmarks:
+            self.moments[node, self.context] = self._moment(node)
         if self.stopped:  # a call in it never comes back
             self.stopped = False
             return DEAD
         return alive
 
+    def _moment(self, node: ast.stmt) -> Moment:
+        held = [
+            (obj, key)
+            for obj in self.made.values()
+            for key, value in obj.own.items()
+            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
+        ]
+        held += [
+            (top, key)
+            for top in self.modules.values()
+            for key, value in top.own.items()
+            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
+        ]
+        return Moment(node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), self.events)
+
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
         """Run each arm from here under its condition, and go on from where those meet that are come through."""
         outcomes: list[tuple[Condition, Changes]] = []
         alive: list[Condition] = []
+        whole = 0
         mark = self.state.mark()
         for condition, arm in arms:
             with self.assuming(condition, node):
@@ -395,11 +435,12 @@ class Run:
             if left is not DEAD:
                 outcomes.append((both(condition, left), changes))
                 alive.append(both(condition, left))
+                whole += left is TRUE
             self.state.undo(mark)
         if not outcomes:
             return DEAD
         self.state.merge(outcomes)
-        return either(*alive)
+        return TRUE if whole == len(arms) else either(*alive)
 
     def branch(self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST) -> Condition:
         """Run one arm, or both."""

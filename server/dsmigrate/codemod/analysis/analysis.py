@@ -1,0 +1,376 @@
+"""An analysis: the events of a script's run, and the questions about them that several idioms ask. Each has one owner here."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dsmigrate.codemod.analysis.conditions import Condition
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.library import inside_of, role_of
+from dsmigrate.codemod.analysis.run import Run
+from dsmigrate.codemod.analysis.summaries.registry import Role
+from dsmigrate.codemod.analysis.values import (
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Obj,
+    Tensor,
+    Value,
+    each,
+)
+from dsmigrate.codemod.program.module import FunctionNode, Module
+from dsmigrate.codemod.program.project import Project
+from dsmigrate.files.syntax import with_deep_stack
+
+
+@dataclass(eq=False)
+class Analysis:
+    """What a run of a script shows. ``events`` are all events in their order."""
+
+    run: Run
+    project: Project
+    events: tuple[Event, ...] = field(default=())
+
+    @property
+    def root(self) -> Block:
+        return self.run.root
+
+    @cached_property
+    def by_kind(self) -> Mapping[Happening, tuple[Event, ...]]:
+        found: dict[Happening, list[Event]] = defaultdict(list)
+        for event in self.events:
+            found[event.kind].append(event)
+        return {kind: tuple(events) for kind, events in found.items()}
+
+    def of(self, *kinds: Happening) -> Iterator[Event]:
+        """The events of some kinds, in order."""
+        if len(kinds) == 1:
+            yield from self.by_kind.get(kinds[0], ())
+        else:
+            yield from (event for event in self.events if event.kind in kinds)
+
+    @cached_property
+    def by_node(self) -> Mapping[ast.AST, tuple[Event, ...]]:
+        found: dict[ast.AST, list[Event]] = defaultdict(list)
+        for event in self.events:
+            found[event.node].append(event)
+        return {node: tuple(events) for node, events in found.items()}
+
+
+def analysed(project: Project) -> Analysis:
+    """Run the entry script of a project abstractly."""
+
+    def work() -> Analysis:
+        run = Run(project)
+        root = run.main()
+        _adopt(root)
+        return Analysis(run, project, tuple(root.events()))
+
+    return with_deep_stack(work)
+
+
+def _adopt(root: Block) -> None:
+    """Number the events in the order of the tree, and let every block know what holds it."""
+    number = 0
+    pending: list[Block | Event] = [root]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Event):
+            number += 1
+            item.number = number
+            continue
+        for inner in item.items:
+            if isinstance(inner, Block):
+                inner.up = item
+            else:
+                inner.block = item
+        pending.extend(reversed(item.items))
+
+
+# -- things --------------------------------------------------------------------------------------------------------
+
+
+def things(value: Value) -> Iterator[Value]:
+    """The objects and symbols that a value may be."""
+    yield from (one for one in each(value) if isinstance(one, Obj | Expr))
+
+
+def raw_models(run: Run, value: Value) -> set[Value]:
+    """The models in what may be wrapped."""
+    found: set[Value] = set()
+    for one in things(value):
+        inner = inside_of(run, one) if isinstance(one, Obj) else one
+        found.update(things(inner))
+    return found
+
+
+def wrappers(value: Value) -> set[Obj]:
+    """The wrappers (DistributedDataParallel) that a value may be."""
+    return {one for one in each(value) if isinstance(one, Obj) and role_of(one) is Role.WRAPPER}
+
+
+def owner(thing: Value) -> Value:
+    """The whole model that a part of it belongs to."""
+    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
+        thing = thing.args[0]
+    return thing
+
+
+def parameters_of(run: Run, value: Value) -> set[Value]:
+    """The models whose parameters are in a value; of parts the whole."""
+    return {
+        owner(one.of) for one in run.things_in(value) if isinstance(one, Tensor) and one.of is not None
+    }
+
+
+# -- where -----------------------------------------------------------------------------------------------------------
+
+
+def dividing(event: Event | Block) -> Block | None:
+    """The outermost block around an event that only some ranks enter; None where all ranks get there."""
+    block = event.block if isinstance(event, Event) else event
+    found = None
+    for one in block.around():
+        if one.test.varies:
+            found = one
+    return found
+
+
+def function_of(event: Event) -> FunctionNode | None:
+    """The function whose text an event stands in."""
+    return event.module.step(event.node).function
+
+
+def loops_around(event: Event) -> list[Block]:
+    """The loops that an event is in, from the inside out, across calls."""
+    return [block for block in event.block.around() if block.kind is BlockKind.LOOP]
+
+
+def calls_around(event: Event) -> list[Block]:
+    """The calls that lead to an event, from the inside out."""
+    return [block for block in event.block.around() if block.kind is BlockKind.CALL]
+
+
+def regions_around(event: Event, name: str | frozenset[str]) -> list[Block]:
+    """The regions of a library's manager that an event is in, from the inside out."""
+    names = frozenset((name,)) if isinstance(name, str) else name
+    return [
+        block
+        for block in event.block.around()
+        if block.kind is BlockKind.WITH and block.label is not None and any(isinstance(one, Obj) and one.made_by in names for one in each(block.label))
+    ]
+
+
+def nearest_common(events: Iterable[Event]) -> Block:
+    """The innermost block that holds all of some events."""
+    lines = [list(event.block.around())[::-1] for event in events]
+    common = lines[0][0]
+    for column in zip(*lines, strict=False):
+        if any(block is not column[0] for block in column):
+            break
+        common = column[0]
+    return common
+
+
+def under(block: Block, outer: Block) -> bool:
+    """Whether a block is in another one, or that one."""
+    return any(one is outer for one in block.around())
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def paths_to(names: tuple[Mapping[str, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
+    """How a place with some names can say a thing: by a name, or by attributes of what a name holds; the shortest first."""
+    found: list[str] = []
+    hidden: set[str] = set()
+    for scope in names:
+        for name, value in scope.items():
+            if not isinstance(name, str) or name in hidden or not name.isidentifier():
+                continue
+            if any(one in wanted for one in each(value)):
+                found.append(name)
+            elif depth:
+                found += [f"{name}.{inner}" for inner in _attributes(value, wanted, depth)]
+        hidden.update(name for name in scope if isinstance(name, str))
+    return sorted(dict.fromkeys(found), key=lambda path: path.count("."))
+
+
+def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iterator[str]:
+    for one in each(value):
+        if not isinstance(one, Obj) or one.kind not in {Kind.INSTANCE, Kind.NAMESPACE}:
+            continue
+        for name, inner in one.own.items():
+            if not isinstance(name, str) or not name.isidentifier():
+                continue
+            if any(candidate in wanted for candidate in each(inner)):
+                yield name
+            elif depth > 1 and isinstance(inner, Obj) and inner.kind is Kind.INSTANCE and role_of(inner) is None:
+                yield from (f"{name}.{more}" for more in _attributes(inner, wanted, depth - 1))
+
+
+def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """An expression that gives a value of plain data at a place with some names; None where there is none."""
+    if isinstance(value, Const):
+        return repr(value.value)
+    by_name = _named(value, names)
+    if by_name is not None:
+        return by_name
+    if not isinstance(value, Expr):
+        return None
+    match value.op, value.args:
+        case "arg", (str(name), *_):
+            return _argument(name, names)
+        case ("+" | "-" | "*" | "/" | "//" | "%") as op, (left, right):
+            parts = [code_for(left, names), code_for(right, names)]
+            if None not in parts:
+                return f"{_in_parentheses(left, parts[0])} {op} {_in_parentheses(right, parts[1])}"
+        case ("int" | "float" | "max" | "min" | "bool" | "str") as op, args:
+            parts = [code_for(arg, names) for arg in args]
+            if None not in parts:
+                return f"{op}({', '.join(map(str, parts))})"
+        case "world_size", _:
+            return _call_of("torch.distributed", "get_world_size", names)
+        case "field", (base, str(name)):
+            inner = code_for(base, names) if isinstance(base, Expr) else None
+            return f"{inner}.{name}" if inner else None
+    return None
+
+
+def _in_parentheses(value: Value, code: str | None) -> str:
+    return f"({code})" if isinstance(value, Expr) and value.op in {"+", "-", "*", "/", "//", "%"} and code and " " in code else str(code)
+
+
+def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    hidden: set[str] = set()
+    for scope in names:
+        for name, held in scope.items():
+            if isinstance(name, str) and name not in hidden and held == value and not isinstance(held, Const) and name.isidentifier():
+                return name
+        for name, held in scope.items():
+            if not isinstance(name, str) or name in hidden:
+                continue
+            for one in each(held):
+                if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
+                    for attribute, inner in one.own.items():
+                        if isinstance(attribute, str) and inner == value and attribute.isidentifier():
+                            return f"{name}.{attribute}"
+        hidden.update(name for name in scope if isinstance(name, str))
+    return None
+
+
+def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """``args.name`` where the options are known by a name and still say what the command line said."""
+    for scope in names:
+        for holder, held in scope.items():
+            for one in each(held):
+                if isinstance(one, Obj) and one.kind is Kind.NAMESPACE and one.made_by == "argparse":
+                    now = one.own.get(name)
+                    if now is None or now == Expr("arg", name):
+                        return f"{holder}.{name}"
+    return None
+
+
+def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    from dsmigrate.codemod.analysis.values import Lib
+
+    for scope in names:
+        for name, value in scope.items():
+            if value == Lib(module):
+                return f"{name}.{function}()"
+            if value == Lib(f"{module}.{function}"):
+                return f"{name}()"
+            if value == Lib("torch"):
+                return f"{name}.distributed.{function}()"
+    return None
+
+
+def default_of(analysis: Analysis, name: str) -> object:
+    """The default of an option of the command line; None where there is none, or it is not written out."""
+    for parser in {obj for obj in analysis.run.made.values() if "options" in obj.data}:
+        option = parser.data["options"].get(name)
+        if option is not None:
+            default = option.get("default")
+            if isinstance(default, Const):
+                return default.value
+            action = option.get("action")
+            if isinstance(action, Const) and action.value == "store_true":
+                return False
+            if isinstance(action, Const) and action.value == "store_false":
+                return True
+    return None
+
+
+def static_value(analysis: Analysis, value: Value) -> object:
+    """What a value is where no option of the command line is given; None where that is not known."""
+    match value:
+        case Const():
+            return value.value
+        case Expr(op="arg"):
+            return default_of(analysis, value.args[0])
+        case Expr(op="+" | "-" | "*" | "/" | "//" | "%" | "int" | "float" | "max" | "min"):
+            parts = [static_value(analysis, arg) for arg in value.args]
+            if any(not isinstance(part, int | float) or isinstance(part, bool) for part in parts):
+                return None
+            return _reckoned(value.op, parts)
+        case Choice():
+            options = [static_value(analysis, one) for one in each(value)]
+            return options[0] if options and all(one == options[0] for one in options) else next((one for one in options if one is not None), None)
+    return None
+
+
+def _reckoned(op: str, parts: list[object]) -> object:
+    numbers = [part for part in parts if isinstance(part, int | float)]
+    try:
+        match op:
+            case "+":
+                return numbers[0] + numbers[1]
+            case "-":
+                return numbers[0] - numbers[1]
+            case "*":
+                return numbers[0] * numbers[1]
+            case "/":
+                return numbers[0] / numbers[1]
+            case "//":
+                return numbers[0] // numbers[1]
+            case "%":
+                return numbers[0] % numbers[1]
+            case "int":
+                return int(numbers[0])
+            case "float":
+                return float(numbers[0])
+            case "max":
+                return max(numbers)
+            case "min":
+                return min(numbers)
+    except (ZeroDivisionError, OverflowError, ValueError, IndexError):
+        return None
+    return None
+
+
+def implies(condition: Condition, other: Condition) -> bool:
+    """Whether one condition holds only where another does."""
+    from dsmigrate.codemod.analysis.conditions import TRUE, decided, literals_of
+
+    if other is TRUE or condition is other:
+        return True
+    assumed = {literal.atom: literal.holds for literal in literals_of(condition)}
+    return decided(other, assumed) is True
+
+
+def module_of(node: ast.AST, modules: Iterable[Module]) -> Module | None:
+    """The file that a node is of."""
+    for module in modules:
+        try:
+            module.step(node)
+        except KeyError:
+            continue
+        return module
+    return None
+
+

@@ -1,0 +1,49 @@
+"""What becomes of one event or place: converted, kept, different, left to the person, or refused."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsmigrate.codemod.analysis.values import Value
+from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.program.edits import Edit, Import
+from dsmigrate.codemod.program.module import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a key of the config is: a constant, or what the script works out. ``static`` stands in the file then."""
+
+    value: Value | None
+    static: Any
+    code: str = ""
+    """The expression that gives it when the script runs; "" for a constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision of an idiom, with everything that follows from it.
+
+    ``stage``: the highest ZeRO stage at which it is right; where the person asks for a higher one, ``otherwise`` is
+    what is said instead. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
+    ``ds_compat``. ``differs``: the script behaves differently there, which the report says first.
+    """
+
+    code: str
+    kind: Kind
+    module: Module
+    node: ast.AST
+    message: str
+    reason: str = ""
+    edits: tuple[Edit, ...] = ()
+    imports: tuple[Import, ...] = ()
+    config: Mapping[str, Setting] = field(default_factory=dict)
+    stage: int = 3
+    otherwise: Decision | None = None
+    parts: frozenset[str] = frozenset()
+    differs: bool = False
+    lines: tuple[int, int] | None = None
+    """The lines that it speaks of, where they are not those of the node."""

@@ -1,0 +1,1 @@
+"""Decisions to edits to bytes: the only place that knows LibCST."""

@@ -1,0 +1,421 @@
+"""Applies edits to a file: every byte that no edit speaks of stays."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from dsmigrate.codemod.program.edits import (
+    AddArgument,
+    AddParameter,
+    Edit,
+    Import,
+    Insert,
+    Remove,
+    RemoveArgument,
+    Replace,
+    ReplaceStatement,
+    Template,
+    Unwrap,
+)
+from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.rewrite import locate
+from dsmigrate.codemod.rewrite.imports import with_imports
+
+_HOLE = "__hole_%d__"
+
+
+@dataclass
+class _Plan:
+    """The edits of one file by LibCST's nodes. ``holes`` are the nodes that stand in templates."""
+
+    expressions: dict[cst.CSTNode, Edit] = field(default_factory=dict)
+    arguments: dict[cst.CSTNode, list[Edit]] = field(default_factory=lambda: defaultdict(list))
+    parameters: dict[cst.CSTNode, list[AddParameter]] = field(default_factory=lambda: defaultdict(list))
+    statements: dict[cst.CSTNode, Edit] = field(default_factory=dict)
+    before: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
+    after: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
+    holes: dict[ast.AST, cst.CSTNode] = field(default_factory=dict)
+    done: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+
+
+def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) -> str:
+    """The text of a file with its edits made and its imports added."""
+    text = module.source.text
+    tree = cst.parse_module(text)
+    plan = _planned(module, tree, list(edits))
+    changed = tree.visit(_Rewriter(plan, tree))
+    return with_imports(changed, list(imports)).code
+
+
+def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
+    plan = _Plan()
+    wanted: set[ast.AST] = set()
+    for edit in edits:
+        wanted.add(edit.node)
+        wanted.update(part for line in _templates(edit) for part in line if not isinstance(part, str))
+        if isinstance(edit, Remove):
+            wanted.update(edit.keep)
+    nodes: dict[ast.AST, cst.CSTNode] = {}
+    lines: dict[ast.AST, cst.CSTNode] = {}
+    by_statement: dict[ast.AST, list[ast.expr]] = defaultdict(list)
+    for node in wanted:
+        step = module.step(node)
+        if isinstance(node, ast.expr):
+            by_statement[step.node].append(node)
+    for python, line, node in locate.statements(module.tree.body, tree):
+        lines[python], nodes[python] = line, node
+        for expression in by_statement.get(python, ()):
+            nodes[expression] = locate.expression(expression, python, node)
+        for inner, elif_node in locate.elif_nodes(python, node):
+            nodes[inner], lines[inner] = elif_node, elif_node
+            for expression in by_statement.get(inner, ()):
+                nodes[expression] = locate.expression(expression, inner, elif_node)
+    for edit in edits:
+        _note(plan, edit, nodes, lines)
+    plan.holes = {node: nodes[node] for node in wanted if isinstance(node, ast.expr) and node in nodes}
+    return plan
+
+
+def _templates(edit: Edit) -> Sequence[Template]:
+    match edit:
+        case Replace():
+            return (edit.code,)
+        case ReplaceStatement() | Insert():
+            return edit.code
+        case AddArgument():
+            return (edit.value,)
+    return ()
+
+
+def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dict[ast.AST, cst.CSTNode]) -> None:
+    node = nodes[edit.node]
+    match edit:
+        case Replace():
+            plan.expressions[node] = edit
+        case AddArgument():
+            plan.arguments[node].append(edit)
+        case RemoveArgument():
+            plan.expressions[node] = edit
+        case AddParameter():
+            if not any(one.name == edit.name for one in plan.parameters[node]):
+                plan.parameters[node].append(edit)
+        case Remove() | ReplaceStatement() | Unwrap():
+            plan.statements[node] = edit
+        case Insert():
+            place = plan.after if edit.after else plan.before
+            if edit not in place[lines[edit.node]]:
+                place[lines[edit.node]].append(edit)
+
+
+class _Rewriter(cst.CSTTransformer):
+    """Makes the edits from the inside out."""
+
+    def __init__(self, plan: _Plan, tree: cst.Module) -> None:
+        self.plan = plan
+        self.tree = tree
+        self.wanted = set(plan.holes.values())
+
+    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        plan = self.plan
+        result: cst.CSTNode = updated
+        if original in plan.arguments:
+            assert isinstance(result, cst.Call)
+            result = self._with_arguments(result, plan.arguments[original])
+        if isinstance(result, cst.Call) and any(arg.value in plan.expressions for arg in original.args if isinstance(original, cst.Call)):
+            assert isinstance(original, cst.Call)
+            gone = {index for index, arg in enumerate(original.args) if isinstance(plan.expressions.get(arg.value), RemoveArgument)}
+            if gone:
+                result = _without_arguments(result, gone)
+        if original in plan.parameters:
+            assert isinstance(result, cst.FunctionDef)
+            result = _with_parameters(result, plan.parameters[original])
+        edit = plan.expressions.get(original)
+        if isinstance(edit, Replace):
+            result = self._built(edit.code, updated)
+        if original in self.wanted:
+            plan.done[original] = result
+        if isinstance(original, cst.IndentedBlock | cst.Module):
+            result = self._body(original, result)
+        elif isinstance(original, cst.SimpleStatementSuite):
+            result = self._suite(original, result)
+        return result
+
+    def _built(self, code: Template, updated: cst.CSTNode) -> cst.BaseExpression:
+        found = cst.parse_expression(self._text(code), config=self.tree.config_for_parsing)
+        made = self._filled(found, code)
+        assert isinstance(made, cst.BaseExpression)
+        if isinstance(updated, cst.BaseExpression) and updated.lpar and not made.lpar:
+            made = made.with_changes(lpar=updated.lpar, rpar=updated.rpar)
+        return made
+
+    def _text(self, code: Template) -> str:
+        return "".join(part if isinstance(part, str) else _HOLE % index for index, part in enumerate(code))
+
+    def _filled(self, node: cst.CSTNode, code: Template) -> cst.CSTNode:
+        names = {
+            _HOLE % index: self.plan.done[self.plan.holes[part]] for index, part in enumerate(code) if not isinstance(part, str)
+        }
+        return node if not names else node.visit(_Filler(names))  # type: ignore[return-value]
+
+    def _with_arguments(self, node: cst.Call, edits: Sequence[Edit]) -> cst.Call:
+        args = list(node.args)
+        for edit in edits:
+            assert isinstance(edit, AddArgument)
+            if any(arg.keyword is not None and arg.keyword.value == edit.name for arg in args):
+                continue
+            value = self._filled(cst.parse_expression(self._text(edit.value)), edit.value)
+            assert isinstance(value, cst.BaseExpression)
+            tail = args[-1].comma if args else cst.MaybeSentinel.DEFAULT
+            if args and isinstance(tail, cst.MaybeSentinel):
+                args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+            plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+            made = cst.Arg(value, keyword=cst.Name(edit.name), equal=plain)
+            star = next((index for index, arg in enumerate(args) if arg.star == "**"), len(args))
+            args.insert(star, made if star == len(args) else made.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))))
+        return node.with_changes(args=args)
+
+    def _statements(self, code: Sequence[Template]) -> list[cst.BaseStatement]:
+        """The statements of a template; each piece of it is numbered through all lines, so that holes are told apart."""
+        flat: list[str | ast.expr] = []
+        for index, line in enumerate(code):
+            flat += [*line, *(["\n"] if index < len(code) - 1 else [])]
+        module = cst.parse_module(self._text(tuple(flat)) + "\n", config=self.tree.config_for_parsing)
+        filled = self._filled(module, tuple(flat))
+        assert isinstance(filled, cst.Module)
+        found = list(filled.body)
+        if filled.header and found:
+            first = found[0]
+            found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])  # type: ignore[union-attr, call-arg]
+        return found  # type: ignore[return-value]
+
+    def _inserted(self, edits: Sequence[Insert]) -> list[cst.BaseStatement]:
+        return [one for edit in sorted(edits, key=lambda edit: edit.rank) for one in self._statements(edit.code)]
+
+    def _body(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(original, cst.IndentedBlock | cst.Module)
+        assert isinstance(updated, cst.IndentedBlock | cst.Module)
+        plan = self.plan
+        if not any(
+            line in plan.before or line in plan.after or any(node in plan.statements for node in _small(line)) or _emptied(now)
+            for line, now in zip(original.body, updated.body, strict=True)
+        ):
+            return updated
+        made: list[cst.BaseStatement] = []
+        comments: list[cst.EmptyLine] = []
+        for line, now in zip(original.body, updated.body, strict=True):
+            before = self._inserted(plan.before.get(line, ()))
+            after = self._inserted(plan.after.get(line, ()))
+            kept = self._line(line, now)
+            if before and kept:
+                leading = _leading(kept[0])
+                before[0] = before[0].with_changes(leading_lines=[*leading, *_leading(before[0])])  # type: ignore[call-arg]
+                kept[0] = kept[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
+            elif not kept:
+                comments += _leading(line)
+            found = [*before, *kept, *after]
+            if found and comments and line is not original.body[0] or (found and comments):
+                found[0] = _with_comments(found[0], comments)
+                comments = []
+            made += found
+        if not made and isinstance(updated, cst.IndentedBlock):
+            made = [cst.SimpleStatementLine([cst.Pass()])]
+        return updated.with_changes(body=made)
+
+    def _line(self, line: cst.CSTNode, now: cst.CSTNode) -> list[cst.BaseStatement]:
+        """What is left of a line of statements."""
+        plan = self.plan
+        if isinstance(line, cst.SimpleStatementLine) and isinstance(now, cst.SimpleStatementLine):
+            if len(line.body) == 1 and isinstance(edit := plan.statements.get(line.body[0]), ReplaceStatement):
+                found = self._statements(edit.code)
+                if found:
+                    found[0] = found[0].with_changes(leading_lines=[*line.leading_lines, *_leading(found[0])])  # type: ignore[call-arg]
+                return found
+            left: list[cst.BaseSmallStatement] = []
+            for small, small_now in zip(line.body, now.body, strict=True):
+                edit = plan.statements.get(small)
+                if edit is None:
+                    left.append(small_now)
+                elif isinstance(edit, Remove):
+                    left += [cst.Expr(plan.done[plan.holes[part]]) for part in edit.keep]  # type: ignore[arg-type]
+                elif isinstance(edit, ReplaceStatement):
+                    for made in self._statements(edit.code):
+                        assert isinstance(made, cst.SimpleStatementLine)
+                        left += list(made.body)
+            if len(left) == len(now.body) and all(a is b for a, b in zip(left, now.body, strict=True)):
+                return [now]
+            if not left:
+                return []
+            left[-1] = left[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+            return [now.with_changes(body=left)]
+        edit = plan.statements.get(line)
+        if isinstance(edit, Remove):
+            return []
+        if isinstance(edit, ReplaceStatement):
+            return self._statements(edit.code)
+        if isinstance(edit, Unwrap):
+            return _unwrapped(now, edit.arm)
+        if _emptied(now):
+            return _without_empty(now)
+        return [now]  # type: ignore[list-item]
+
+    def _suite(self, original: cst.SimpleStatementSuite, updated: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(updated, cst.SimpleStatementSuite)
+        plan = self.plan
+        if not any(small in plan.statements for small in original.body) and original not in plan.before and original not in plan.after:
+            return updated
+        made: list[cst.BaseStatement] = self._inserted(plan.before.get(original, ()))
+        for small, now in zip(original.body, updated.body, strict=True):
+            edit = plan.statements.get(small)
+            if edit is None:
+                made.append(cst.SimpleStatementLine([now.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]))
+            elif isinstance(edit, ReplaceStatement):
+                made += self._statements(edit.code)
+        made += self._inserted(plan.after.get(original, ()))
+        if not made:
+            return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+        return cst.IndentedBlock(made)
+
+
+class _Filler(cst.CSTTransformer):
+    """Puts nodes in the place of holes."""
+
+    def __init__(self, names: dict[str, cst.CSTNode]) -> None:
+        self.names = names
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:  # noqa: N802
+        found = self.names.get(original_node.value)
+        if found is None:
+            return updated_node
+        assert isinstance(found, cst.BaseExpression)
+        return found.deep_clone()
+
+
+def _small(line: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    return (line, *line.body) if isinstance(line, cst.SimpleStatementLine) else (line,)
+
+
+def _leading(node: cst.CSTNode) -> list[cst.EmptyLine]:
+    return list(getattr(node, "leading_lines", ()))
+
+
+def _with_comments(node: cst.BaseStatement, gone: Sequence[cst.EmptyLine]) -> cst.BaseStatement:
+    """A statement behind removed ones: a blank line that stood before those stays, comments about them go."""
+    leading = _leading(node)
+    blank = any(line.comment is None for line in gone)
+    if blank and not any(line.comment is None for line in leading):
+        leading = [cst.EmptyLine(indent=False), *leading]
+    return node.with_changes(leading_lines=leading)  # type: ignore[call-arg]
+
+
+def _is_empty(suite: cst.CSTNode | None) -> bool:
+    return isinstance(suite, cst.IndentedBlock) and len(suite.body) == 1 and _is_made_pass(suite.body[0])
+
+
+def _is_made_pass(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Pass) and not line.leading_lines
+
+
+def _emptied(now: cst.CSTNode) -> bool:
+    """Whether all that stood in a compound statement has been removed."""
+    if isinstance(now, cst.If):
+        return _is_empty(now.body) or (isinstance(now.orelse, cst.Else) and _is_empty(now.orelse.body)) or (
+            isinstance(now.orelse, cst.If) and _emptied(now.orelse)
+        )
+    return isinstance(now, cst.With | cst.For) and _is_empty(now.body) and not getattr(now, "orelse", None)
+
+
+def _without_empty(now: cst.CSTNode) -> list[cst.BaseStatement]:
+    """An ``if`` without the arms that hold nothing any more; nothing where no arm is left and its test does nothing."""
+    if isinstance(now, cst.For | cst.With):
+        return [] if isinstance(now, cst.With) else [now]
+    assert isinstance(now, cst.If)
+    orelse = now.orelse
+    if isinstance(orelse, cst.Else) and _is_empty(orelse.body):
+        orelse = None
+    elif isinstance(orelse, cst.If) and _emptied(orelse):
+        left = _without_empty(orelse)
+        orelse = left[0] if left and isinstance(left[0], cst.If) else None  # type: ignore[assignment]
+    if not _is_empty(now.body):
+        return [now.with_changes(orelse=orelse)]
+    if orelse is None:
+        return [] if _is_pure(now.test) else [cst.SimpleStatementLine([cst.Expr(now.test)], leading_lines=now.leading_lines)]
+    if isinstance(orelse, cst.If):
+        return [now]
+    opposite = _opposite(now.test)
+    return [now.with_changes(test=opposite, body=orelse.body, orelse=None)]
+
+
+def _is_pure(test: cst.CSTNode) -> bool:
+    found: list[cst.CSTNode] = []
+
+    class Calls(cst.CSTVisitor):
+        def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
+            found.append(node)
+
+        def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
+            found.append(node)
+
+    test.visit(Calls())
+    return not found
+
+
+_OPPOSITES: dict[type[cst.BaseCompOp], Callable[[], cst.BaseCompOp]] = {
+    cst.Equal: cst.NotEqual,
+    cst.NotEqual: cst.Equal,
+    cst.Is: cst.IsNot,
+    cst.IsNot: cst.Is,
+    cst.In: cst.NotIn,
+    cst.NotIn: cst.In,
+}
+
+
+def _opposite(test: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return test.expression
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        target = test.comparisons[0]
+        other = _OPPOSITES.get(type(target.operator))
+        if other is not None:
+            return test.with_changes(comparisons=[target.with_changes(operator=other())])
+    plain = isinstance(test, cst.Name | cst.Attribute | cst.Call | cst.Subscript) or bool(test.lpar)
+    inner = test if plain else test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return cst.UnaryOperation(cst.Not(), inner)
+
+
+def _unwrapped(now: cst.CSTNode, arm: str) -> list[cst.BaseStatement]:
+    """What is in a compound statement, in its place."""
+    suite = now.body if arm == "body" else now.orelse.body  # type: ignore[union-attr, attr-defined]
+    if isinstance(suite, cst.SimpleStatementSuite):
+        return [cst.SimpleStatementLine(suite.body, leading_lines=_leading(now))]
+    assert isinstance(suite, cst.IndentedBlock)
+    found = [one for one in suite.body if not _is_made_pass(one)]
+    if found:
+        found[0] = found[0].with_changes(leading_lines=[*_leading(now), *_leading(found[0])])  # type: ignore[call-arg]
+    return found  # type: ignore[return-value]
+
+
+def _without_arguments(node: cst.Call, gone: set[int]) -> cst.Call:
+    args = [arg for index, arg in enumerate(node.args) if index not in gone]
+    if args and len(node.args) - 1 in gone and not isinstance(node.args[-1].comma, cst.Comma):
+        args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return node.with_changes(args=args)
+
+
+def _with_parameters(node: cst.FunctionDef, edits: Sequence[AddParameter]) -> cst.FunctionDef:
+    params = node.params
+    for edit in edits:
+        default = None if edit.default is None else cst.parse_expression(edit.default)
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")) if default is not None else cst.MaybeSentinel.DEFAULT
+        made = cst.Param(cst.Name(edit.name), default=default, equal=equal)
+        keywords_only = isinstance(params.star_arg, cst.Param | cst.ParamStar) or bool(params.kwonly_params)
+        if keywords_only or (default is None and any(one.default is not None for one in params.params)):
+            star = params.star_arg if isinstance(params.star_arg, cst.Param | cst.ParamStar) else cst.ParamStar()
+            params = params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, made])
+        else:
+            params = params.with_changes(params=[*params.params, made])
+    return node.with_changes(params=params)

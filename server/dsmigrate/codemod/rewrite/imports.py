@@ -1,0 +1,117 @@
+"""The imports of a rewritten file: those that its new code needs; those that nothing uses any more go elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from dsmigrate.codemod.program.edits import Import
+
+
+def with_imports(tree: cst.Module, wanted: Sequence[Import]) -> cst.Module:
+    """A module that imports what is wanted, each where a reader looks for it: among imports of its kind, in order."""
+    for one in sorted({(item.source, item.name) for item in wanted}):
+        tree = _with_import(tree, *one)
+    return tree
+
+
+def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
+    head = next((index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body))
+    existing = [(index, line) for index, line in enumerate(tree.body[:head]) if _imported(line)]
+    for index, line in existing:
+        small = line.body[0]  # type: ignore[union-attr]
+        if not name and isinstance(small, cst.Import) and any(_dotted(alias.name) == source and alias.asname is None for alias in small.names):
+            return tree
+        if name and isinstance(small, cst.ImportFrom) and _dotted(small.module) == source and not small.relative and not isinstance(small.names, cst.ImportStar):
+            if any(_dotted(alias.name) == name and alias.asname is None for alias in small.names):
+                return tree
+            return _with_name(tree, index, small, name)
+    text = f"from {source} import {name}" if name else f"import {source}"
+    made = cst.parse_statement(text)
+    assert isinstance(made, cst.SimpleStatementLine)
+    at = _place(tree, source, existing)
+    body = list(tree.body)
+    if at < len(body) and not existing:
+        made = made.with_changes(leading_lines=list(getattr(body[at], "leading_lines", ())))
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])  # type: ignore[call-arg]
+    elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
+        leading = list(body[at].leading_lines)  # type: ignore[union-attr]
+        made = made.with_changes(leading_lines=leading)
+        body[at] = body[at].with_changes(leading_lines=[])  # type: ignore[call-arg]
+    return tree.with_changes(body=[*body[:at], made, *body[at:]])
+
+
+def _first_of_group(tree: cst.Module, at: int) -> bool:
+    leading = getattr(tree.body[at], "leading_lines", ())
+    return bool(leading)
+
+
+def _with_name(tree: cst.Module, index: int, small: cst.ImportFrom, name: str) -> cst.Module:
+    names = list(small.names)  # type: ignore[arg-type]
+    last = names[-1]
+    names[-1] = last.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    names.append(cst.ImportAlias(cst.Name(name), comma=last.comma))
+    line = tree.body[index]
+    assert isinstance(line, cst.SimpleStatementLine)
+    body = list(tree.body)
+    body[index] = line.with_changes(body=[small.with_changes(names=names), *line.body[1:]])
+    return tree.with_changes(body=body)
+
+
+def _imported(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Import | cst.ImportFrom)
+
+
+def _dotted(node: cst.CSTNode | None) -> str:
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        return f"{_dotted(node.value)}.{node.attr.value}"
+    return ""
+
+
+def _key(source: str) -> str:
+    return source.lower()
+
+
+def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTNode]]) -> int:
+    """Where an import goes: before ``import torch`` and the like, or behind the last import."""
+    plain = [
+        (index, line)
+        for index, line in existing
+        if isinstance(line, cst.SimpleStatementLine) and not _is_future(line) and not _is_relative(line)
+    ]
+    names = [(index, _source_of(line)) for index, line in plain]
+    if source == "ds_compat" or source.endswith(".ds_compat"):
+        return (names[-1][0] + 1) if names else _behind_docstring(tree)
+    torch = next((index for index, name in names if name.split(".")[0] in {"torch", "torchvision", "numpy"} and _key(name) > _key(source)), None)
+    if torch is not None:
+        return torch
+    return (names[-1][0] + 1) if names else _behind_docstring(tree)
+
+
+def _source_of(line: cst.SimpleStatementLine) -> str:
+    small = line.body[0]
+    if isinstance(small, cst.ImportFrom):
+        return _dotted(small.module)
+    assert isinstance(small, cst.Import)
+    return _dotted(small.names[0].name)
+
+
+def _is_future(line: cst.SimpleStatementLine) -> bool:
+    return isinstance(line.body[0], cst.ImportFrom) and _dotted(line.body[0].module) == "__future__"
+
+
+def _is_relative(line: cst.SimpleStatementLine) -> bool:
+    return isinstance(line.body[0], cst.ImportFrom) and bool(line.body[0].relative)
+
+
+def _behind_docstring(tree: cst.Module) -> int:
+    for index, line in enumerate(tree.body):
+        if isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Expr) and isinstance(line.body[0].value, cst.SimpleString | cst.ConcatenatedString):
+            continue
+        if isinstance(line, cst.SimpleStatementLine) and _imported(line) and _is_future(line):
+            continue
+        return index
+    return len(tree.body)
