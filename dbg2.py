@@ -8,7 +8,7 @@ def rem(run,function,given_,node):
     key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, frozenset(run.assumed.items()),run.loops, bool(run.in_forward))
     ms=run.memory.get(key)
     n=function.data['name']
-    if ms is None: miss[n,'nokey']+=1
+    if ms is None: miss[n,"nokey"]+=1
     else:
         for m in ms:
             bad=[(C.show(o) if hasattr(C,'show') else repr(o)) for o,v in m.versions if o.version!=v]

@@ -132,7 +132,7 @@ def call(run: Run, function: Value, given_: Given, node: ast.AST) -> Value:
 def call_member(run: Run, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
     """Call a method."""
     from dsmigrate.codemod.analysis.classes import attribute
-    from dsmigrate.codemod.analysis.library import library_method
+    from dsmigrate.codemod.analysis.library import is_step, library_method
 
     of = run.settle(of)
     if isinstance(of, Choice):
@@ -140,6 +140,8 @@ def call_member(run: Run, of: Value, name: str, given_: Given, node: ast.AST) ->
             [(condition, lambda one=option: call_member(run, one, name, given_, node)) for condition, option in of.options if option is not UNBOUND],
             node,
         )
+    if isinstance(of, Obj) and of.kind is Kind.INSTANCE and is_step(of, name):
+        return library_method(run, of, name, given_, node)
     if isinstance(of, Obj | Super | Lib):
         found = attribute(run, of, name, node)
         if not (isinstance(found, Member) and found.of is of) and not (

@@ -133,7 +133,9 @@ def attribute(run: Run, of: Value, name: str, node: ast.AST) -> Value:  # noqa: 
             holder = of.instance if isinstance(of.instance, Obj) else None
             cls = holder if holder is None or holder.kind is Kind.CLASS else holder.cls
             found = looked_up(cls, name, behind=of.cls) if cls is not None else None
-            return _bound(run, of.instance, found, name, node) if found is not None else Member(of, name)
+            if found is None or isinstance(found[0], Lib):
+                return Member(of, name)
+            return _bound(run, of.instance, found, name, node)
         case Bound():
             return run.settle(of.function.fields.get(name, Expr("field", of.function, name)))
         case Lib():

@@ -66,6 +66,11 @@ def role_of(thing: Value) -> Role | None:
     return None
 
 
+def is_step(of: Obj, name: str) -> bool:
+    """Whether a method is the step of an optimizer or schedule of the script's own class: it is one event, however written."""
+    return name == "step" and role_of(of) in {Role.OPTIMIZER, Role.SCHEDULER}
+
+
 def is_module(run: Run, thing: Value) -> bool:
     """Whether a thing is a model, or may be one as it was wrapped or handed to an optimizer."""
     role = role_of(thing)

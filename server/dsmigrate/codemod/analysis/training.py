@@ -56,6 +56,8 @@ class Training:
     backwards: tuple[Event, ...]
     steps: tuple[Event, ...]
     optimizers: frozenset[Value]
+    runs: tuple[Training, ...] = ()
+    """The same text run from several places (a worker that is spawned, or called alone), each by itself."""
 
     @cached_property
     def wrappers(self) -> frozenset[Obj]:
@@ -87,11 +89,19 @@ class Training:
     @cached_property
     def site(self) -> Site | str:
         """Where the engine is made; a sentence that says why there is no such place."""
-        return _site(self)
+        if not self.runs:
+            return _site(self)
+        sites = [run.site for run in self.runs]
+        return next((site for site in sites if isinstance(site, str)), sites[0])
 
     def is_before(self, event: Event) -> bool:
         """Whether an event comes before the engine is made."""
-        return isinstance(self.site, Site) and event.number <= self.site.number
+        if not self.runs:
+            return isinstance(self.site, Site) and event.number <= self.site.number
+        common = nearest_common(self.wraps)
+        here = _child_with(common, event) if under(event.block, common) else None
+        run = next((run for run in self.runs if _child_with(common, run.wraps[0]) is here), self.runs[0])
+        return run.is_before(event)
 
     def engine_at(self, event: Event) -> str | None:
         """How the engine is called at an event; None where no name there leads to it."""
@@ -136,7 +146,20 @@ def trainings(analysis: Analysis) -> list[Training]:
         steps = tuple(event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"])))
         stepped = {one for event in steps for one in each(event["optimizer"]) if one in optimizers}
         found.append(Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers)))
-    return found
+    return _joined(found)
+
+
+def _joined(found: list[Training]) -> list[Training]:
+    """One training where the same text wraps a model in several runs of its function: a worker that is also called alone."""
+    joined: dict[frozenset[ast.AST], Training] = {}
+    for one in found:
+        key = frozenset(event.node for event in one.wraps)
+        other = joined.get(key)
+        joined[key] = one if other is None else Training(
+            one.analysis, other.wraps + one.wraps, other.models | one.models, other.backwards + one.backwards,
+            other.steps + one.steps, other.optimizers | one.optimizers, (*(other.runs or (other,)), one),
+        )  # fmt: skip
+    return list(joined.values())
 
 
 def _site(training: Training) -> Site | str:
@@ -197,9 +220,10 @@ def _module_at(block: Block, item: Block | Event, event: Event) -> Module:
 
 def _moment(analysis: Analysis, node: ast.stmt, item: Block | Event, block: Block) -> Moment | None:
     """What was so right behind a statement, in the run of its function that the block is of."""
+    del item
     found = [moment for (statement, _), moment in analysis.run.moments.items() if statement is node]
-    del item, block
-    return found[-1] if found else None
+    exact = [moment for moment in found if moment.block is block]
+    return (exact or found)[-1] if found else None
 
 
 def _named_site(
