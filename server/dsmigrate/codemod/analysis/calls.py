@@ -314,12 +314,14 @@ def _run(run: Run, function: Obj, given_: Given, node: ast.AST, on_yield: Callab
     assumptions = len(run._assumptions)  # noqa: SLF001 - a part of the run
     loops = run.loops
     caller = run.frame.module
+    names = run.names_here()
     run.frames.append(frame)
     try:
         for name, value in bound.items():
             run.put(obj, name, value)
         with contextlib.ExitStack() as around:
-            around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
+            block = around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
+            block.names = names
             for region in function.data.get("regions", ()):
                 around.enter_context(run.inside(BlockKind.WITH, region.node, region))
             if isinstance(definition, ast.Lambda):

@@ -120,6 +120,8 @@ class Block:
     label: Value | None = None
     test: Condition = TRUE
     items: list[Event | Block] = field(default_factory=list)
+    names: tuple[Mapping[str, Value], ...] = ()
+    """What is bound outside: where only some ranks go in, and where a function is called."""
 
     def around(self) -> Iterator[Block]:
         """The block and those that hold it, from the inside out."""

@@ -62,6 +62,9 @@ _LIBRARIES = frozenset("torch torchvision torchaudio numpy transformers torch_ge
 """Packages that are libraries also where a project is their own source."""
 
 
+_LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     """A way out of a function or a loop: under which condition, with which changes since its start, with what."""
@@ -155,6 +158,7 @@ class Run:
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
+        self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
         self.steps = 0
         self.events = 0
         self.stopped = False
@@ -237,7 +241,7 @@ class Run:
         event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
         if kind is Happening.WRAP:
             self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
-        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] == Const("optimizer")):
+        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] in _LANDMARKS):
             self.landmarks += 1
         self.block.items.append(event)
         return event
@@ -248,9 +252,16 @@ class Run:
         frame: Frame | None = self.frame
         while frame is not None:
             if not frame.is_class:
-                found.append(dict(frame.obj.own))
+                found.append(self._names_of(frame.obj))
             frame = frame.outer
         return tuple(found)
+
+    def _names_of(self, obj: Obj) -> Mapping[str, Value]:
+        """What an object holds now; the same copy as long as nothing has changed."""
+        known = self._copies.get(obj)
+        if known is None or known[0] != obj.version:
+            known = self._copies[obj] = (obj.version, dict(obj.own))
+        return known[1]
 
     @contextmanager
     def inside(self, kind: BlockKind, node: ast.AST | None, label: Value | None = None, module: Module | None = None) -> Iterator[Block]:
@@ -275,6 +286,8 @@ class Run:
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
+                if condition.varies:
+                    block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()

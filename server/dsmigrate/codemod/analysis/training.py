@@ -108,6 +108,19 @@ class Training:
         found = paths_to(event.names, set(self.wrappers))
         return found[0] if found else None
 
+    def place_with(self, wanted: set[Value]) -> tuple[Moment, str, str] | None:
+        """The first place behind the engine where names lead to it and to one of some things, with both."""
+        site = self.site
+        if not isinstance(site, Site):
+            return None
+        for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
+            if moment.node is not site.node and _last_number(self.analysis, moment.node, moment) <= site.number:
+                continue
+            engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
+            if engine and other:
+                return moment, engine[0], other[0]
+        return None
+
     def engine_names(self, names: tuple[Mapping[str, Value], ...]) -> list[str]:
         """Every way to say the engine at a place with some names."""
         return paths_to(names, set(self.wrappers))

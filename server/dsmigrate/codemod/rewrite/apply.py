@@ -136,6 +136,7 @@ class _Rewriter(cst.CSTTransformer):
             result = _with_parameters(result, plan.parameters[original])
         edit = plan.expressions.get(original)
         if isinstance(edit, Replace):
+            plan.done[original] = result  # the expression may stand in what takes its place
             result = self._built(edit.code, updated)
         if original in self.wanted:
             plan.done[original] = result
