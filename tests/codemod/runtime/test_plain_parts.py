@@ -39,9 +39,9 @@ def test_given_numbers_win_over_the_environment(environment: dict[str, str]) -> 
 
 
 def test_rank_0_is_a_given_number(environment: dict[str, str]) -> None:
-    environment |= {"SLURM_PROCID": "3", "RANK": "3"}
+    environment |= {"SLURM_PROCID": "3", "RANK": "3", "WORLD_SIZE": "4"}
     part("set_rank_environment")(rank=0, local_rank=0)
-    assert ranks(environment)[::2] == ["0", "0", "29500"]
+    assert ranks(environment) == ["0", "4", "0", "127.0.0.1", "29500"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,13 @@ def test_a_launcher_comes_before_the_manager(environment: dict[str, str]) -> Non
 def test_a_process_alone_is_rank_0_of_1(environment: dict[str, str]) -> None:
     part("set_rank_environment")()
     assert ranks(environment) == ["0", "1", "0", "127.0.0.1", "29500"]
+
+
+@pytest.mark.parametrize(("given", "missing"), [({"rank": 1}, "LOCAL_RANK"), ({"local_rank": 1}, "RANK")])
+@pytest.mark.usefixtures("environment")
+def test_one_of_several_has_to_know_its_number(given: dict[str, int], missing: str) -> None:
+    with pytest.raises(RuntimeError, match=f"one of several processes, and its {missing} is not known"):
+        part("set_rank_environment")(world_size=2, **given)
 
 
 def load(tmp_path: Path, **values: Any) -> Any:

@@ -13,6 +13,7 @@ import ds_compat
 import torch
 import torch.distributed as dist
 from common import (
+    AFTER,
     BEFORE,
     BF16,
     CLIP,
@@ -38,6 +39,7 @@ def cases() -> Iterator[Case]:
         yield f"dropped gradients at ZeRO {stage}", lambda s=stage: dropped(s)
         yield f"buffers at ZeRO {stage}", lambda s=stage: buffers(s)
         yield f"copies at ZeRO {stage}", lambda s=stage: copies(s)
+        yield f"directories at ZeRO {stage}", lambda s=stage: directories(s)
         yield f"the first step at ZeRO {stage}", lambda s=stage: first_step(s)
         yield f"Adagrad's schedule at ZeRO {stage}", lambda s=stage: scheduled(s)
     yield "odd parameters", odd_parameters
@@ -128,6 +130,18 @@ def copies(stage: int) -> dict[str, Any]:
         "hooks": float(hooks),
         "the engine trains on": float(apart(kept, wrapped.module.state_dict()) == 0),
     }
+
+
+def directories(stage: int) -> dict[str, Any]:
+    """DeepSpeed's own checkpoints work beside torch's."""
+    wrapped, own = engine("AdamW", stage)
+    train(wrapped, own, BEFORE)
+    wrapped.save_checkpoint("directories", tag=str(stage))
+    expected = train(wrapped, own, AFTER)
+    other, stepping = engine("AdamW", stage)
+    other.load_checkpoint("directories", tag=str(stage))
+    found = {"losses": losses_apart(expected, train(other, stepping, AFTER))}
+    return {**found, "state": apart(saved(wrapped, own), saved(other, stepping))}
 
 
 def scheduled(stage: int) -> dict[str, Any]:

@@ -69,22 +69,23 @@ class TorchCheckpoints:
     def __init__(self, engine: Any, groups: Any, timeout: float) -> None:
         self.engine, self.optimizer, self.zero = engine, engine.basic_optimizer, engine.optimizer
         self.pieces: dict[Any, Piece] = {}
-        self.is_spread = False
-        if self.zero is self.optimizer:  # ZeRO 0 in fp32: torch's own, and whole on all ranks
+        self.is_spread = hasattr(self.zero, "dp_process_group")
+        self.counts_in_python = type(self.optimizer).__module__.startswith("deepspeed.")
+        if self.zero is self.optimizer:  # ZeRO 0 in fp32: whole on all ranks
             if groups is not None:
                 self.optimizer.param_groups[:] = [group for group, _ in groups]  # with those that were empty
-            return
+            groups = [(group, list(group["params"])) for group in self.optimizer.param_groups]
+            if not self.counts_in_python:  # what torch's optimizers do is what is wanted
+                return
         refuse_offload(self.zero)
         self.pieces = {piece.parameter: piece for piece in pieces_of(self.zero)}
-        self.counts_in_python = type(self.optimizer).__module__.startswith("deepspeed.")
-        self.is_spread = not hasattr(self.zero, "fp32_groups") and not hasattr(self.zero, "fp32_groups_flat")
         self.groups = self._known_groups() if groups is None else groups
         self.must_gather, self.gathered_at = False, -1
         self.gathered: dict[str, Any] | None = None
         self.timeout = timedelta(seconds=timeout)
         self.meeting = dist.new_group(backend="gloo") if self.is_spread else None  # gloo alone can say who is missing
         states = self.optimizer.state
-        self._put({p: states.pop(p) for p in self.pieces if p in states})
+        self._put({parameter: states.pop(parameter) for parameter in self.pieces if parameter in states})
         self._put_extra(getattr(self.optimizer, "extra_state", None))
         self.optimizer.state_dict, self.optimizer.load_state_dict = self.state_dict, self.load_state_dict
         for parameter in engine.module.parameters():
@@ -188,20 +189,27 @@ class TorchCheckpoints:
         """States, and fp32 copies of half-precision weights, whole, on the CPU. Empty without ``keep``."""
         states: dict[Any, Any] = {}
         masters: dict[Any, Any] = {}
+        inner = self._inner_state()
         for parameter, piece in self.pieces.items():
-            state = {}
-            for key, value in self.zero.optimizer.state.get(piece.master, {}).items():
+            state: dict[str, Any] = {}
+            for key, value in inner.get(piece.master, {}).items():
                 if self._is_per_element(piece, key, value):
                     state[key] = self._whole(piece, value, keep=keep)
                 elif torch.is_tensor(value):  # step: one of its own for each parameter, as each counts for itself
                     state[key] = value.clone()
+                elif self.counts_in_python:  # FusedAdam without ZeRO counts at the last parameter of a group only
+                    state[key] = torch.tensor(float(max(other[key] for other in inner.values() if key in other)))
                 else:
-                    state[key] = torch.tensor(float(value)) if self.counts_in_python else value
+                    state[key] = value
             if state and keep:
                 states[parameter] = state
             if piece.master.dtype != parameter.dtype:
                 masters[parameter] = self._whole(piece, piece.master, keep=keep)
         return states, masters if keep else {}
+
+    def _inner_state(self) -> Any:
+        """The state of the optimizer that steps the fp32 copies, by copy."""
+        return getattr(self.zero, "optimizer", self.zero).state
 
     def _is_per_element(self, piece: Piece, key: str, value: Any) -> bool:
         if not torch.is_tensor(value) or value.shape == piece.master.shape:
@@ -220,7 +228,7 @@ class TorchCheckpoints:
     @torch.no_grad()
     def _put(self, states: dict[Any, dict[str, Any]]) -> None:
         """Let the optimizer go on from these states, which are whole; nothing changes if there are none."""
-        inner = self.zero.optimizer.state
+        inner = self._inner_state()
         pieces: dict[torch.Tensor, list[Piece]] = {}
         for piece in self.pieces.values() if states else ():
             pieces.setdefault(piece.master, []).append(piece)
@@ -262,7 +270,11 @@ class TorchCheckpoints:
         value = given[numbers.index(max(numbers))][1]
         if self.counts_in_python:
             return int(value)
-        return value.clone() if torch.is_tensor(value) else value
+        if not torch.is_tensor(value):
+            return value
+        options = self.optimizer.param_groups[given[0][0].group]
+        stays = key == "step" and not options.get("fused") and not options.get("capturable")  # where torch keeps it
+        return value.clone() if stays else value.to(master.device, copy=True)
 
     @torch.no_grad()
     def refresh(self, parameter: Any) -> None:

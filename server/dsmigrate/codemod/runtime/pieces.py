@@ -42,6 +42,12 @@ class Piece:
 
 def pieces_of(zero: Any) -> list[Piece]:
     """The pieces that one of DeepSpeed's optimizers holds on this rank, in the order of its groups."""
+    if not hasattr(zero, "optimizer"):  # fp32 without ZeRO: no copies, but the parameters themselves
+        return [
+            Piece(parameter, group, parameter, None, 0, parameter.numel())
+            for group, options in enumerate(zero.param_groups)
+            for parameter in options["params"]
+        ]
     if hasattr(zero, "fp32_partitioned_groups_flat"):
         return pieces_at_stage_3(zero)
     if hasattr(zero, "fp32_groups"):  # half precision without ZeRO: copies of single parameters
