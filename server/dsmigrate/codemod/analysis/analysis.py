@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.library import inside_of, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (

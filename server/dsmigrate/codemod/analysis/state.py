@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Obj, Tensor, TensorKind, Value, joined_tensor
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Obj,
+    Tensor,
+    TensorKind,
+    Value,
+    joined_tensor,
+)
 
 Place: TypeAlias = tuple[Obj, Any]
 Changes: TypeAlias = dict[Place, Value]

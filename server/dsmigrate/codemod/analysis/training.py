@@ -20,8 +20,8 @@ from dsmigrate.codemod.analysis.analysis import (
     wrappers,
 )
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.library import role_of
-from dsmigrate.codemod.analysis.run import Moment
+from dsmigrate.codemod.analysis.machine import Moment
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, forwards_in
 from dsmigrate.codemod.program.module import Module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.summaries.registry import Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Kind, Tup, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Kind, Obj, Tup, Value
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
@@ -44,8 +44,6 @@ def _backward(asked: Call, of: Value) -> Value:
 
 @method(Role.ENGINE, "step")
 def _step(asked: Call, of: Value) -> Value:
-    from dsmigrate.codemod.analysis.values import Obj
-
     optimizer = of.fields.get("optimizer", NONE) if isinstance(of, Obj) else NONE
     asked.run.event(Happening.STEP, asked.node, optimizer=optimizer, engine=of)
     return NONE

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dsmigrate.codemod.analysis.conditions import MAYBE
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.summaries.torch import MAKERS
+from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, Call, Role, classes, function, method
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
@@ -104,8 +104,6 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
         run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True))
         run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
 
-    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE
-
     condition = run.holds(run.truth(update))
     if condition is TRUE:
         stepped()
@@ -117,6 +115,4 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
 
 @method(Role.AVERAGED, "__call__")
 def _averaged_forward(asked: Call, of: Value) -> Value:
-    from dsmigrate.codemod.analysis.library import forward
-
     return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call, opaque
 from dsmigrate.codemod.analysis.conditions import MAYBE
-from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
+from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.roles import inside_of, is_tracked
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, Call, Role, any_method, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
+    ATTRIBUTES,
+    MAKERS,
+    Call,
+    Role,
+    any_method,
+    classes,
+    function,
+    method,
+)
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -29,9 +40,6 @@ from dsmigrate.codemod.analysis.values import (
     each,
     joined_tensor,
 )
-
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 ALIASES.update({
@@ -60,6 +68,7 @@ ALIASES.update({
 classes(Role.WRAPPER, [DDP])
 classes(Role.REPLICAS, "torch.nn.DataParallel")
 classes(Role.SHARDED, "torch.distributed.fsdp.FullyShardedDataParallel fairscale.nn.FullyShardedDataParallel")
+classes(Role.SCHEDULER, "torch.optim.lr_scheduler.")  # before the optimizers, whose prefix they share
 classes(Role.OPTIMIZER, "torch.optim. torch.distributed.optim.")
 classes(Role.SCHEDULER, "torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler._LRScheduler torch.optim.lr_scheduler.LRScheduler")
 classes(Role.SCALER, "torch.cuda.amp.GradScaler torch.amp.GradScaler torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
@@ -76,17 +85,9 @@ classes(Role.MODEL, "torch.nn.")
 classes(Role.MODEL, "torch.nn.Module torch.nn.Sequential torch.nn.ModuleList torch.nn.ModuleDict torch.jit.ScriptModule")
 classes(Role.OTHER, "torch.nn.Parameter torch.nn.ParameterList torch.nn.ParameterDict torch.nn.UninitializedParameter")
 
-_SCHEDULERS = "torch.optim.lr_scheduler."
 
 
-def _is_scheduler(name: str) -> bool:
-    return name.startswith(_SCHEDULERS)
 
-
-# Before the optimizers' family, whose prefix they share.
-from dsmigrate.codemod.analysis.summaries.registry import FAMILIES  # noqa: E402
-
-FAMILIES.insert(0, (_SCHEDULERS, Role.SCHEDULER))
 
 
 # -- processes and groups --------------------------------------------------------------------------------------------
@@ -169,15 +170,13 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _rebind(run: Run, node: ast.expr) -> None:
+def _rebind(run: Machine, node: ast.expr) -> None:
     """A tensor that is written in place is another value from here on, under the name that it has."""
-    from dsmigrate.codemod.analysis.run import bind
-
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         before = run.value(node)
         after = _same(before)
         if after != before and not (isinstance(before, Tensor) and before.kind is not TensorKind.DATA):
-            bind(run, node, after)
+            run.bind(node, after)
 
 
 @function("torch.cuda.set_device")
@@ -267,7 +266,7 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     run.event(Happening.MADE, asked.node, what=made, role=Const("optimizer"), params=given, arguments=Tup(tuple(asked.given.args[1:])))
 
 
-def _parameters_of_groups(run: Run, given: Value, node: ast.AST) -> Value:
+def _parameters_of_groups(run: Machine, given: Value, node: ast.AST) -> Value:
     made = run.make(Kind.LIST, node, tag="params", open=True)
     tensors = [one for one in run.things_in(given) if isinstance(one, Tensor)]
     if tensors:
@@ -299,8 +298,6 @@ def _make_loader(asked: Call, made: Obj) -> None:
 def _make_model(asked: Call, made: Obj) -> None:
     run = asked.run
     if asked.name in {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}:
-        from dsmigrate.codemod.analysis.iteration import exact_items
-
         items = list(asked.given.args)
         if asked.name != "torch.nn.Sequential" or (len(items) == 1 and not isinstance(items[0], Obj)):
             source = run.settle(items[0]) if items else NONE
@@ -308,7 +305,7 @@ def _make_model(asked: Call, made: Obj) -> None:
                 for key, value in tuple(source.fields.items()):
                     run.put(made, key, value)
                 return
-            found = exact_items(run, source)
+            found = run.exact_items(source)
             items = found if found is not None else []
             if found is None and isinstance(source, Obj):
                 for value in source.fields.values():
@@ -337,7 +334,7 @@ def _make_sampler(asked: Call, made: Obj) -> None:
         asked.run.put(made, name, value)
 
 
-MAKERS: dict[Role, Callable[[Call, Obj], None]] = {
+MAKERS.update({
     Role.WRAPPER: _make_wrapper,
     Role.REPLICAS: _make_wrapper,
     Role.SHARDED: _make_wrapper,
@@ -349,7 +346,7 @@ MAKERS: dict[Role, Callable[[Call, Obj], None]] = {
     Role.AVERAGED: _make_averaged,
     Role.REGION: _make_region,
     Role.SAMPLER: _make_sampler,
-}
+})
 
 
 @function("torch.nn.Parameter")
@@ -374,8 +371,6 @@ def _same_model(asked: Call) -> Value:
 @function("torch.jit.script", "torch.jit.trace", "torch.jit.freeze", "torch.export.export", "torch.fx.symbolic_trace", "torch.onnx.export")
 def _scripted(asked: Call) -> Value:
     first = asked.run.settle(asked.get(0, "obj", NONE))
-    from dsmigrate.codemod.analysis.library import is_tracked
-
     if not any(is_tracked(asked.run, one) for one in each(first)):
         return first
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.jit.ScriptModule")
@@ -400,10 +395,8 @@ def _module_method(*names: str) -> Callable[[Callable[[Call, Value], Value]], Ca
     return note
 
 
-def owner_of(run: Run, of: Value) -> Value:
+def owner_of(run: Machine, of: Value) -> Value:
     """The model whose parameters a wrapper's or a model's are."""
-    from dsmigrate.codemod.analysis.library import inside_of
-
     return inside_of(run, of) if isinstance(of, Obj) else of
 
 
@@ -495,7 +488,7 @@ def _apply(asked: Call, of: Value) -> Value:
     run = asked.run
     part = Expr("part", next((one for one in each(owner_of(run, of)) if isinstance(one, Obj | Expr)), NONE), asked.node)
     run.known_models.add(part)
-    call(run, asked.get(0, "fn", NONE), Given((part,)), asked.node)
+    run.call(asked.get(0, "fn", NONE), Given((part,)), asked.node)
     return of
 
 
@@ -540,7 +533,7 @@ def _hook(asked: Call, of: Value) -> Value:
     first = asked.given.args[-1] if asked.given.args else asked.given.named.get("hook", NONE)
     asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=first)
     if "comm" not in asked.name and "state_dict" not in asked.name:
-        call(asked.run, first, Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))), asked.node)
+        asked.run.call(first, Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))), asked.node)
     return asked.run.unread(asked.node, tag="handle")
 
 
@@ -564,8 +557,6 @@ def _compile(asked: Call, of: Value) -> Value:
 
 @method(_MODULES, "forward")
 def _forward(asked: Call, of: Value) -> Value:
-    from dsmigrate.codemod.analysis.library import forward
-
     return forward(asked.run, of, "forward", asked.given, asked.node) if isinstance(of, Obj) else NONE
 
 
@@ -669,22 +660,22 @@ def _about_scaler(asked: Call, of: Value) -> Value:
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
-def _wrapped_module(run: Run, of: Obj, node: ast.AST) -> Value:
+def _wrapped_module(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("module"))
     return of.fields.get("module", NONE)
 
 
-def _optimizer_state(run: Run, of: Obj, node: ast.AST) -> Value:
+def _optimizer_state(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("state"))
     return run.make(Kind.DICT, node, tag="state", state_of=of, open=True)
 
 
-def _training(run: Run, of: Obj, node: ast.AST) -> Value:
+def _training(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("training"))
     return Expr("training", of, loops=frozenset(run.loops))
 
 
-ATTRIBUTES: dict[tuple[Role, str], Callable[[Run, Obj, ast.AST], Value]] = {
+ATTRIBUTES.update({
     (Role.WRAPPER, "module"): _wrapped_module,
     (Role.REPLICAS, "module"): _wrapped_module,
     (Role.SHARDED, "module"): _wrapped_module,
@@ -693,7 +684,7 @@ ATTRIBUTES: dict[tuple[Role, str], Callable[[Run, Obj, ast.AST], Value]] = {
     (Role.WRAPPER, "training"): _training,
     (Role.ENGINE, "training"): _training,
     (Role.MODEL, "training"): lambda run, of, node: Expr("training", of, loops=frozenset(run.loops)),  # noqa: ARG005
-}
+})
 
 
 # -- gradients, files ------------------------------------------------------------------------------------------------
@@ -754,7 +745,7 @@ def _load(asked: Call) -> Value:
 def _checkpointed(asked: Call) -> Value:
     first, *rest = asked.given.args
     named = {name: value for name, value in asked.given.named.items() if name not in {"use_reentrant", "preserve_rng_state", "context_fn"}}
-    return call(asked.run, first, Given(tuple(rest), named), asked.node)
+    return asked.run.call(first, Given(tuple(rest), named), asked.node)
 
 
 @function("torch.utils.data.random_split", "torch.utils.data.Subset")
