@@ -60,13 +60,17 @@ def define_class(run: Machine, node: ast.ClassDef) -> Value:
     return value
 
 
-def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:  # noqa: PLR0911
+def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
     """What an attribute of a value is."""
     of = run.settle(of)
     match of:
         case Choice():
             return run.values_of(
-                [(condition, lambda one=option: run.attribute(one, name, node)) for condition, option in of.options if option is not UNBOUND],
+                [
+                    (condition, lambda one=option: run.attribute(one, name, node))
+                    for condition, option in of.options
+                    if option is not UNBOUND
+                ],
                 node,
             )
         case Obj(kind=Kind.MODULE):
@@ -215,7 +219,9 @@ def instantiate(run: Machine, cls: Obj, given: Given, node: ast.AST) -> Value:
         for index, value in enumerate(given.all()):
             run.put(made, ("given", index), value)
         if any(True for value in given.all() for _ in run.things_in(value)):
-            run.held.setdefault(Expr("held", made), frozenset(one for value in given.all() for one in run.things_in(value)))
+            run.held.setdefault(
+                Expr("held", made), frozenset(one for value in given.all() for one in run.things_in(value))
+            )
     return made
 
 

@@ -73,7 +73,11 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
     match function:
         case Choice():
             return run.values_of(
-                [(condition, lambda one=option: run.call(one, given_, node)) for condition, option in function.options if option is not UNBOUND],
+                [
+                    (condition, lambda one=option: run.call(one, given_, node))
+                    for condition, option in function.options
+                    if option is not UNBOUND
+                ],
                 node,
             )
         case Obj(kind=Kind.FUNCTION):
@@ -83,8 +87,14 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
         case Obj(kind=Kind.CLASS):
             return instantiate(run, function, given_, node)
         case Obj(kind=Kind.PARTIAL):
-            first = Given(function.data["args"], {**function.data["named"], **given_.named}, (*function.data["more"], *given_.more))
-            return run.call(function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node)
+            first = Given(
+                function.data["args"],
+                {**function.data["named"], **given_.named},
+                (*function.data["more"], *given_.more),
+            )
+            return run.call(
+                function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node
+            )
         case Lib():
             return call_library(run, function.name, given_, node)
         case Member():
@@ -103,7 +113,11 @@ def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST
     of = run.settle(of)
     if isinstance(of, Choice):
         return run.values_of(
-            [(condition, lambda one=option: run.call_member(one, name, given_, node)) for condition, option in of.options if option is not UNBOUND],
+            [
+                (condition, lambda one=option: run.call_member(one, name, given_, node))
+                for condition, option in of.options
+                if option is not UNBOUND
+            ],
             node,
         )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and is_step(of, name):
@@ -146,7 +160,9 @@ def define_function(run: Machine, node: FunctionNode) -> Value:
     return value
 
 
-def call_function(run: Machine, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None) -> Value:
+def call_function(
+    run: Machine, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None
+) -> Value:
     """Machine a function of the script."""
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -223,7 +239,15 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
         made = run.block.items[at:]
         block = made[0] if len(made) == 1 and isinstance(made[0], Block) else None
         if len(made) <= 1 and (not made or block is not None):
-            memory = _Memory(tuple(versions.items()), tuple(names.items()), frozenset(seen | written), value, changes, block, run.stopped)
+            memory = _Memory(
+                tuple(versions.items()),
+                tuple(names.items()),
+                frozenset(seen | written),
+                value,
+                changes,
+                block,
+                run.stopped,
+            )
             run.memory.setdefault(key, []).insert(0, memory)
             del run.memory[key][4:]
     return value
@@ -306,7 +330,9 @@ def _forgotten(run: Machine, given_: Given, node: ast.AST) -> Given:
     """Arguments of which plain data is unknown, so that a function that calls itself comes to an end."""
 
     def plain(value: Value, tag: str) -> Value:
-        return run.unread(node, [value], tag=tag) if all(isinstance(one, Const | Expr) for one in each(value)) else value
+        return (
+            run.unread(node, [value], tag=tag) if all(isinstance(one, Const | Expr) for one in each(value)) else value
+        )
 
     args = tuple(plain(value, str(index)) for index, value in enumerate(given_.args))
     return Given(args, {name: plain(value, name) for name, value in given_.named.items()}, given_.more)

@@ -10,7 +10,9 @@ from dsmigrate.codemod.analysis.values import Choice, Expr, Kind, Lib, Obj, Tup,
 def order(cls: Obj) -> tuple[Value, ...]:
     """The order in which a class and its bases are asked, classes of libraries among them; linearised as Python does."""
     bases = [base for base in cls.data["bases"] if isinstance(base, Obj | Lib | Expr)]
-    lines = [list(base.data["order"]) if isinstance(base, Obj) and base.kind is Kind.CLASS else [base] for base in bases]
+    lines = [
+        list(base.data["order"]) if isinstance(base, Obj) and base.kind is Kind.CLASS else [base] for base in bases
+    ]
     lines.append(list(bases))
     found: list[Value] = [cls]
     while any(lines):
@@ -39,7 +41,11 @@ def is_closed(thing: Obj) -> bool:
     """Whether every base of an instance's class is read, or one of torch's whose attributes are known."""
     cls = thing if thing.kind is Kind.CLASS else thing.cls
     return cls is not None and all(
-        isinstance(base, Obj) or (isinstance(base, Lib) and base.name in {"torch.nn.Module", "builtins.object", "abc.ABC", "torch.utils.data.Dataset"})
+        isinstance(base, Obj)
+        or (
+            isinstance(base, Lib)
+            and base.name in {"torch.nn.Module", "builtins.object", "abc.ABC", "torch.utils.data.Dataset"}
+        )
         for base in cls.data["order"]
     )
 
@@ -53,7 +59,12 @@ def looked_up(cls: Obj, name: str, *, behind: Obj | None = None) -> tuple[Value,
         if isinstance(base, Obj):
             if name in base.fields:
                 return base.fields[name], base
-        elif isinstance(base, Lib) and base.name not in {"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"}:
+        elif isinstance(base, Lib) and base.name not in {
+            "builtins.object",
+            "abc.ABC",
+            "typing.Generic",
+            "typing.Protocol",
+        }:
             return Lib(f"{base.name}.{name}"), base
         elif isinstance(base, Expr):
             return Expr("field", base, name), base
@@ -70,7 +81,11 @@ def parts_of(thing: Obj) -> set[Obj]:
             pending.extend(option for _, option in one.options)
         elif isinstance(one, Tup):
             pending.extend(one.items)
-        elif isinstance(one, Obj) and one not in found and one.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT}:
+        elif (
+            isinstance(one, Obj)
+            and one not in found
+            and one.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT}
+        ):
             found.add(one)
             pending.extend(one.fields.values())
     return found

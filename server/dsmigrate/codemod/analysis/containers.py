@@ -199,7 +199,7 @@ def length(run: Machine, of: Value) -> Value:
     return Expr("len", of, varies=may_vary(of), loops=loops)
 
 
-def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911, PLR0912
+def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value:
     """A method of a list, a dictionary or a set."""
     first = given.get(0, "")
     match of.kind, name:
@@ -219,7 +219,12 @@ def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.A
             items = items_of(of)
             if isinstance(first, Const) or not given.args:
                 index = first.value if isinstance(first, Const) else -1
-                if not is_open(of) and isinstance(index, int) and -len(items) <= index < len(items) and of.turn == run.turn:
+                if (
+                    not is_open(of)
+                    and isinstance(index, int)
+                    and -len(items) <= index < len(items)
+                    and of.turn == run.turn
+                ):
                     found = items[index]
                     if index in {-1, len(items) - 1}:
                         run.put(of, len(items) - 1, UNBOUND)
@@ -268,7 +273,9 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
     """``get``, ``pop`` and ``setdefault`` of a dictionary."""
     if isinstance(key, Const) and _hashable(key.value):
         found = of.fields.get(key.value, UNBOUND)
-        certain = found is not UNBOUND and not (isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options))
+        certain = found is not UNBOUND and not (
+            isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options)
+        )
         if name == "pop":
             run.put(of, key.value, UNBOUND)
         if certain:
@@ -281,7 +288,9 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
             bound = [condition for condition, one in found.options if one is not UNBOUND]
             missing = negate(bound[0]) if len(bound) == 1 else MAYBE
             value = choose([*found.options, (missing, default)])
-            value = choose((c, v) for c, v in (value.options if isinstance(value, Choice) else [(TRUE, value)]) if v is not UNBOUND)
+            value = choose(
+                (c, v) for c, v in (value.options if isinstance(value, Choice) else [(TRUE, value)]) if v is not UNBOUND
+            )
             if name == "setdefault":
                 run.put(of, key.value, value)
             return run.settle(value)
@@ -291,7 +300,9 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
 
 
-def from_items(run: Machine, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None) -> Obj:
+def from_items(
+    run: Machine, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None
+) -> Obj:
     """What ``list(x)``, ``dict(x, **named)`` and ``set(x)`` make."""
     made = run.make(kind, node, open=False)
     if source is not None:
@@ -299,5 +310,3 @@ def from_items(run: Machine, node: ast.AST, kind: Kind, source: Value | None, na
     for key, value in (named or {}).items():
         run.put(made, key, value)
     return made
-
-

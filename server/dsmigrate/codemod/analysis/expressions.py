@@ -48,13 +48,15 @@ _LONG = 4096
 # -- truth ---------------------------------------------------------------------------------------------------------
 
 
-def truth(run: Machine, value: Value) -> Condition:  # noqa: PLR0911
+def truth(run: Machine, value: Value) -> Condition:
     """Under which condition a value counts as true."""
     match value:
         case Const():
             return TRUE if value.value else FALSE
         case Choice():
-            return either(*(both(condition, run.truth(option)) for condition, option in value.options if option is not UNBOUND))
+            return either(
+                *(both(condition, run.truth(option)) for condition, option in value.options if option is not UNBOUND)
+            )
         case Expr(op="not"):
             return negate(run.truth(value.args[0]))
         case Expr(op="and"):
@@ -152,13 +154,17 @@ def _subscript(run: Machine, node: ast.Subscript) -> Value:
     return run.settle(run.item(of, key, node))
 
 
-def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """What a subscript gives."""
     of = run.settle(of)
     if isinstance(of, Choice):
-        return choose((condition, run.item(option, key, node)) for condition, option in of.options if option is not UNBOUND)
+        return choose(
+            (condition, run.item(option, key, node)) for condition, option in of.options if option is not UNBOUND
+        )
     if isinstance(key, Choice) and isinstance(of, Obj | Tup):
-        return choose((condition, run.item(of, option, node)) for condition, option in key.options if option is not UNBOUND)
+        return choose(
+            (condition, run.item(of, option, node)) for condition, option in key.options if option is not UNBOUND
+        )
     match of:
         case Tup():
             return _of_tuple(run, of.items, key, node)
@@ -176,7 +182,9 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: 
             if found is not None and isinstance(found[0], Obj):
                 return run.call_member(of, "__getitem__", Given((key,)), node)
         case Tensor():
-            return of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
+            return (
+                of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
+            )
         case Expr():
             shadow = run.shadows.get(of)
             if shadow is not None and isinstance(key, Const) and ("item", key.value) in shadow.fields:
@@ -285,7 +293,7 @@ def _binary(run: Machine, node: ast.BinOp) -> Value:
     return operated(run, node.op, run.value(node.left), run.value(node.right), node)
 
 
-def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
     """What a binary operator gives."""
     left, right = run.settle(left), run.settle(right)
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
@@ -326,8 +334,14 @@ def _part(value: Value) -> Value:
 
 def _worked_out(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Value) -> Value:
     if work is operator.pow and not (isinstance(right, int) and abs(right) < 64):
-        return otherwise if not isinstance(left, float) and not isinstance(right, float) else _tried(work, left, right, otherwise)
-    if work in {operator.mul, operator.lshift} and any(isinstance(one, int) and abs(one) > _LONG and not isinstance(one, bool) for one in (left, right)):
+        return (
+            otherwise
+            if not isinstance(left, float) and not isinstance(right, float)
+            else _tried(work, left, right, otherwise)
+        )
+    if work in {operator.mul, operator.lshift} and any(
+        isinstance(one, int) and abs(one) > _LONG and not isinstance(one, bool) for one in (left, right)
+    ):
         if not all(isinstance(one, int | float) for one in (left, right)) or work is operator.lshift:
             return otherwise
     return _tried(work, left, right, otherwise)
@@ -407,7 +421,9 @@ def _boolean(run: Machine, node: ast.BoolOp) -> Value:
 
 def _combined(run: Machine, first: Value, second: Value, condition: Condition, *, stops: bool) -> Value:
     """``first or second``, or ``first and second``, where the first decides nothing by itself."""
-    plain = isinstance(first, Expr) or (isinstance(first, Choice) and all(isinstance(one, Const | Expr) for one in each(first)))
+    plain = isinstance(first, Expr) or (
+        isinstance(first, Choice) and all(isinstance(one, Const | Expr) for one in each(first))
+    )
     if plain and all(isinstance(one, Const | Expr) for one in each(second)):
         other = run.truth(second)
         if _is_test(first) and all(_is_test(one) for one in each(second)):
@@ -415,14 +431,32 @@ def _combined(run: Machine, first: Value, second: Value, condition: Condition, *
         if isinstance(first, Expr) and isinstance(second, Const | Expr):
             return Expr("or" if stops else "and", first, second)
     falsy = first if not isinstance(first, Tensor) else first
-    return choose([(condition, first), (negate(condition), second)] if stops else [(condition, second), (negate(condition), falsy)])
+    return choose(
+        [(condition, first), (negate(condition), second)]
+        if stops
+        else [(condition, second), (negate(condition), falsy)]
+    )
 
 
 def _is_test(value: Value) -> bool:
     """Whether a value is a boolean: a comparison, or what is made of those."""
     if isinstance(value, Const):
         return isinstance(value.value, bool)
-    return isinstance(value, Expr) and value.op in {"==", "is", "<", "<=", "in", "not", "and", "or", "condition", "isinstance", "bool", "exists", "cuda"}
+    return isinstance(value, Expr) and value.op in {
+        "==",
+        "is",
+        "<",
+        "<=",
+        "in",
+        "not",
+        "and",
+        "or",
+        "condition",
+        "isinstance",
+        "bool",
+        "exists",
+        "cuda",
+    }
 
 
 def _compare(run: Machine, node: ast.Compare) -> Value:
@@ -439,7 +473,7 @@ def _compare(run: Machine, node: ast.Compare) -> Value:
     return from_condition(both(*found))
 
 
-def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:  # noqa: PLR0911, PLR0912
+def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
     for value, other, first in ((left, right, True), (right, left, False)):
@@ -447,7 +481,10 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:  
             return from_condition(
                 either(
                     *(
-                        both(condition, run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)))
+                        both(
+                            condition,
+                            run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)),
+                        )
                         for condition, option in value.options
                         if option is not UNBOUND
                     )
@@ -464,7 +501,10 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:  
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
-                if not (isinstance(one, Tup) or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))):
+                if not (
+                    isinstance(one, Tup)
+                    or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))
+                ):
                     return FALSE_VALUE
                 if other.value is None:
                     return FALSE_VALUE
@@ -472,7 +512,11 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:  
                 if one.kind is TensorKind.GRADIENT:
                     return Expr("is", one, NONE, varies=False, loops=frozenset(run.loops))
                 return FALSE_VALUE
-        if isinstance(left, Obj | Lib) and isinstance(right, Obj | Lib) and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE:
+        if (
+            isinstance(left, Obj | Lib)
+            and isinstance(right, Obj | Lib)
+            and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE
+        ):
             return Const(left == right)
         if left == right and isinstance(left, Obj):
             return TRUE_VALUE
@@ -488,14 +532,20 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:  
         name = {">": "<", ">=": "<="}[name]
     if any(isinstance(one, Tensor) for one in (left, right)):
         return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
-    if name == "==" and isinstance(right, Const) and isinstance(right.value, bool) and isinstance(left, Expr) and _is_test(left):
+    if (
+        name == "=="
+        and isinstance(right, Const)
+        and isinstance(right.value, bool)
+        and isinstance(left, Expr)
+        and _is_test(left)
+    ):
         return left if right.value else from_condition(negate(run.truth(left)))
     if name == "==" and left == right and isinstance(left, Expr) and not left.loops:
         return TRUE_VALUE
     return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
 
 
-def _contained(run: Machine, left: Value, right: Value) -> Value:  # noqa: PLR0911
+def _contained(run: Machine, left: Value, right: Value) -> Value:
     match right:
         case Tup():
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in right.items)))
@@ -505,7 +555,9 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:  # noqa: PLR09
             if left.value in right.fields:
                 inside = right.fields[left.value]
                 if isinstance(inside, Choice):
-                    return from_condition(either(*(condition for condition, option in inside.options if option is not UNBOUND)))
+                    return from_condition(
+                        either(*(condition for condition, option in inside.options if option is not UNBOUND))
+                    )
                 return TRUE_VALUE
             if not right.data.get("open"):
                 return FALSE_VALUE
@@ -515,7 +567,13 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:  # noqa: PLR09
     special = contained_in(run, left, right)
     if special is not None:
         return special
-    return Expr("in", _part(left), _part(right), varies=may_vary(left) or may_vary(right), loops=frozenset(run.loops) if isinstance(right, Obj) else frozenset())
+    return Expr(
+        "in",
+        _part(left),
+        _part(right),
+        varies=may_vary(left) or may_vary(right),
+        loops=frozenset(run.loops) if isinstance(right, Obj) else frozenset(),
+    )
 
 
 # -- the other kinds -------------------------------------------------------------------------------------------------
@@ -531,7 +589,9 @@ def _if_expression(run: Machine, node: ast.IfExp) -> Value:
         return run.value(node.body)
     if condition is FALSE:
         return run.value(node.orelse)
-    return run.values_of([(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node)
+    return run.values_of(
+        [(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node
+    )
 
 
 def _tuple(run: Machine, node: ast.Tuple) -> Value:
@@ -672,7 +732,12 @@ def _await(run: Machine, node: ast.Await) -> Value:
 def _yield(run: Machine, node: ast.Yield) -> Value:
     value = NONE if node.value is None else run.value(node.value)
     frame = run.frame
-    while frame.on_yield is None and frame.outer is not None and frame.names is not None and not isinstance(frame.node, ast.FunctionDef):
+    while (
+        frame.on_yield is None
+        and frame.outer is not None
+        and frame.names is not None
+        and not isinstance(frame.node, ast.FunctionDef)
+    ):
         frame = frame.outer
     return frame.on_yield(value) if frame.on_yield is not None else NONE
 

@@ -81,7 +81,7 @@ def _exact_iterator(run: Machine, value: Obj) -> list[Value] | None:
     return None
 
 
-def element(run: Machine, over: Value, loop: ast.AST) -> Value:  # noqa: PLR0911
+def element(run: Machine, over: Value, loop: ast.AST) -> Value:
     """What stands for each item of something, in a loop over it."""
     over = run.settle(over)
     match over:
@@ -102,10 +102,16 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:  # noqa: PLR0911
             return element_of_object(run, over, loop)
         case Const(value=str()):
             return Expr("each", over, loop, loops=frozenset((loop,)))
-    return Expr("each", over, loop, varies=may_vary(over) or isinstance(over, Expr) and over.op == "unknown", loops=frozenset((loop,)))
+    return Expr(
+        "each",
+        over,
+        loop,
+        varies=may_vary(over) or (isinstance(over, Expr) and over.op == "unknown"),
+        loops=frozenset((loop,)),
+    )
 
 
-def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:  # noqa: PLR0911
+def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
     inner = over.data["of"]
     index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
     match over.made_by:
@@ -114,10 +120,20 @@ def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:  # noqa: PLR0
         case "zip":
             return Tup(tuple(run.element(one, loop) for one in inner))
         case "range":
-            return Expr("index", loop, *(one if isinstance(one, Const | Expr) else "?" for one in inner), loops=frozenset((loop,)))
+            return Expr(
+                "index",
+                loop,
+                *(one if isinstance(one, Const | Expr) else "?" for one in inner),
+                loops=frozenset((loop,)),
+            )
         case "dict.items":
             values = [*inner[0].fields.values()]
-            return Tup((Expr("key", loop, loops=frozenset((loop,))), choose((MAYBE, one) for one in values) if values else run.unread(loop)))
+            return Tup(
+                (
+                    Expr("key", loop, loops=frozenset((loop,))),
+                    choose((MAYBE, one) for one in values) if values else run.unread(loop),
+                )
+            )
         case "dict.values":
             values = [*inner[0].fields.values()]
             return choose((MAYBE, one) for one in values) if values else run.unread(loop)
@@ -175,7 +191,9 @@ def each_item(run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], 
         if found is not None and isinstance(found[0], Obj):
             made = run.call_member(over, "__iter__", Given(), node)
             if made is over:
-                return run.loop(node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), may_end=True)
+                return run.loop(
+                    node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), may_end=True
+                )
             return each_item(run, node, made, turn)
     items = run.exact_items(over)
     if items is not None and len(items) <= UNROLLED:
@@ -183,7 +201,9 @@ def each_item(run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], 
     return run.loop(node, over, lambda: turn(run.element(over, node)), may_end=True)
 
 
-def _one_by_one(run: Machine, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]) -> Condition:
+def _one_by_one(
+    run: Machine, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]
+) -> Condition:
     frame = run.frame
     start = run.state.mark()
     breaks: list[Exit] = []
@@ -273,5 +293,3 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
             index = (Expr("index", loop, loops=frozenset((loop,))),) if name == "__getitem__" else ()
             return run.call(Bound(found_next[0], of), Given(index), loop)
     return Expr("each", of, loop, varies=True, loops=frozenset((loop,)))
-
-

@@ -67,7 +67,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     things = [one for value in (*inputs, function) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
-        run.event(Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)})
+        run.event(
+            Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)}
+        )
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
         return joined_tensor(tensors)
@@ -95,12 +97,7 @@ def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
 
 
 _HARMLESS = frozenset(
-    "os sys time math random numpy np logging json yaml re shutil datetime collections itertools string warnings glob "
-    "pathlib tempfile socket subprocess platform psutil tqdm rich pprint pickle csv hashlib uuid inspect textwrap types "
-    "typing operator io gc traceback struct base64 zipfile tarfile urllib requests PIL cv2 scipy sklearn pandas matplotlib "
-    "tensorboardX wandb mlflow visdom tabulate prettytable easydict yacs omegaconf hydra ruamel toml termcolor colorama "
-    "nltk sacrebleu rouge pycocotools lmdb h5py soundfile librosa imageio skimage editdistance builtins abc enum "
-    "threading queue signal contextlib copy dataclasses functools unittest".split()
+    ["os", "sys", "time", "math", "random", "numpy", "np", "logging", "json", "yaml", "re", "shutil", "datetime", "collections", "itertools", "string", "warnings", "glob", "pathlib", "tempfile", "socket", "subprocess", "platform", "psutil", "tqdm", "rich", "pprint", "pickle", "csv", "hashlib", "uuid", "inspect", "textwrap", "types", "typing", "operator", "io", "gc", "traceback", "struct", "base64", "zipfile", "tarfile", "urllib", "requests", "PIL", "cv2", "scipy", "sklearn", "pandas", "matplotlib", "tensorboardX", "wandb", "mlflow", "visdom", "tabulate", "prettytable", "easydict", "yacs", "omegaconf", "hydra", "ruamel", "toml", "termcolor", "colorama", "nltk", "sacrebleu", "rouge", "pycocotools", "lmdb", "h5py", "soundfile", "librosa", "imageio", "skimage", "editdistance", "builtins", "abc", "enum", "threading", "queue", "signal", "contextlib", "copy", "dataclasses", "functools", "unittest"]
 )
 """Libraries whose functions do nothing to a model, an optimizer or a loss that they are given."""
 
@@ -117,7 +114,9 @@ def _of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         return opaque(run, Lib(name), given, node)
-    if name.startswith(("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")):
+    if name.startswith(
+        ("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
+    ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
     return Tensor(varies=random or any(map(may_vary, given.all())))
@@ -128,12 +127,22 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     run_functions(run, given, node)
     values = given.all()
     tensors = [one for value in values for one in run.things_in(value) if isinstance(one, Tensor)]
-    head = name.split(".")[0]
+    head = name.split(".", maxsplit=1)[0]
     if head in {"time", "random", "uuid", "socket", "datetime"}:
         return run.unread(node, values, varies=True)
     if tensors:
-        return Expr("number", joined_tensor(tensors), node, varies=any(one.varies for one in tensors), loops=frozenset(run.loops))
-    if all(isinstance(value, Const | Expr | Lib) for value in values) and not given.more and head in {"os", "math", "re", "pathlib"}:
+        return Expr(
+            "number",
+            joined_tensor(tensors),
+            node,
+            varies=any(one.varies for one in tensors),
+            loops=frozenset(run.loops),
+        )
+    if (
+        all(isinstance(value, Const | Expr | Lib) for value in values)
+        and not given.more
+        and head in {"os", "math", "re", "pathlib"}
+    ):
         return Expr("call", name, *values)
     return run.unread(node, values)
 
@@ -225,7 +234,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
 # -- methods and attributes ------------------------------------------------------------------------------------------
 
 
-def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911
+def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.AST) -> Value:
     """Call a method that no source of the script defines."""
     of = run.settle(of)
     asked = Call(run, name, given, node)
@@ -271,15 +280,18 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
 
 
 _PURE = frozenset(
-    "split lower upper strip lstrip rstrip startswith endswith replace format join get title rsplit partition rpartition "
-    "index count isdigit zfill joinpath with_name with_suffix resolve absolute expanduser as_posix is_file is_dir exists "
-    "keys values items".split()
+    ["split", "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "format", "join", "get", "title", "rsplit", "partition", "rpartition", "index", "count", "isdigit", "zfill", "joinpath", "with_name", "with_suffix", "resolve", "absolute", "expanduser", "as_posix", "is_file", "is_dir", "exists", "keys", "values", "items"]
 )
 
 
 def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
     plain = [value for value in given.args if isinstance(value, Const)]
-    if isinstance(of.value, str | int | float | bytes) and len(plain) == len(given.args) and not given.named and not given.more:
+    if (
+        isinstance(of.value, str | int | float | bytes)
+        and len(plain) == len(given.args)
+        and not given.named
+        and not given.more
+    ):
         try:
             found = getattr(of.value, name)(*(value.value for value in plain))
         except Exception:  # noqa: BLE001 - of whatever it is
@@ -392,14 +404,21 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     if isinstance(of, Obj):
         if isinstance(key, Const) and ("item", key.value) in of.fields:
             return run.settle(of.fields["item", key.value])
-        if of.kind is Kind.LIBRARY and of.made_by.startswith("torch.nn.") and isinstance(key, Const) and key.value in of.fields:
+        if (
+            of.kind is Kind.LIBRARY
+            and of.made_by.startswith("torch.nn.")
+            and isinstance(key, Const)
+            and key.value in of.fields
+        ):
             return run.settle(of.fields[key.value])
         if role_of(of) is Role.MODEL:
             return Expr("part", of, key if isinstance(key, Const | Expr) else "?")
         if of.kind is Kind.CLASS:
             return Expr("member", of, key) if not isinstance(key, Tup) else of
     if isinstance(of, Lib):
-        return Expr("item", of, key if isinstance(key, Const | Expr) else "?") if not of.name.startswith("typing") else of
+        return (
+            Expr("item", of, key if isinstance(key, Const | Expr) else "?") if not of.name.startswith("typing") else of
+        )
     if isinstance(key, Const):
         try:
             hash(key.value)
@@ -448,7 +467,7 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
 # -- decorators ------------------------------------------------------------------------------------------------------
 
 
-def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Value:
     """What a decorator makes of a function or a class; one that is not read is taken to leave it as it is."""
     decorator = run.settle(decorator)
     match decorator:
@@ -460,11 +479,19 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
                 elif last == "dataclass":
                     value.data["dataclass"] = True
                 elif role_of_class(canonical(name)) is Role.REGION:
-                    value.data["regions"] = (*value.data.get("regions", ()), run.make(Kind.LIBRARY, node, made_by=canonical(name)))
+                    value.data["regions"] = (
+                        *value.data.get("regions", ()),
+                        run.make(Kind.LIBRARY, node, made_by=canonical(name)),
+                    )
             return value
         case Expr(op="field"):
             held = decorator.args[0]
-            if isinstance(held, Obj) and held.kind is Kind.FUNCTION and decorator.args[1] == "setter" and isinstance(value, Obj):
+            if (
+                isinstance(held, Obj)
+                and held.kind is Kind.FUNCTION
+                and decorator.args[1] == "setter"
+                and isinstance(value, Obj)
+            ):
                 held.data["setter"] = value
                 return held
             return value
@@ -485,5 +512,3 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
 def regions_of(function: Obj) -> tuple[Value, ...]:
     """The regions that decorators put around a function."""
     return tuple(function.data.get("regions", ()))
-
-

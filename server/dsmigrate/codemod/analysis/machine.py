@@ -58,7 +58,7 @@ _TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|G
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
 
 
-_LIBRARIES = frozenset("torch torchvision torchaudio numpy transformers torch_geometric dgl deepspeed apex".split())
+_LIBRARIES = frozenset(["torch", "torchvision", "torchaudio", "numpy", "transformers", "torch_geometric", "dgl", "deepspeed", "apex"])
 """Packages that are libraries also where a project is their own source."""
 
 
@@ -226,7 +226,7 @@ class Machine(ABC):
 
     def imported(self, dotted: str) -> Value:
         """The module of a dotted name: of the project, run or not, or of a library."""
-        path = None if dotted.split(".")[0] in _LIBRARIES else self.project.find(dotted)
+        path = None if dotted.split(".", maxsplit=1)[0] in _LIBRARIES else self.project.find(dotted)
         if path is None:
             return Lib(dotted)
         if path not in self.modules:
@@ -272,7 +272,9 @@ class Machine(ABC):
         return tuple(found)
 
     @contextmanager
-    def inside(self, kind: BlockKind, node: ast.AST | None, label: Value | None = None, module: Module | None = None) -> Iterator[Block]:
+    def inside(
+        self, kind: BlockKind, node: ast.AST | None, label: Value | None = None, module: Module | None = None
+    ) -> Iterator[Block]:
         """Let what happens be part of a block; an empty one leaves no trace."""
         outer = self.block
         block = Block(kind, node, module or self.frame.module, outer, label)
@@ -286,7 +288,9 @@ class Machine(ABC):
                 outer.items.pop()
 
     @contextmanager
-    def assuming(self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH) -> Iterator[None]:
+    def assuming(
+        self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
+    ) -> Iterator[None]:
         """Machine something under a condition."""
         mark = len(self._assumptions)
         self.conditions.append(condition)
@@ -341,7 +345,9 @@ class Machine(ABC):
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
-    def make(self, kind: Kind, node: ast.AST, tag: str = "", *, made_by: str = "", cls: Obj | None = None, **data: Any) -> Obj:
+    def make(
+        self, kind: Kind, node: ast.AST, tag: str = "", *, made_by: str = "", cls: Obj | None = None, **data: Any
+    ) -> Obj:
         """An object of a place and the calls that lead to it; at the next turn of a loop it is the same, empty again."""
         key = (kind, node, self.context, tag, made_by, cls)
         found = self.made.get(key)
@@ -461,7 +467,9 @@ class Machine(ABC):
         self.state.merge(outcomes)
         return TRUE if whole == len(arms) else either(*alive)
 
-    def branch(self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST) -> Condition:
+    def branch(
+        self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST
+    ) -> Condition:
         """Machine one arm, or both."""
         condition = self.holds(condition)
         if condition is TRUE:
@@ -586,8 +594,10 @@ class Machine(ABC):
                 condition.varies for condition, _ in (new.options if isinstance(new, Choice) else ())
             )
             name = key if isinstance(key, str) else str(key)
-            counter = counters[0] if counters and counters[0].varies == varies else Expr(
-                "counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,))
+            counter = (
+                counters[0]
+                if counters and counters[0].varies == varies
+                else Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
             )
             nothing = [(MAYBE, NONE)] if NONE in plain else []
             return choose([(MAYBE, counter), *nothing, *((MAYBE, one) for one in others)])
@@ -609,7 +619,9 @@ class Machine(ABC):
                     self.put(around.obj, name, value)
                     return
                 around = around.outer
-            if around is not None and isinstance(frame.node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            if around is not None and isinstance(
+                frame.node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+            ):
                 self.put(around.obj, name, value)  # a walrus in a comprehension of a module
                 return
         self.put(frame.obj, name, value)
@@ -685,7 +697,11 @@ class Machine(ABC):
                     found = self.member_of_module(star, name)
                     if not (isinstance(found, Expr) and found.op == "unfound"):
                         return found
-        inner = self.imported(f"{module.data['name']}.{name}") if module.module and module.module.path.endswith("__init__.py") else None
+        inner = (
+            self.imported(f"{module.data['name']}.{name}")
+            if module.module and module.module.path.endswith("__init__.py")
+            else None
+        )
         if isinstance(inner, Obj):
             return inner
         libraries = [star for star in module.data["stars"] if isinstance(star, Lib)]

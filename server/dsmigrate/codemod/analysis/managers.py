@@ -13,7 +13,9 @@ from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Obj, Value
 
 
-def within(run: Machine, node: ast.With | ast.AsyncWith, items: list[ast.withitem], body: Callable[[], Condition]) -> Condition:
+def within(
+    run: Machine, node: ast.With | ast.AsyncWith, items: list[ast.withitem], body: Callable[[], Condition]
+) -> Condition:
     """Machine a body within the managers of a ``with``, from the first on."""
     if not items:
         return body()
@@ -42,8 +44,12 @@ def entered_with(run: Machine, node: ast.AST, manager: Value, body: Callable[[Va
                     alive = body(entered)
                 run.call_member(manager, "__exit__", Given((NONE, NONE, NONE)), node)
                 return alive
-    if isinstance(manager, Choice) and any(isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options):
-        options = [(condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options if one]
+    if isinstance(manager, Choice) and any(
+        isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options
+    ):
+        options = [
+            (condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options if one
+        ]
         return run.arms(options, node)
     entered = what_is_entered(run, manager, node)
     with run.inside(BlockKind.WITH, node, manager):

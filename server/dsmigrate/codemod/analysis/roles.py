@@ -36,14 +36,27 @@ def is_tracked(run: Machine, thing: Value) -> bool:
     if isinstance(thing, Expr):
         return thing in run.known_models or any(is_tracked(run, one) for one in run.held.get(thing, ()) if one != thing)
     role = role_of(thing)
-    return role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.SHARDED, Role.OPTIMIZER, Role.SCALER, Role.ENGINE, Role.AVERAGED}
+    return role in {
+        Role.MODEL,
+        Role.WRAPPER,
+        Role.REPLICAS,
+        Role.SHARDED,
+        Role.OPTIMIZER,
+        Role.SCALER,
+        Role.ENGINE,
+        Role.AVERAGED,
+    }
 
 
 def inside_of(run: Machine, of: Thing) -> Value:
     """The model in a wrapper, or the model itself."""
     seen = 0
     value: Value = of
-    while isinstance(value, Obj) and role_of(value) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED} and seen < 4:
+    while (
+        isinstance(value, Obj)
+        and role_of(value) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED}
+        and seen < 4
+    ):
         value = run.settle(value.fields.get("module", NONE))
         seen += 1
     return value

@@ -132,7 +132,9 @@ def _narrowed(found: dict[Value, Condition]) -> dict[Value, Condition]:
         else:
             kept[value] = MAYBE
     if plain:
-        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(c.varies for c in found.values())
+        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(
+            c.varies for c in found.values()
+        )
         loops = frozenset().union(*(value.loops for value in plain if isinstance(value, Expr)))
         kept[Expr("one of", *sorted(map(repr, plain))[:WIDEST], varies=varies, loops=loops)] = unknown(varies=varies)
     return kept

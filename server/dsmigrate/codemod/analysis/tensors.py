@@ -22,17 +22,15 @@ from dsmigrate.codemod.analysis.values import (
 )
 
 _STAYS = frozenset(
-    "data detach detach_ clone contiguous view view_as reshape flatten float double half bfloat16 to cuda cpu type "
-    "type_as requires_grad_ squeeze unsqueeze permute transpose t T expand expand_as coalesce index_select".split()
+    ["data", "detach", "detach_", "clone", "contiguous", "view", "view_as", "reshape", "flatten", "float", "double", "half", "bfloat16", "to", "cuda", "cpu", "type", "type_as", "requires_grad_", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "expand", "expand_as", "coalesce", "index_select"]
 )
 """What gives a tensor of the same content."""
-_NUMBERS = frozenset("item tolist numpy".split())
+_NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
-    "shape size dim ndim numel nelement dtype device is_cuda requires_grad is_leaf layout stride is_sparse element_size "
-    "is_floating_point names itemsize nbytes".split()
+    ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
 )
-_HOOKS = frozenset("register_hook register_post_accumulate_grad_hook retain_grad".split())
-_READ_ONLY = frozenset("__len__ __getitem__ __iter__ __contains__ __bool__ __float__ __int__".split())
+_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
+_READ_ONLY = frozenset(["__len__", "__getitem__", "__iter__", "__contains__", "__bool__", "__float__", "__int__"])
 
 
 def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Value:
@@ -51,7 +49,7 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
     return Member(of, name)
 
 
-def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911
+def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.AST) -> Value:
     """A method of a tensor, or of what a library made of tensors."""
     if name == "backward":
         run.event(Happening.BACKWARD, node, loss=of, **_backward_options(given))
@@ -125,4 +123,3 @@ def parameters_in(run: Machine, value: Value) -> set[Value]:
 def is_of_training(value: Value) -> bool:
     """Whether a value comes from the forward of a model."""
     return bool(forwards_in(value))
-

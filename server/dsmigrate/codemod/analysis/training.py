@@ -143,9 +143,13 @@ def trainings(analysis: Analysis) -> list[Training]:
             if event["role"] == Const("optimizer") and parameters_of(run, event["params"]) & models
             for one in things(event["what"])
         }
-        steps = tuple(event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"])))
+        steps = tuple(
+            event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"]))
+        )
         stepped = {one for event in steps for one in each(event["optimizer"]) if one in optimizers}
-        found.append(Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers)))
+        found.append(
+            Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers))
+        )
     return _joined(found)
 
 
@@ -175,8 +179,10 @@ def _site(training: Training) -> Site | str:
     first = min(training.backwards, key=lambda event: event.number)
     events = [*training.wraps, *made]
     block = nearest_common(events)
-    while block.up is not None and not under(first.block, block) and not (
-        block.kind in _WHOLE and implies(first.condition, block.condition)
+    while (
+        block.up is not None
+        and not under(first.block, block)
+        and not (block.kind in _WHOLE and implies(first.condition, block.condition))
     ):
         block = block.up
     last = max(events, key=lambda event: event.number)
@@ -273,7 +279,6 @@ def stays_wrapped(analysis: Analysis, trained: list[Training]) -> list[Event]:
     return [
         event
         for event in analysis.of(Happening.WRAP)
-        if event not in known and any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"]))
+        if event not in known
+        and any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"]))
     ]
-
-

@@ -53,7 +53,11 @@ RANKS = {
     "OMPI_COMM_WORLD_SIZE": "world_size", "PMI_RANK": "rank", "PMI_SIZE": "world_size", "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
     "MPI_LOCALRANKID": "local_rank",
 }  # fmt: skip
-_OF_EACH_RANK = frozenset(name for name, what in RANKS.items() if what != "world_size") | {"GROUP_RANK", "NODE_RANK", "SLURM_NODEID"}
+_OF_EACH_RANK = frozenset(name for name, what in RANKS.items() if what != "world_size") | {
+    "GROUP_RANK",
+    "NODE_RANK",
+    "SLURM_NODEID",
+}
 
 classes(Role.REGION, "contextlib.nullcontext contextlib.suppress contextlib.ExitStack contextlib.redirect_stdout")
 classes(Role.PARSER, "argparse.ArgumentParser configargparse.ArgumentParser configargparse.ArgParser")
@@ -69,7 +73,12 @@ def environment(run: Machine, key: Value, default: Value = UNBOUND) -> Value:
         return run.settle(written)
     if default is UNBOUND or default == NONE:
         return found
-    return Expr("env", key.value, default if isinstance(default, Const | Expr) else "?", varies=key.value in _OF_EACH_RANK or may_vary(default))
+    return Expr(
+        "env",
+        key.value,
+        default if isinstance(default, Const | Expr) else "?",
+        varies=key.value in _OF_EACH_RANK or may_vary(default),
+    )
 
 
 # -- built-in functions ----------------------------------------------------------------------------------------------
@@ -118,16 +127,22 @@ _PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "bu
           "builtins.list": list, "builtins.dict": dict}  # fmt: skip
 
 
-def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR0911, PLR0912
+def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
     if any(isinstance(one, Expr) for one in kinds):
         unsure = True
     else:
         unsure = False
     if isinstance(of, Const):
-        return True if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names) else (None if unsure else False)
+        return (
+            True
+            if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names)
+            else (None if unsure else False)
+        )
     if isinstance(of, Tup):
-        return bool({"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names)
+        return bool(
+            {"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names
+        )
     if isinstance(of, Tensor):
         if names & {"torch.Tensor", "torch.FloatTensor"}:
             return True
@@ -135,7 +150,11 @@ def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:  # noqa:
     if isinstance(of, Obj):
         kind = {Kind.LIST: "builtins.list", Kind.DICT: "builtins.dict", Kind.SET: "builtins.set"}.get(of.kind)
         if kind is not None:
-            abstract = {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"} if kind == "builtins.dict" else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
+            abstract = (
+                {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"}
+                if kind == "builtins.dict"
+                else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
+            )
             return kind in names or bool(abstract & names)
         if of.kind in {Kind.INSTANCE, Kind.CLASS}:
             cls = of if of.kind is Kind.CLASS else of.cls
@@ -148,13 +167,20 @@ def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:  # noqa:
         if of.kind is Kind.LIBRARY:
             if canonical(of.made_by) in names:
                 return True
-            if "torch.nn.Module" in names and role_of_class(of.made_by) in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+            if "torch.nn.Module" in names and role_of_class(of.made_by) in {
+                Role.MODEL,
+                Role.WRAPPER,
+                Role.REPLICAS,
+                Role.ENGINE,
+            }:
                 return True
             if "torch.optim.Optimizer" in names and role_of_class(of.made_by) is Role.OPTIMIZER:
                 return True
             if role_of_class(of.made_by) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SCALER}:
                 return False
-            return None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
+            return (
+                None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
+            )
         return False
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
@@ -164,8 +190,7 @@ def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:  # noqa:
 
 
 _WRAPPER_NAMES = frozenset(
-    "torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel apex.parallel.DistributedDataParallel "
-    "torch.distributed.fsdp.FullyShardedDataParallel deepspeed.DeepSpeedEngine".split()
+    ["torch.nn.parallel.DistributedDataParallel", "torch.nn.DataParallel", "apex.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel", "deepspeed.DeepSpeedEngine"]
 )
 
 
@@ -180,7 +205,9 @@ def _hasattr(asked: Call) -> Value:
     for condition, option in options:
         has = _has(run, option, str(name.value))
         if has is None:
-            found.append(both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value))))
+            found.append(
+                both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value)))
+            )
         elif has:
             found.append(condition)
     if any(role_of(option) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.MODEL} for _, option in options):
@@ -213,7 +240,9 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
     return None
 
 
-_MODULE_API = frozenset("parameters state_dict load_state_dict train eval forward named_parameters buffers modules to cuda training".split())
+_MODULE_API = frozenset(
+    ["parameters", "state_dict", "load_state_dict", "train", "eval", "forward", "named_parameters", "buffers", "modules", "to", "cuda", "training"]
+)
 
 
 @function("builtins.getattr")
@@ -237,7 +266,10 @@ def _getattr(asked: Call) -> Value:
         if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
             found.append((condition, run.attribute(option, str(name.value), asked.node)))
         elif has is None:
-            found += [(both(condition, MAYBE), run.attribute(option, str(name.value), asked.node)), (both(condition, MAYBE), default)]
+            found += [
+                (both(condition, MAYBE), run.attribute(option, str(name.value), asked.node)),
+                (both(condition, MAYBE), default),
+            ]
         else:
             found.append((condition, run.attribute(option, str(name.value), asked.node) if has else default))
     return choose(found)
@@ -251,7 +283,9 @@ def _setattr(asked: Call) -> Value:
     return NONE
 
 
-@function("builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help")
+@function(
+    "builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help"
+)
 def _none(asked: Call) -> Value:  # noqa: ARG001
     return NONE
 
@@ -260,7 +294,9 @@ def _none(asked: Call) -> Value:  # noqa: ARG001
 def _len(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     if isinstance(of, Choice):
-        return choose((condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND)
+        return choose(
+            (condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND
+        )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__len__")
         if found is not None and isinstance(found[0], Obj):
@@ -287,7 +323,16 @@ def _iterator(asked: Call) -> Value:
     return asked.run.make(Kind.ITERATOR, asked.node, tag=name, made_by=name, of=of)
 
 
-@function("builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.autonotebook.tqdm", "rich.progress.track", "builtins.sorted")
+@function(
+    "builtins.iter",
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.tqdm_notebook",
+    "tqdm.autonotebook.tqdm",
+    "rich.progress.track",
+    "builtins.sorted",
+)
 def _through(asked: Call) -> Value:
     if not asked.given.args and "iterable" not in asked.given.named:
         return asked.run.make(Kind.LIBRARY, asked.node, made_by="tqdm.bar")
@@ -325,7 +370,9 @@ def _filter(asked: Call) -> Value:
     test = asked.run.settle(asked.get(0, "function"))
     if test != NONE:
         asked.run.call(test, Given((asked.run.element(of, asked.node),)), asked.node)
-    return asked.run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(asked.run.element(of, asked.node),))
+    return asked.run.make(
+        Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(asked.run.element(of, asked.node),)
+    )
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -371,7 +418,7 @@ def _defaultdict(asked: Call) -> Value:
 @function("builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.abs", "builtins.round", "builtins.max",
           "builtins.min", "builtins.sum", "builtins.pow", "builtins.divmod", "builtins.repr", "builtins.hash", "builtins.chr", "builtins.ord",
           "builtins.any", "builtins.all", "builtins.bytes", "builtins.complex", "builtins.format", "builtins.hex", "builtins.bin")  # fmt: skip
-def _number(asked: Call) -> Value:  # noqa: PLR0911
+def _number(asked: Call) -> Value:
     run = asked.run
     name = asked.name.rpartition(".")[2]
     args = [run.settle(value) for value in asked.given.args]
@@ -397,10 +444,21 @@ def _number(asked: Call) -> Value:  # noqa: PLR0911
     if tensors:
         if name in {"sum", "abs", "max", "min", "round"}:
             return joined_tensor(tensors)
-        return Expr("number", joined_tensor(tensors), asked.node, varies=any(one.varies for one in tensors), loops=frozenset(run.loops))
+        return Expr(
+            "number",
+            joined_tensor(tensors),
+            asked.node,
+            varies=any(one.varies for one in tensors),
+            loops=frozenset(run.loops),
+        )
     if name in {"any", "all", "sum"}:
         return run.unread(asked.node, asked.given.all())
-    if name in {"int", "str", "float"} and len(args) == 1 and isinstance(args[0], Expr) and args[0].op in {"rank", "local_rank", "world_size", "env", "arg"}:
+    if (
+        name in {"int", "str", "float"}
+        and len(args) == 1
+        and isinstance(args[0], Expr)
+        and args[0].op in {"rank", "local_rank", "world_size", "env", "arg"}
+    ):
         return args[0] if name == "int" else Expr(name, args[0])
     if name in {"max", "min"} and any(isinstance(value, Obj) for value in args):
         return run.element(args[0], asked.node) if len(args) == 1 else run.unread(asked.node, args)
@@ -554,7 +612,11 @@ def _add_argument(asked: Call, of: Value) -> Value:
         return NONE
     flags = [value.value for value in asked.given.args if isinstance(value, Const) and isinstance(value.value, str)]
     dest = asked.given.named.get("dest")
-    name = dest.value if isinstance(dest, Const) else next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = (
+        dest.value
+        if isinstance(dest, Const)
+        else next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    )
     name = str(name).lstrip("-").replace("-", "_")
     parser = of.data.get("parser", of)
     options = parser.data.setdefault("options", {})
@@ -599,7 +661,13 @@ def _parse_args(asked: Call, of: Value) -> Value:
 @function("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop")
 def _getenv(asked: Call) -> Value:
     if asked.name == "os.environ.setdefault":
-        asked.run.event(Happening.ENVIRONMENT, asked.node, name=asked.get(0, "key"), value=asked.get(1, "default"), default=TRUE_VALUE)
+        asked.run.event(
+            Happening.ENVIRONMENT,
+            asked.node,
+            name=asked.get(0, "key"),
+            value=asked.get(1, "default"),
+            default=TRUE_VALUE,
+        )
     return environment(asked.run, asked.run.settle(asked.get(0, "key")), asked.get(1, "default"))
 
 
@@ -689,10 +757,23 @@ def _pathlib(asked: Call) -> Value:
     return _path_function("join", args, posixpath.join) if args else Const(".")
 
 
-@function("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.islink", "os.path.lexists", "os.path.getmtime", "os.path.getsize")
+@function(
+    "os.path.exists",
+    "os.path.isfile",
+    "os.path.isdir",
+    "os.path.islink",
+    "os.path.lexists",
+    "os.path.getmtime",
+    "os.path.getsize",
+)
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
-    return Expr("exists", asked.name.rpartition(".")[2], path if isinstance(path, Const | Expr) else "?", loops=frozenset(asked.run.loops))
+    return Expr(
+        "exists",
+        asked.name.rpartition(".")[2],
+        path if isinstance(path, Const | Expr) else "?",
+        loops=frozenset(asked.run.loops),
+    )
 
 
 @function("os.getcwd", "os.path.curdir")
@@ -717,7 +798,9 @@ def _spawn(asked: Call) -> Value:
     return NONE
 
 
-@function("multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread")
+@function(
+    "multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread"
+)
 def _process(asked: Call) -> Value:
     run = asked.run
     target = asked.get(1, "target", NONE)
@@ -727,9 +810,18 @@ def _process(asked: Call) -> Value:
     given = run.settle(asked.get(3, "args", Tup(())))
     named = run.settle(asked.get(4, "kwargs", NONE))
     args = run.exact_items(given)
-    words = {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
+    words = (
+        {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
+    )
     if not asked.name.endswith("Thread"):
-        run.event(Happening.SPAWN, asked.node, function=target, count=run.unread(asked.node), args=given, name=Const(asked.name))
+        run.event(
+            Happening.SPAWN,
+            asked.node,
+            function=target,
+            count=run.unread(asked.node),
+            args=given,
+            name=Const(asked.name),
+        )
     with run.inside(BlockKind.SPAWNED, asked.node, target):
         run.call(target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
     run.stopped = False
@@ -802,5 +894,3 @@ def _import_module(asked: Call) -> Value:
             dotted = f"{package.value}{dotted}"
         return asked.run.imported(dotted)
     return asked.run.unread(asked.node, asked.given.all())
-
-

@@ -70,8 +70,14 @@ classes(Role.REPLICAS, "torch.nn.DataParallel")
 classes(Role.SHARDED, "torch.distributed.fsdp.FullyShardedDataParallel fairscale.nn.FullyShardedDataParallel")
 classes(Role.SCHEDULER, "torch.optim.lr_scheduler.")  # before the optimizers, whose prefix they share
 classes(Role.OPTIMIZER, "torch.optim. torch.distributed.optim.")
-classes(Role.SCHEDULER, "torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler._LRScheduler torch.optim.lr_scheduler.LRScheduler")
-classes(Role.SCALER, "torch.cuda.amp.GradScaler torch.amp.GradScaler torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
+classes(
+    Role.SCHEDULER,
+    "torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler._LRScheduler torch.optim.lr_scheduler.LRScheduler",
+)
+classes(
+    Role.SCALER,
+    "torch.cuda.amp.GradScaler torch.amp.GradScaler torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
 classes(Role.LOADER, "torch.utils.data.DataLoader")
 classes(Role.SAMPLER, "torch.utils.data.distributed.DistributedSampler torch.utils.data.RandomSampler torch.utils.data.SequentialSampler "
         "torch.utils.data.BatchSampler torch.utils.data.Sampler")  # fmt: skip
@@ -82,12 +88,10 @@ classes(Role.REGION, "torch.autocast torch.cuda.amp.autocast torch.cpu.amp.autoc
         "torch.autograd.profiler.record_function torch.distributed.algorithms.join.Join torch.distributed.optim.PostLocalSGDOptimizer")  # fmt: skip
 classes(Role.AVERAGED, "torch.optim.swa_utils.AveragedModel")
 classes(Role.MODEL, "torch.nn.")
-classes(Role.MODEL, "torch.nn.Module torch.nn.Sequential torch.nn.ModuleList torch.nn.ModuleDict torch.jit.ScriptModule")
+classes(
+    Role.MODEL, "torch.nn.Module torch.nn.Sequential torch.nn.ModuleList torch.nn.ModuleDict torch.jit.ScriptModule"
+)
 classes(Role.OTHER, "torch.nn.Parameter torch.nn.ParameterList torch.nn.ParameterDict torch.nn.UninitializedParameter")
-
-
-
-
 
 
 # -- processes and groups --------------------------------------------------------------------------------------------
@@ -95,8 +99,13 @@ classes(Role.OTHER, "torch.nn.Parameter torch.nn.ParameterList torch.nn.Paramete
 
 @function("torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group")
 def _init(asked: Call) -> Value:
-    what = {name: asked.get(index, name) for index, name in enumerate(("backend", "init_method", "timeout", "world_size", "rank", "store"))}
-    asked.run.event(Happening.GROUP, asked.node, **{name: value for name, value in what.items() if value is not UNBOUND})
+    what = {
+        name: asked.get(index, name)
+        for index, name in enumerate(("backend", "init_method", "timeout", "world_size", "rank", "store"))
+    }
+    asked.run.event(
+        Happening.GROUP, asked.node, **{name: value for name, value in what.items() if value is not UNBOUND}
+    )
     asked.run.put(asked.run.flags, "initialized", TRUE_VALUE)
     return NONE
 
@@ -107,7 +116,9 @@ def _destroy(asked: Call) -> Value:
     return NONE
 
 
-@function("torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available")
+@function(
+    "torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available"
+)
 def _available(asked: Call) -> Value:  # noqa: ARG001
     return TRUE_VALUE
 
@@ -137,11 +148,7 @@ def _local_rank(asked: Call) -> Value:  # noqa: ARG001
     return Expr("local_rank", varies=True)
 
 
-_COLLECTIVES = (
-    "barrier all_reduce all_gather broadcast reduce reduce_scatter gather scatter all_to_all all_gather_object gather_object "
-    "broadcast_object_list scatter_object_list all_gather_into_tensor reduce_scatter_tensor all_to_all_single monitored_barrier "
-    "_all_gather_base all_reduce_coalesced"
-).split()
+_COLLECTIVES = ["barrier", "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "gather", "scatter", "all_to_all", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single", "monitored_barrier", "_all_gather_base", "all_reduce_coalesced"]
 
 
 @function(*(f"torch.distributed.{name}" for name in _COLLECTIVES))
@@ -263,7 +270,14 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     run.put(group, "params", _parameters_of_groups(run, given, asked.node))
     run.put(groups, REST, group)
     run.put(made, "param_groups", groups)
-    run.event(Happening.MADE, asked.node, what=made, role=Const("optimizer"), params=given, arguments=Tup(tuple(asked.given.args[1:])))
+    run.event(
+        Happening.MADE,
+        asked.node,
+        what=made,
+        role=Const("optimizer"),
+        params=given,
+        arguments=Tup(tuple(asked.given.args[1:])),
+    )
 
 
 def _parameters_of_groups(run: Machine, given: Value, node: ast.AST) -> Value:
@@ -276,7 +290,9 @@ def _parameters_of_groups(run: Machine, given: Value, node: ast.AST) -> Value:
 
 def _make_scheduler(asked: Call, made: Obj) -> None:
     asked.run.put(made, "optimizer", asked.get(0, "optimizer", NONE))
-    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=asked.get(0, "optimizer", NONE))
+    asked.run.event(
+        Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=asked.get(0, "optimizer", NONE)
+    )
 
 
 def _make_scaler(asked: Call, made: Obj) -> None:
@@ -285,7 +301,9 @@ def _make_scaler(asked: Call, made: Obj) -> None:
         value = asked.get(index + shift, name)
         if value is not UNBOUND:
             asked.run.put(made, name, value)
-    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=asked.get(4 + shift, "enabled", TRUE_VALUE))
+    asked.run.event(
+        Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=asked.get(4 + shift, "enabled", TRUE_VALUE)
+    )
 
 
 def _make_loader(asked: Call, made: Obj) -> None:
@@ -334,19 +352,21 @@ def _make_sampler(asked: Call, made: Obj) -> None:
         asked.run.put(made, name, value)
 
 
-MAKERS.update({
-    Role.WRAPPER: _make_wrapper,
-    Role.REPLICAS: _make_wrapper,
-    Role.SHARDED: _make_wrapper,
-    Role.OPTIMIZER: _make_optimizer,
-    Role.SCHEDULER: _make_scheduler,
-    Role.SCALER: _make_scaler,
-    Role.LOADER: _make_loader,
-    Role.MODEL: _make_model,
-    Role.AVERAGED: _make_averaged,
-    Role.REGION: _make_region,
-    Role.SAMPLER: _make_sampler,
-})
+MAKERS.update(
+    {
+        Role.WRAPPER: _make_wrapper,
+        Role.REPLICAS: _make_wrapper,
+        Role.SHARDED: _make_wrapper,
+        Role.OPTIMIZER: _make_optimizer,
+        Role.SCHEDULER: _make_scheduler,
+        Role.SCALER: _make_scaler,
+        Role.LOADER: _make_loader,
+        Role.MODEL: _make_model,
+        Role.AVERAGED: _make_averaged,
+        Role.REGION: _make_region,
+        Role.SAMPLER: _make_sampler,
+    }
+)
 
 
 @function("torch.nn.Parameter")
@@ -368,7 +388,14 @@ def _same_model(asked: Call) -> Value:
     return first
 
 
-@function("torch.jit.script", "torch.jit.trace", "torch.jit.freeze", "torch.export.export", "torch.fx.symbolic_trace", "torch.onnx.export")
+@function(
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.jit.freeze",
+    "torch.export.export",
+    "torch.fx.symbolic_trace",
+    "torch.onnx.export",
+)
 def _scripted(asked: Call) -> Value:
     first = asked.run.settle(asked.get(0, "obj", NONE))
     if not any(is_tracked(asked.run, one) for one in each(first)):
@@ -427,7 +454,13 @@ def _parts(asked: Call, of: Value) -> Value:
     run.known_models.add(part)
     if asked.name == "get_submodule":
         return part
-    return run.make(Kind.ITERATOR, asked.node, tag=asked.name, made_by="named" if asked.name.startswith("named") else "element", of=(part,))
+    return run.make(
+        Kind.ITERATOR,
+        asked.node,
+        tag=asked.name,
+        made_by="named" if asked.name.startswith("named") else "element",
+        of=(part,),
+    )
 
 
 @_module_method("state_dict")
@@ -454,13 +487,17 @@ def _mode(asked: Call, of: Value) -> Value:
     return of
 
 
-@_module_method("to", "cuda", "cpu", "float", "share_memory", "to_empty", "xpu", "npu", "double", "half", "bfloat16", "type")
+@_module_method(
+    "to", "cuda", "cpu", "float", "share_memory", "to_empty", "xpu", "npu", "double", "half", "bfloat16", "type"
+)
 def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
     if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
-        kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[0].name
+        kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
+            0
+        ].name
         if kind != "torch.float32":
             asked.run.event(Happening.PRECISION, asked.node, of=of, name=Const(kind))
     elif name == "to" and any(isinstance(one, Expr | Lib) and "dtype" in asked.given.named for one in given):
@@ -468,7 +505,9 @@ def _moved(asked: Call, of: Value) -> Value:
     return of
 
 
-_DTYPES = frozenset("torch.float16 torch.half torch.bfloat16 torch.float64 torch.double torch.float32 torch.float".split())
+_DTYPES = frozenset(
+    ["torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double", "torch.float32", "torch.float"]
+)
 
 
 @_module_method("requires_grad_")
@@ -506,7 +545,9 @@ def _register_buffer(asked: Call, of: Value) -> Value:
 def _register_parameter(asked: Call, of: Value) -> Value:
     name = asked.run.settle(asked.get(0, "name"))
     if isinstance(of, Obj) and isinstance(name, Const):
-        asked.run.put(of, name.value, Tensor(TensorKind.PARAMETER, of, varies=False) if asked.get(1, "param") != NONE else NONE)
+        asked.run.put(
+            of, name.value, Tensor(TensorKind.PARAMETER, of, varies=False) if asked.get(1, "param") != NONE else NONE
+        )
     return NONE
 
 
@@ -533,7 +574,11 @@ def _hook(asked: Call, of: Value) -> Value:
     first = asked.given.args[-1] if asked.given.args else asked.given.named.get("hook", NONE)
     asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=first)
     if "comm" not in asked.name and "state_dict" not in asked.name:
-        asked.run.call(first, Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))), asked.node)
+        asked.run.call(
+            first,
+            Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))),
+            asked.node,
+        )
     return asked.run.unread(asked.node, tag="handle")
 
 
@@ -675,16 +720,18 @@ def _training(run: Machine, of: Obj, node: ast.AST) -> Value:
     return Expr("training", of, loops=frozenset(run.loops))
 
 
-ATTRIBUTES.update({
-    (Role.WRAPPER, "module"): _wrapped_module,
-    (Role.REPLICAS, "module"): _wrapped_module,
-    (Role.SHARDED, "module"): _wrapped_module,
-    (Role.ENGINE, "module"): _wrapped_module,
-    (Role.OPTIMIZER, "state"): _optimizer_state,
-    (Role.WRAPPER, "training"): _training,
-    (Role.ENGINE, "training"): _training,
-    (Role.MODEL, "training"): lambda run, of, node: Expr("training", of, loops=frozenset(run.loops)),  # noqa: ARG005
-})
+ATTRIBUTES.update(
+    {
+        (Role.WRAPPER, "module"): _wrapped_module,
+        (Role.REPLICAS, "module"): _wrapped_module,
+        (Role.SHARDED, "module"): _wrapped_module,
+        (Role.ENGINE, "module"): _wrapped_module,
+        (Role.OPTIMIZER, "state"): _optimizer_state,
+        (Role.WRAPPER, "training"): _training,
+        (Role.ENGINE, "training"): _training,
+        (Role.MODEL, "training"): lambda run, of, node: Expr("training", of, loops=frozenset(run.loops)),  # noqa: ARG005
+    }
+)
 
 
 # -- gradients, files ------------------------------------------------------------------------------------------------
@@ -713,7 +760,12 @@ def _norm(asked: Call) -> Value:
 @function("torch.autograd.backward")
 def _backward(asked: Call) -> Value:
     run = asked.run
-    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const("torch.autograd.backward"))
+    run.event(
+        Happening.BACKWARD,
+        asked.node,
+        loss=run.settle(asked.get(0, "tensors", NONE)),
+        function=Const("torch.autograd.backward"),
+    )
     return NONE
 
 
@@ -744,7 +796,11 @@ def _load(asked: Call) -> Value:
 @function("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 def _checkpointed(asked: Call) -> Value:
     first, *rest = asked.given.args
-    named = {name: value for name, value in asked.given.named.items() if name not in {"use_reentrant", "preserve_rng_state", "context_fn"}}
+    named = {
+        name: value
+        for name, value in asked.given.named.items()
+        if name not in {"use_reentrant", "preserve_rng_state", "context_fn"}
+    }
     return asked.run.call(first, Given(tuple(rest), named), asked.node)
 
 
@@ -763,5 +819,3 @@ def _transparent(asked: Call) -> Value:
 @function("torch.utils.tensorboard.SummaryWriter")
 def _writer(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.utils.tensorboard.SummaryWriter")
-
-
