@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.library import inside_of, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
@@ -123,9 +123,7 @@ def owner(thing: Value) -> Value:
 
 def parameters_of(run: Run, value: Value) -> set[Value]:
     """The models whose parameters are in a value; of parts the whole."""
-    return {
-        owner(one.of) for one in run.things_in(value) if isinstance(one, Tensor) and one.of is not None
-    }
+    return {owner(one.of) for one in run.things_in(value) if isinstance(one, Tensor) and one.of is not None}
 
 
 # -- where -----------------------------------------------------------------------------------------------------------
@@ -162,7 +160,9 @@ def regions_around(event: Event, name: str | frozenset[str]) -> list[Block]:
     return [
         block
         for block in event.block.around()
-        if block.kind is BlockKind.WITH and block.label is not None and any(isinstance(one, Obj) and one.made_by in names for one in each(block.label))
+        if block.kind is BlockKind.WITH
+        and block.label is not None
+        and any(isinstance(one, Obj) and one.made_by in names for one in each(block.label))
     ]
 
 
@@ -243,14 +243,24 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
 
 
 def _in_parentheses(value: Value, code: str | None) -> str:
-    return f"({code})" if isinstance(value, Expr) and value.op in {"+", "-", "*", "/", "//", "%"} and code and " " in code else str(code)
+    return (
+        f"({code})"
+        if isinstance(value, Expr) and value.op in {"+", "-", "*", "/", "//", "%"} and code and " " in code
+        else str(code)
+    )
 
 
 def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     hidden: set[str] = set()
     for scope in names:
         for name, held in scope.items():
-            if isinstance(name, str) and name not in hidden and held == value and not isinstance(held, Const) and name.isidentifier():
+            if (
+                isinstance(name, str)
+                and name not in hidden
+                and held == value
+                and not isinstance(held, Const)
+                and name.isidentifier()
+            ):
                 return name
         for name, held in scope.items():
             if not isinstance(name, str) or name in hidden:
@@ -320,7 +330,11 @@ def static_value(analysis: Analysis, value: Value) -> object:
             return _reckoned(value.op, parts)
         case Choice():
             options = [static_value(analysis, one) for one in each(value)]
-            return options[0] if options and all(one == options[0] for one in options) else next((one for one in options if one is not None), None)
+            return (
+                options[0]
+                if options and all(one == options[0] for one in options)
+                else next((one for one in options if one is not None), None)
+            )
     return None
 
 
@@ -372,5 +386,3 @@ def module_of(node: ast.AST, modules: Iterable[Module]) -> Module | None:
             continue
         return module
     return None
-
-

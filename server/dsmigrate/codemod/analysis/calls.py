@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from dsmigrate.codemod.analysis.conditions import TRUE, both
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Happening
+from dsmigrate.codemod.analysis.attributes import instantiate
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE
+from dsmigrate.codemod.analysis.events import Block, BlockKind
+from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, library_method, opaque
+from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine
+from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, choose
 from dsmigrate.codemod.analysis.values import (
     NONE,
@@ -33,48 +37,19 @@ from dsmigrate.codemod.analysis.values import (
 )
 from dsmigrate.codemod.program.module import FunctionNode, names_of
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
-
 _AGAIN = 2
 """Calls of a function within itself after which its arguments are taken for unknown, and then its result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The arguments of a call. ``more``: what ``*args`` and ``**kwargs`` that are not known item by item hold."""
-
-    args: tuple[Value, ...] = ()
-    named: Mapping[str, Value] = field(default_factory=dict)
-    more: tuple[Value, ...] = ()
-
-    def get(self, index: int | None, name: str, default: Value = UNBOUND) -> Value:
-        """An argument by its position or its name."""
-        if name in self.named:
-            return self.named[name]
-        if index is not None and index < len(self.args):
-            return self.args[index]
-        return default
-
-    def all(self) -> tuple[Value, ...]:
-        return (*self.args, *self.named.values(), *self.more)
-
-    def behind(self, *first: Value) -> Given:
-        """The same with positional arguments before the others."""
-        return Given((*first, *self.args), self.named, self.more)
-
-
-def given(run: Run, node: ast.Call) -> Given:
+def given(run: Machine, node: ast.Call) -> Given:
     """Work the arguments of a call out."""
-    from dsmigrate.codemod.analysis.iteration import exact_items
-
     args: list[Value] = []
     named: dict[str, Value] = {}
     more: list[Value] = []
     for arg in node.args:
         if isinstance(arg, ast.Starred):
             value = run.value(arg.value)
-            items = exact_items(run, value)
+            items = run.exact_items(value)
             if items is None or more:
                 more.append(value)
             else:
@@ -92,86 +67,72 @@ def given(run: Run, node: ast.Call) -> Given:
     return Given(tuple(args), named, tuple(more))
 
 
-def call(run: Run, function: Value, given_: Given, node: ast.AST) -> Value:
+def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
     """Call a value; of several, each under its condition."""
     function = run.settle(function)
     match function:
         case Choice():
             return run.values_of(
-                [(condition, lambda one=option: call(run, one, given_, node)) for condition, option in function.options if option is not UNBOUND],
+                [
+                    (condition, lambda one=option: run.call(one, given_, node))
+                    for condition, option in function.options
+                    if option is not UNBOUND
+                ],
                 node,
             )
         case Obj(kind=Kind.FUNCTION):
-            return call_function(run, function, given_, node)
+            return run.call_function(function, given_, node)
         case Bound():
-            return call_function(run, function.function, given_.behind(function.instance), node)
+            return run.call_function(function.function, given_.behind(function.instance), node)
         case Obj(kind=Kind.CLASS):
-            from dsmigrate.codemod.analysis.classes import instantiate
-
             return instantiate(run, function, given_, node)
         case Obj(kind=Kind.PARTIAL):
-            first = Given(function.data["args"], {**function.data["named"], **given_.named}, (*function.data["more"], *given_.more))
-            return call(run, function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node)
+            first = Given(
+                function.data["args"],
+                {**function.data["named"], **given_.named},
+                (*function.data["more"], *given_.more),
+            )
+            return run.call(
+                function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node
+            )
         case Lib():
-            from dsmigrate.codemod.analysis.library import call_library
-
             return call_library(run, function.name, given_, node)
         case Member():
-            return call_member(run, function.of, function.name, given_, node)
+            return run.call_member(function.of, function.name, given_, node)
         case Expr(op="field"):
-            return call_member(run, function.args[0], function.args[1], given_, node)
+            return run.call_member(function.args[0], function.args[1], given_, node)
         case Obj():
-            from dsmigrate.codemod.analysis.library import call_object
-
             return call_object(run, function, given_, node)
         case Tensor() if function.forwards:
             return Tensor(forwards=function.forwards)
     return opaque(run, function, given_, node)
 
 
-def call_member(run: Run, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
+def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
     """Call a method."""
-    from dsmigrate.codemod.analysis.classes import attribute
-    from dsmigrate.codemod.analysis.library import is_step, library_method
-
     of = run.settle(of)
     if isinstance(of, Choice):
         return run.values_of(
-            [(condition, lambda one=option: call_member(run, one, name, given_, node)) for condition, option in of.options if option is not UNBOUND],
+            [
+                (condition, lambda one=option: run.call_member(one, name, given_, node))
+                for condition, option in of.options
+                if option is not UNBOUND
+            ],
             node,
         )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and is_step(of, name):
         return library_method(run, of, name, given_, node)
     if isinstance(of, Obj | Super | Lib):
-        found = attribute(run, of, name, node)
+        found = run.attribute(of, name, node)
         if not (isinstance(found, Member) and found.of is of) and not (
             isinstance(found, Expr) and found.op == "field" and found.args[0] is of
         ):
-            return call(run, found, given_, node)
+            return run.call(found, given_, node)
     return library_method(run, of, name, given_, node)
 
 
-def opaque(run: Run, function: Value, given_: Given, node: ast.AST, *, tag: str = "") -> Value:
-    """What a call gives of which nothing is known; what it is given may come to anything there."""
-    from dsmigrate.codemod.analysis.library import is_tracked
-
-    inputs = given_.all()
-    things = [one for value in (*inputs, function) for one in run.things_in(value)]
-    tracked = [one for one in things if is_tracked(run, one)]
-    if tracked:
-        run.event(Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)})
-    tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
-    if tensors:
-        from dsmigrate.codemod.analysis.values import joined_tensor
-
-        return joined_tensor(tensors)
-    return run.unread(node, (*inputs, function), tag=tag)
-
-
-def define_function(run: Run, node: FunctionNode) -> Value:
+def define_function(run: Machine, node: FunctionNode) -> Value:
     """The function that a ``def`` or lambda makes, with its decorators applied."""
-    from dsmigrate.codemod.analysis.library import decorated
-
     frame = run.frame
     taken = node.args
     outer = frame
@@ -199,8 +160,10 @@ def define_function(run: Run, node: FunctionNode) -> Value:
     return value
 
 
-def call_function(run: Run, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None) -> Value:
-    """Run a function of the script."""
+def call_function(
+    run: Machine, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None
+) -> Value:
+    """Machine a function of the script."""
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = names_of(definition)
@@ -239,8 +202,8 @@ _WORTH = 40
 """Steps of a call from which on it is remembered."""
 
 
-def _remembered(run: Run, function: Obj, given_: Given, node: ast.AST) -> Value:
-    """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
+def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Value:
+    """Machine a function, or say what it did when it was called from here with the same, on the same state, before."""
     key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, frozenset(run.assumed.items()),
            run.loops, bool(run.in_forward))  # fmt: skip
     memories = run.memory.get(key)
@@ -276,13 +239,21 @@ def _remembered(run: Run, function: Obj, given_: Given, node: ast.AST) -> Value:
         made = run.block.items[at:]
         block = made[0] if len(made) == 1 and isinstance(made[0], Block) else None
         if len(made) <= 1 and (not made or block is not None):
-            memory = _Memory(tuple(versions.items()), tuple(names.items()), frozenset(seen | written), value, changes, block, run.stopped)
+            memory = _Memory(
+                tuple(versions.items()),
+                tuple(names.items()),
+                frozenset(seen | written),
+                value,
+                changes,
+                block,
+                run.stopped,
+            )
             run.memory.setdefault(key, []).insert(0, memory)
             del run.memory[key][4:]
     return value
 
 
-def _recalled(run: Run, memory: _Memory) -> Value:
+def _recalled(run: Machine, memory: _Memory) -> Value:
     note_reads(set(memory.reads))
     if run.named:
         for place, found in memory.names:
@@ -297,9 +268,7 @@ def _recalled(run: Run, memory: _Memory) -> Value:
     return memory.value
 
 
-def _run(run: Run, function: Obj, given_: Given, node: ast.AST, on_yield: Callable[[Value], Value] | None) -> Value:
-    from dsmigrate.codemod.analysis.run import Frame
-
+def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Callable[[Value], Value] | None) -> Value:
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     outer: Frame = function.data["frame"]
@@ -334,10 +303,8 @@ def _run(run: Run, function: Obj, given_: Given, node: ast.AST, on_yield: Callab
         run.loops = loops
 
 
-def _left(run: Run, frame: Any, alive: Any) -> Value:
+def _left(run: Machine, frame: Any, alive: Any) -> Value:
     """Go on from where the ways out of a function meet; gives what it returns."""
-    from dsmigrate.codemod.analysis.run import DEAD
-
     exits = frame.exits
     ways: list[tuple[Any, Changes]] = [(one.condition, one.changes) for one in exits]
     values: list[tuple[Any, Value]] = [(one.condition, one.value) for one in exits]
@@ -361,17 +328,19 @@ def _outlasting(changes: Changes) -> Changes:
     }
 
 
-def _forgotten(run: Run, given_: Given, node: ast.AST) -> Given:
+def _forgotten(run: Machine, given_: Given, node: ast.AST) -> Given:
     """Arguments of which plain data is unknown, so that a function that calls itself comes to an end."""
 
     def plain(value: Value, tag: str) -> Value:
-        return run.unread(node, [value], tag=tag) if all(isinstance(one, Const | Expr) for one in each(value)) else value
+        return (
+            run.unread(node, [value], tag=tag) if all(isinstance(one, Const | Expr) for one in each(value)) else value
+        )
 
     args = tuple(plain(value, str(index)) for index, value in enumerate(given_.args))
     return Given(args, {name: plain(value, name) for name, value in given_.named.items()}, given_.more)
 
 
-def _arguments(run: Run, node: FunctionNode, function: Obj, given_: Given, at: ast.AST) -> dict[str, Value]:
+def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, at: ast.AST) -> dict[str, Value]:
     """What the parameters of a function are bound to."""
     taken = node.args
     positional = [arg.arg for arg in (*taken.posonlyargs, *taken.args)]
@@ -405,8 +374,6 @@ def _arguments(run: Run, node: FunctionNode, function: Obj, given_: Given, at: a
     return found
 
 
-def choose_default(run: Run, default: Value, given_: Given, at: ast.AST, name: str) -> Value:
+def choose_default(run: Machine, default: Value, given_: Given, at: ast.AST, name: str) -> Value:
     """A default that ``**kwargs`` may replace."""
-    from dsmigrate.codemod.analysis.conditions import MAYBE
-
     return choose([(MAYBE, default), (MAYBE, run.unread(at, given_.more, tag=name))])

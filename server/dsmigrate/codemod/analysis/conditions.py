@@ -151,7 +151,7 @@ def _several(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # no
     return found
 
 
-def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001, PLR0911
+def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001
     neutral, absorbing = (TRUE, FALSE) if all_of else (FALSE, TRUE)
     parts: set[Condition] = set()
     for condition in conditions:
@@ -250,7 +250,12 @@ def _follows(atom: Expr, assumed: Assumed) -> bool | None:
             known = assumed.get(subject)
             if known is not None and bool(value.value) is not known:
                 return False
-    elif atom.op == "is" and atom.args[1] == Const(None) and isinstance(atom.args[0], Expr) and assumed.get(atom.args[0]) is True:
+    elif (
+        atom.op == "is"
+        and atom.args[1] == Const(None)
+        and isinstance(atom.args[0], Expr)
+        and assumed.get(atom.args[0]) is True
+    ):
         return False
     elif atom.op not in {"==", "<", "<=", "in"}:
         for other, holds in assumed.items():

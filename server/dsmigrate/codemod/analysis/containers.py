@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dsmigrate.codemod.analysis.calls import Given, call
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Literal, negate
+from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.values import (
-    NONE,
-    UNBOUND,
-    Choice,
-    Const,
-    Expr,
-    Kind,
-    Obj,
-    Tup,
-    Value,
-    each,
-    may_vary,
-)
-
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
+from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Obj, Tup, Value, each, may_vary
 
 REST = "*"
 _MANY = 12
@@ -42,7 +27,7 @@ def items_of(of: Obj) -> list[Value]:
     return [value for key, value in of.fields.items() if key != REST]
 
 
-def append(run: Run, of: Obj, value: Value) -> None:
+def append(run: Machine, of: Obj, value: Value) -> None:
     """Put an item at the end; one that a loop puts there at each turn is of the rest."""
     count = sum(isinstance(key, int) for key in of.fields)
     if of.turn == run.turn and not is_open(of) and count < _LONGEST:
@@ -51,12 +36,12 @@ def append(run: Run, of: Obj, value: Value) -> None:
         add_rest(run, of, value)
 
 
-def add_rest(run: Run, of: Obj, value: Value) -> None:
+def add_rest(run: Machine, of: Obj, value: Value) -> None:
     now = of.fields.get(REST, UNBOUND)
     run.put(of, REST, value if now is UNBOUND else choose([(MAYBE, now), (MAYBE, value)]))
 
 
-def put_item(run: Run, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
+def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
     """Assign to an item of a dictionary, a list, or an object of a library."""
     key = run.settle(key)
     if isinstance(key, Const) and _hashable(key.value):
@@ -81,7 +66,7 @@ def _hashable(value: object) -> bool:
     return True
 
 
-def dict_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
+def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a dictionary."""
     if isinstance(key, Const) and _hashable(key.value):
         found = of.fields.get(key.value)
@@ -91,14 +76,14 @@ def dict_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
             return run.settle(of.fields[REST])
         maker = of.data.get("default")
         if maker is not None:
-            made = call(run, maker, Given(), node)
+            made = run.call(maker, Given(), node)
             run.put(of, key.value, made)
             return made
         return Expr("item", of, key.value)
     return _any_item(run, of, key, node)
 
 
-def _any_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
+def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     if isinstance(key, Tup) and all(isinstance(part, Const) for part in key.items):
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
@@ -112,7 +97,7 @@ def _any_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
     return run.unread(node, [key, *(value for _, value in entries[:_MANY])])
 
 
-def list_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
+def list_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a list, or a part of it."""
     items = items_of(of)
     if isinstance(key, Const) and isinstance(key.value, int) and not is_open(of):
@@ -135,10 +120,8 @@ def list_item(run: Run, of: Obj, key: Value, node: ast.AST) -> Value:
     return run.unread(node, [key, *found[:_MANY]])
 
 
-def extended(run: Run, of: Obj, more: Value, node: ast.AST) -> None:
+def extended(run: Machine, of: Obj, more: Value, node: ast.AST) -> None:
     """Put the items of something else into a container."""
-    from dsmigrate.codemod.analysis.iteration import element, exact_items
-
     for one in each(run.settle(more)):
         if of.kind is Kind.DICT:
             if isinstance(one, Obj) and one.kind is Kind.DICT:
@@ -148,26 +131,26 @@ def extended(run: Run, of: Obj, more: Value, node: ast.AST) -> None:
                     else:
                         run.put(of, key, value)
                 continue
-            pairs = exact_items(run, one) if isinstance(one, Obj | Tup) else None
+            pairs = run.exact_items(one) if isinstance(one, Obj | Tup) else None
             if pairs is not None and all(isinstance(pair, Tup) and len(pair.items) == 2 for pair in pairs):
                 for pair in pairs:
                     put_item(run, of, pair.items[0], pair.items[1])  # type: ignore[union-attr]
                 continue
-            add_rest(run, of, _value_of_pair(element(run, one, node)))
+            add_rest(run, of, _value_of_pair(run.element(one, node)))
             continue
-        items = exact_items(run, one)
+        items = run.exact_items(one)
         if items is not None:
             for item in items:
                 append(run, of, item)
         else:
-            add_rest(run, of, element(run, one, node))
+            add_rest(run, of, run.element(one, node))
 
 
 def _value_of_pair(value: Value) -> Value:
     return value.items[1] if isinstance(value, Tup) and len(value.items) == 2 else value
 
 
-def added(run: Run, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value | None:
+def added(run: Machine, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value | None:
     """What ``+``, ``*`` and ``|`` make of containers; None where neither is one."""
     if isinstance(op, ast.Add) and isinstance(left, Tup) and isinstance(right, Tup):
         return Tup(left.items + right.items)
@@ -202,7 +185,7 @@ def added(run: Run, op: ast.operator, left: Value, right: Value, node: ast.AST) 
     return None
 
 
-def length(run: Run, of: Value) -> Value:
+def length(run: Machine, of: Value) -> Value:
     """The number of items of a value."""
     match of:
         case Tup():
@@ -216,7 +199,7 @@ def length(run: Run, of: Value) -> Value:
     return Expr("len", of, varies=may_vary(of), loops=loops)
 
 
-def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911, PLR0912
+def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value:
     """A method of a list, a dictionary or a set."""
     first = given.get(0, "")
     match of.kind, name:
@@ -236,7 +219,12 @@ def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) 
             items = items_of(of)
             if isinstance(first, Const) or not given.args:
                 index = first.value if isinstance(first, Const) else -1
-                if not is_open(of) and isinstance(index, int) and -len(items) <= index < len(items) and of.turn == run.turn:
+                if (
+                    not is_open(of)
+                    and isinstance(index, int)
+                    and -len(items) <= index < len(items)
+                    and of.turn == run.turn
+                ):
                     found = items[index]
                     if index in {-1, len(items) - 1}:
                         run.put(of, len(items) - 1, UNBOUND)
@@ -256,7 +244,7 @@ def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) 
             return made
         case _, "sort" | "reverse" | "remove" | "discard":
             if name == "sort" and "key" in given.named and of.fields:
-                call(run, given.named["key"], Given((next(iter(of.fields.values())),)), node)
+                run.call(given.named["key"], Given((next(iter(of.fields.values())),)), node)
             if name != "discard" and not is_open(of) and len(of.fields) > 1:
                 items = items_of(of)
                 for key in tuple(of.fields):
@@ -266,13 +254,9 @@ def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) 
         case _, "index" | "count" | "__len__":
             return length(run, of) if name == "__len__" else run.unread(node, [of, *given.args])
         case _, "__contains__":
-            from dsmigrate.codemod.analysis.expressions import compared
-
-            return compared(run, ast.In(), first, of)
+            return run.compared(ast.In(), first, of)
         case _, "__getitem__":
-            from dsmigrate.codemod.analysis.expressions import item
-
-            return item(run, of, first, node)
+            return run.item(of, first, node)
         case _, "__setitem__":
             put_item(run, of, first, given.get(1, ""))
         case _, "most_common" | "intersection" | "difference" | "isdisjoint" | "issubset":
@@ -280,16 +264,18 @@ def container_method(run: Run, of: Obj, name: str, given: Given, node: ast.AST) 
         case _:
             found = of.fields.get(name)
             if found is not None:
-                return call(run, found, given, node)
+                return run.call(found, given, node)
             return run.unread(node, [of, *given.args])
     return NONE
 
 
-def _got(run: Run, of: Obj, name: str, key: Value, default: Value, node: ast.AST) -> Value:
+def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast.AST) -> Value:
     """``get``, ``pop`` and ``setdefault`` of a dictionary."""
     if isinstance(key, Const) and _hashable(key.value):
         found = of.fields.get(key.value, UNBOUND)
-        certain = found is not UNBOUND and not (isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options))
+        certain = found is not UNBOUND and not (
+            isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options)
+        )
         if name == "pop":
             run.put(of, key.value, UNBOUND)
         if certain:
@@ -302,7 +288,9 @@ def _got(run: Run, of: Obj, name: str, key: Value, default: Value, node: ast.AST
             bound = [condition for condition, one in found.options if one is not UNBOUND]
             missing = negate(bound[0]) if len(bound) == 1 else MAYBE
             value = choose([*found.options, (missing, default)])
-            value = choose((c, v) for c, v in (value.options if isinstance(value, Choice) else [(TRUE, value)]) if v is not UNBOUND)
+            value = choose(
+                (c, v) for c, v in (value.options if isinstance(value, Choice) else [(TRUE, value)]) if v is not UNBOUND
+            )
             if name == "setdefault":
                 run.put(of, key.value, value)
             return run.settle(value)
@@ -312,7 +300,9 @@ def _got(run: Run, of: Obj, name: str, key: Value, default: Value, node: ast.AST
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
 
 
-def from_items(run: Run, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None) -> Obj:
+def from_items(
+    run: Machine, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None
+) -> Obj:
     """What ``list(x)``, ``dict(x, **named)`` and ``set(x)`` make."""
     made = run.make(kind, node, open=False)
     if source is not None:
@@ -320,5 +310,3 @@ def from_items(run: Run, node: ast.AST, kind: Kind, source: Value | None, named:
     for key, value in (named or {}).items():
         run.put(made, key, value)
     return made
-
-

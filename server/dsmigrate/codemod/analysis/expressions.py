@@ -5,22 +5,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dsmigrate.codemod.analysis.calls import call, call_member, define_function, given
-from dsmigrate.codemod.analysis.classes import attribute, looked_up, set_property
-from dsmigrate.codemod.analysis.conditions import (
-    FALSE,
-    MAYBE,
-    TRUE,
-    Condition,
-    Literal,
-    both,
-    either,
-    negate,
-)
-from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.calls import define_function, given
+from dsmigrate.codemod.analysis.classes import looked_up
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, both, either, negate
+from dsmigrate.codemod.analysis.containers import added, append, dict_item, extended, list_item, put_item
+from dsmigrate.codemod.analysis.iteration import each_item, unpacked
+from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
+from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.tensors import changed_in_place
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -46,36 +41,30 @@ from dsmigrate.codemod.analysis.values import (
 )
 from dsmigrate.codemod.program.module import names_of
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Frame, Run
-
 _LONG = 4096
 """Characters, items or bits of a constant that is worked out; a longer one stays an expression."""
-
-
-def evaluate(run: Run, node: ast.expr) -> Value:
-    """What an expression comes to."""
-    return _EXPRESSIONS[type(node)](run, node)
 
 
 # -- truth ---------------------------------------------------------------------------------------------------------
 
 
-def truth(run: Run, value: Value) -> Condition:  # noqa: PLR0911
+def truth(run: Machine, value: Value) -> Condition:
     """Under which condition a value counts as true."""
     match value:
         case Const():
             return TRUE if value.value else FALSE
         case Choice():
-            return either(*(both(condition, truth(run, option)) for condition, option in value.options if option is not UNBOUND))
+            return either(
+                *(both(condition, run.truth(option)) for condition, option in value.options if option is not UNBOUND)
+            )
         case Expr(op="not"):
-            return negate(truth(run, value.args[0]))
+            return negate(run.truth(value.args[0]))
         case Expr(op="and"):
-            return both(*(truth(run, arg) for arg in value.args))
+            return both(*(run.truth(arg) for arg in value.args))
         case Expr(op="or"):
-            return either(*(truth(run, arg) for arg in value.args))
+            return either(*(run.truth(arg) for arg in value.args))
         case Expr(op="bool"):
-            return truth(run, value.args[0])
+            return run.truth(value.args[0])
         case Expr(op="condition"):
             return value.args[0]  # type: ignore[no-any-return]
         case Expr():
@@ -90,19 +79,13 @@ def truth(run: Run, value: Value) -> Condition:  # noqa: PLR0911
             for name in ("__bool__", "__len__"):
                 found = looked_up(value.cls, name)
                 if found is not None and isinstance(found[0], Obj):
-                    return truth(run, call_member(run, value, name, _no_arguments(), value.node or found[0].node))
+                    return run.truth(run.call_member(value, name, Given(), value.node or found[0].node))
             return TRUE
         case Tensor():
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
         case Lib() | Obj() | Bound() | Member() | Super() | Lazy():
             return TRUE
     return MAYBE
-
-
-def _no_arguments() -> Any:
-    from dsmigrate.codemod.analysis.calls import Given
-
-    return Given()
 
 
 def from_condition(condition: Condition) -> Value:
@@ -119,12 +102,12 @@ def from_condition(condition: Condition) -> Value:
 # -- names and places ------------------------------------------------------------------------------------------------
 
 
-def _name(run: Run, node: ast.Name) -> Value:
+def _name(run: Machine, node: ast.Name) -> Value:
     found = run.settle(lookup(run, run.frame, node.id))
     return Expr("unbound", node.id) if found is UNBOUND else found
 
 
-def lookup(run: Run, frame: Frame, name: str) -> Value:
+def lookup(run: Machine, frame: Frame, name: str) -> Value:
     """What a name is bound to, from the inside out."""
     own: Frame | None = frame
     names = frame.names
@@ -162,55 +145,26 @@ def lookup(run: Run, frame: Frame, name: str) -> Value:
 _BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 
 
-def _attribute(run: Run, node: ast.Attribute) -> Value:
-    return run.settle(attribute(run, run.value(node.value), node.attr, node))
+def _attribute(run: Machine, node: ast.Attribute) -> Value:
+    return run.settle(run.attribute(run.value(node.value), node.attr, node))
 
 
-def set_attribute(run: Run, node: ast.Attribute, of: Value, value: Value) -> None:
-    """Assign to an attribute of whatever a value may be."""
-    from dsmigrate.codemod.analysis.library import attribute_written
-
-    of = run.settle(of)
-    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
-    for option in options:
-        attribute_written(run, option, node.attr, value, node)
-        if isinstance(option, Tensor):
-            continue
-        if isinstance(option, Obj) and set_property(run, option, node.attr, value, node):
-            continue
-        holder = run.shadow(option) if isinstance(option, Expr) else option
-        original = _original(option, node.attr)
-        if original is not None:
-            holder.own.setdefault(node.attr, original)
-        now = holder.fields.get(node.attr, UNBOUND)
-        certain = len(options) == 1 and not isinstance(of, Choice)
-        run.put(holder, node.attr, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
-
-
-def _original(of: Value, name: str) -> Value | None:
-    """What an attribute is that nothing has been assigned to yet, where that is not an error."""
-    if isinstance(of, Expr):
-        return Expr("field", of, name)
-    if isinstance(of, Obj) and of.kind is Kind.NAMESPACE and of.made_by == "argparse":
-        return Expr("arg", name)
-    return None
-
-
-def _subscript(run: Run, node: ast.Subscript) -> Value:
+def _subscript(run: Machine, node: ast.Subscript) -> Value:
     of, key = run.value(node.value), run.value(node.slice)
-    return run.settle(item(run, of, key, node))
+    return run.settle(run.item(of, key, node))
 
 
-def item(run: Run, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """What a subscript gives."""
-    from dsmigrate.codemod.analysis.containers import dict_item, list_item
-    from dsmigrate.codemod.analysis.library import item_of
-
     of = run.settle(of)
     if isinstance(of, Choice):
-        return choose((condition, item(run, option, key, node)) for condition, option in of.options if option is not UNBOUND)
+        return choose(
+            (condition, run.item(option, key, node)) for condition, option in of.options if option is not UNBOUND
+        )
     if isinstance(key, Choice) and isinstance(of, Obj | Tup):
-        return choose((condition, item(run, of, option, node)) for condition, option in key.options if option is not UNBOUND)
+        return choose(
+            (condition, run.item(of, option, node)) for condition, option in key.options if option is not UNBOUND
+        )
     match of:
         case Tup():
             return _of_tuple(run, of.items, key, node)
@@ -226,11 +180,11 @@ def item(run: Run, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: PLR0
         case Obj(kind=Kind.INSTANCE) if of.cls is not None:
             found = looked_up(of.cls, "__getitem__")
             if found is not None and isinstance(found[0], Obj):
-                from dsmigrate.codemod.analysis.calls import Given
-
-                return call_member(run, of, "__getitem__", Given((key,)), node)
+                return run.call_member(of, "__getitem__", Given((key,)), node)
         case Tensor():
-            return of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
+            return (
+                of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
+            )
         case Expr():
             shadow = run.shadows.get(of)
             if shadow is not None and isinstance(key, Const) and ("item", key.value) in shadow.fields:
@@ -238,7 +192,7 @@ def item(run: Run, of: Value, key: Value, node: ast.AST) -> Value:  # noqa: PLR0
     return item_of(run, of, key, node)
 
 
-def _of_tuple(run: Run, items: tuple[Value, ...], key: Value, node: ast.AST) -> Value:
+def _of_tuple(run: Machine, items: tuple[Value, ...], key: Value, node: ast.AST) -> Value:
     if isinstance(key, Const) and isinstance(key.value, int) and -len(items) <= key.value < len(items):
         return items[key.value]
     if isinstance(key, Expr) and key.op == "slice" and all(isinstance(part, Const) for part in key.args):
@@ -246,18 +200,11 @@ def _of_tuple(run: Run, items: tuple[Value, ...], key: Value, node: ast.AST) -> 
     return choose((MAYBE, one) for one in items) if items else run.unread(node, [key])
 
 
-def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value) -> None:
+def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Value) -> None:
     """Assign to an item."""
-    from dsmigrate.codemod.analysis.containers import put_item
-    from dsmigrate.codemod.analysis.library import item_written
-
     of = run.settle(of)
-    if of == Lib("os.environ") and isinstance(key, Const):
-        from dsmigrate.codemod.analysis.summaries.python import environment
-
-        run.event(Happening.ENVIRONMENT, node, name=key, value=value)
-        run.flags.own.setdefault(("env", key.value), environment(run, key))
-        run.put(run.flags, ("env", key.value), value)
+    if isinstance(of, Lib):
+        call_library(run, f"{of.name}.__setitem__", Given((key, value)), node)
         return
     options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
     for option in options:
@@ -266,9 +213,7 @@ def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value)
             if option.kind is Kind.INSTANCE and option.cls is not None:
                 found = looked_up(option.cls, "__setitem__")
                 if found is not None and isinstance(found[0], Obj):
-                    from dsmigrate.codemod.analysis.calls import Given
-
-                    call_member(run, option, "__setitem__", Given((key, value)), node)
+                    run.call_member(option, "__setitem__", Given((key, value)), node)
                     continue
             put_item(run, option, key, value, certain=len(options) == 1 and not isinstance(of, Choice))
         elif isinstance(option, Expr) and isinstance(key, Const):
@@ -277,13 +222,27 @@ def set_item(run: Run, node: ast.Subscript, of: Value, key: Value, value: Value)
             run.put(holder, ("item", key.value), value)
 
 
-def delete(run: Run, node: ast.expr) -> None:
-    """Delete a name, an attribute or an item."""
-    from dsmigrate.codemod.analysis.run import bind_name
+def bind(run: Machine, target: ast.expr, value: Value) -> None:
+    """Assign to a name, an attribute, an item, or several at once."""
+    match target:
+        case ast.Name():
+            run.bind_name(target.id, value)
+        case ast.Attribute():
+            run.set_attribute(run.value(target.value), target.attr, value, target)
+        case ast.Subscript():
+            set_item(run, target, run.value(target.value), run.value(target.slice), value)
+        case ast.Tuple() | ast.List():
+            for element, item_ in zip(target.elts, unpacked(run, target, value), strict=True):
+                bind(run, element, item_)
+        case ast.Starred():
+            bind(run, target.value, value)
 
+
+def delete(run: Machine, node: ast.expr) -> None:
+    """Delete a name, an attribute or an item."""
     match node:
         case ast.Name():
-            bind_name(run, node.id, UNBOUND)
+            run.bind_name(node.id, UNBOUND)
         case ast.Attribute():
             for one in each(run.value(node.value)):
                 if isinstance(one, Obj):
@@ -330,15 +289,12 @@ _COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _binary(run: Run, node: ast.BinOp) -> Value:
+def _binary(run: Machine, node: ast.BinOp) -> Value:
     return operated(run, node.op, run.value(node.left), run.value(node.right), node)
 
 
-def operated(run: Run, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
     """What a binary operator gives."""
-    from dsmigrate.codemod.analysis.containers import added
-    from dsmigrate.codemod.analysis.library import operated_library
-
     left, right = run.settle(left), run.settle(right)
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
     if tensors:
@@ -362,9 +318,7 @@ def operated(run: Run, op: ast.operator, left: Value, right: Value, node: ast.AS
             method = _METHODS.get(type(name))
             found_method = looked_up(one.cls, method) if method else None
             if found_method is not None and isinstance(found_method[0], Obj) and one is left:
-                from dsmigrate.codemod.analysis.calls import Given
-
-                return call_member(run, one, method or "", Given((right,)), node)
+                return run.call_member(one, method or "", Given((right,)), node)
     special = operated_library(run, symbol, left, right, node)
     if special is not None:
         return special
@@ -380,8 +334,14 @@ def _part(value: Value) -> Value:
 
 def _worked_out(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Value) -> Value:
     if work is operator.pow and not (isinstance(right, int) and abs(right) < 64):
-        return otherwise if not isinstance(left, float) and not isinstance(right, float) else _tried(work, left, right, otherwise)
-    if work in {operator.mul, operator.lshift} and any(isinstance(one, int) and abs(one) > _LONG and not isinstance(one, bool) for one in (left, right)):
+        return (
+            otherwise
+            if not isinstance(left, float) and not isinstance(right, float)
+            else _tried(work, left, right, otherwise)
+        )
+    if work in {operator.mul, operator.lshift} and any(
+        isinstance(one, int) and abs(one) > _LONG and not isinstance(one, bool) for one in (left, right)
+    ):
         if not all(isinstance(one, int | float) for one in (left, right)) or work is operator.lshift:
             return otherwise
     return _tried(work, left, right, otherwise)
@@ -397,12 +357,8 @@ def _tried(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Va
     return Const(found) if isinstance(found, int | float | str | bool | bytes | complex | type(None)) else otherwise
 
 
-def augmented(run: Run, node: ast.AugAssign) -> None:
-    """Run ``x += y``."""
-    from dsmigrate.codemod.analysis.containers import extended
-    from dsmigrate.codemod.analysis.run import bind
-    from dsmigrate.codemod.analysis.tensors import changed_in_place
-
+def augmented(run: Machine, node: ast.AugAssign) -> None:
+    """Machine ``x += y``."""
     left, right = run.value(node.target), run.value(node.value)
     changed_in_place(run, left, node)
     if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
@@ -411,13 +367,13 @@ def augmented(run: Run, node: ast.AugAssign) -> None:
     if isinstance(left, Obj) and left.kind is Kind.DICT and isinstance(node.op, ast.BitOr):
         extended(run, left, right, node)
         return
-    bind(run, node.target, operated(run, node.op, left, right, node))
+    run.bind(node.target, operated(run, node.op, left, right, node))
 
 
-def _unary(run: Run, node: ast.UnaryOp) -> Value:
+def _unary(run: Machine, node: ast.UnaryOp) -> Value:
     value = run.value(node.operand)
     if isinstance(node.op, ast.Not):
-        return from_condition(run.holds(negate(truth(run, value))))
+        return from_condition(run.holds(negate(run.truth(value))))
     if isinstance(value, Const):
         work = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)]
         try:
@@ -431,7 +387,7 @@ def _unary(run: Run, node: ast.UnaryOp) -> Value:
     return value
 
 
-def _boolean(run: Run, node: ast.BoolOp) -> Value:
+def _boolean(run: Machine, node: ast.BoolOp) -> Value:
     stops = isinstance(node.op, ast.Or)
 
     def rest(values: list[ast.expr]) -> Value:
@@ -439,7 +395,7 @@ def _boolean(run: Run, node: ast.BoolOp) -> Value:
         value = run.value(first)
         if not others:
             return value
-        condition = run.holds(truth(run, value))
+        condition = run.holds(run.truth(value))
         going = negate(condition) if stops else condition
         if going is FALSE:
             return value
@@ -463,41 +419,61 @@ def _boolean(run: Run, node: ast.BoolOp) -> Value:
     return rest(node.values)
 
 
-def _combined(run: Run, first: Value, second: Value, condition: Condition, *, stops: bool) -> Value:
+def _combined(run: Machine, first: Value, second: Value, condition: Condition, *, stops: bool) -> Value:
     """``first or second``, or ``first and second``, where the first decides nothing by itself."""
-    plain = isinstance(first, Expr) or (isinstance(first, Choice) and all(isinstance(one, Const | Expr) for one in each(first)))
+    plain = isinstance(first, Expr) or (
+        isinstance(first, Choice) and all(isinstance(one, Const | Expr) for one in each(first))
+    )
     if plain and all(isinstance(one, Const | Expr) for one in each(second)):
-        other = truth(run, second)
+        other = run.truth(second)
         if _is_test(first) and all(_is_test(one) for one in each(second)):
             return from_condition(either(condition, other) if stops else both(condition, other))
         if isinstance(first, Expr) and isinstance(second, Const | Expr):
             return Expr("or" if stops else "and", first, second)
     falsy = first if not isinstance(first, Tensor) else first
-    return choose([(condition, first), (negate(condition), second)] if stops else [(condition, second), (negate(condition), falsy)])
+    return choose(
+        [(condition, first), (negate(condition), second)]
+        if stops
+        else [(condition, second), (negate(condition), falsy)]
+    )
 
 
 def _is_test(value: Value) -> bool:
     """Whether a value is a boolean: a comparison, or what is made of those."""
     if isinstance(value, Const):
         return isinstance(value.value, bool)
-    return isinstance(value, Expr) and value.op in {"==", "is", "<", "<=", "in", "not", "and", "or", "condition", "isinstance", "bool", "exists", "cuda"}
+    return isinstance(value, Expr) and value.op in {
+        "==",
+        "is",
+        "<",
+        "<=",
+        "in",
+        "not",
+        "and",
+        "or",
+        "condition",
+        "isinstance",
+        "bool",
+        "exists",
+        "cuda",
+    }
 
 
-def _compare(run: Run, node: ast.Compare) -> Value:
+def _compare(run: Machine, node: ast.Compare) -> Value:
     left = run.value(node.left)
     found: list[Condition] = []
     single: Value = TRUE_VALUE
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = run.value(comparator)
-        single = compared(run, op, left, right, node)
-        found.append(truth(run, single))
+        single = run.compared(op, left, right)
+        found.append(run.truth(single))
         left = right
     if len(found) == 1:
         return single
     return from_condition(both(*found))
 
 
-def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST | None = None) -> Value:  # noqa: PLR0911, PLR0912
+def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
     for value, other, first in ((left, right, True), (right, left, False)):
@@ -505,7 +481,10 @@ def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST |
             return from_condition(
                 either(
                     *(
-                        both(condition, truth(run, compared(run, op, option, other) if first else compared(run, op, other, option)))
+                        both(
+                            condition,
+                            run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)),
+                        )
                         for condition, option in value.options
                         if option is not UNBOUND
                     )
@@ -513,7 +492,7 @@ def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST |
             )
     if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
         positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
-        return from_condition(negate(truth(run, compared(run, positive, left, right))))
+        return from_condition(negate(run.truth(run.compared(positive, left, right))))
     if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
         return Const(left.value == right.value and (isinstance(op, ast.Eq) or type(left.value) is type(right.value)))
     if isinstance(left, Const) and isinstance(right, Const):
@@ -522,7 +501,10 @@ def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST |
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
-                if not (isinstance(one, Tup) or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))):
+                if not (
+                    isinstance(one, Tup)
+                    or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))
+                ):
                     return FALSE_VALUE
                 if other.value is None:
                     return FALSE_VALUE
@@ -530,7 +512,11 @@ def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST |
                 if one.kind is TensorKind.GRADIENT:
                     return Expr("is", one, NONE, varies=False, loops=frozenset(run.loops))
                 return FALSE_VALUE
-        if isinstance(left, Obj | Lib) and isinstance(right, Obj | Lib) and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE:
+        if (
+            isinstance(left, Obj | Lib)
+            and isinstance(right, Obj | Lib)
+            and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE
+        ):
             return Const(left == right)
         if left == right and isinstance(left, Obj):
             return TRUE_VALUE
@@ -546,62 +532,74 @@ def compared(run: Run, op: ast.cmpop, left: Value, right: Value, node: ast.AST |
         name = {">": "<", ">=": "<="}[name]
     if any(isinstance(one, Tensor) for one in (left, right)):
         return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
-    if name == "==" and isinstance(right, Const) and isinstance(right.value, bool) and isinstance(left, Expr) and _is_test(left):
-        return left if right.value else from_condition(negate(truth(run, left)))
+    if (
+        name == "=="
+        and isinstance(right, Const)
+        and isinstance(right.value, bool)
+        and isinstance(left, Expr)
+        and _is_test(left)
+    ):
+        return left if right.value else from_condition(negate(run.truth(left)))
     if name == "==" and left == right and isinstance(left, Expr) and not left.loops:
         return TRUE_VALUE
     return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
 
 
-def _contained(run: Run, left: Value, right: Value) -> Value:  # noqa: PLR0911
-    from dsmigrate.codemod.analysis.library import contained_in
-
+def _contained(run: Machine, left: Value, right: Value) -> Value:
     match right:
         case Tup():
-            return from_condition(either(*(truth(run, compared(run, ast.Eq(), left, one)) for one in right.items)))
+            return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in right.items)))
         case Const(value=str(text)) if isinstance(left, Const) and isinstance(left.value, str):
             return Const(left.value in text)
         case Obj(kind=Kind.DICT) if isinstance(left, Const):
             if left.value in right.fields:
                 inside = right.fields[left.value]
                 if isinstance(inside, Choice):
-                    return from_condition(either(*(condition for condition, option in inside.options if option is not UNBOUND)))
+                    return from_condition(
+                        either(*(condition for condition, option in inside.options if option is not UNBOUND))
+                    )
                 return TRUE_VALUE
             if not right.data.get("open"):
                 return FALSE_VALUE
         case Obj(kind=Kind.LIST | Kind.SET) if not right.data.get("open") and "*" not in right.fields:
             items = [one for value in right.fields.values() for one in each(value)]
-            return from_condition(either(*(truth(run, compared(run, ast.Eq(), left, one)) for one in items)))
+            return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in items)))
     special = contained_in(run, left, right)
     if special is not None:
         return special
-    return Expr("in", _part(left), _part(right), varies=may_vary(left) or may_vary(right), loops=frozenset(run.loops) if isinstance(right, Obj) else frozenset())
+    return Expr(
+        "in",
+        _part(left),
+        _part(right),
+        varies=may_vary(left) or may_vary(right),
+        loops=frozenset(run.loops) if isinstance(right, Obj) else frozenset(),
+    )
 
 
 # -- the other kinds -------------------------------------------------------------------------------------------------
 
 
-def _constant(run: Run, node: ast.Constant) -> Value:  # noqa: ARG001
+def _constant(run: Machine, node: ast.Constant) -> Value:  # noqa: ARG001
     return Const(node.value)
 
 
-def _if_expression(run: Run, node: ast.IfExp) -> Value:
-    condition = run.holds(truth(run, run.value(node.test)))
+def _if_expression(run: Machine, node: ast.IfExp) -> Value:
+    condition = run.holds(run.truth(run.value(node.test)))
     if condition is TRUE:
         return run.value(node.body)
     if condition is FALSE:
         return run.value(node.orelse)
-    return run.values_of([(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node)
+    return run.values_of(
+        [(condition, lambda: run.value(node.body)), (negate(condition), lambda: run.value(node.orelse))], node
+    )
 
 
-def _tuple(run: Run, node: ast.Tuple) -> Value:
-    from dsmigrate.codemod.analysis.iteration import exact_items
-
+def _tuple(run: Machine, node: ast.Tuple) -> Value:
     items: list[Value] = []
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = run.value(element.value)
-            found = exact_items(run, value)
+            found = run.exact_items(value)
             if found is None:
                 return run.unread(node, [value, *items])
             items.extend(found)
@@ -610,9 +608,7 @@ def _tuple(run: Run, node: ast.Tuple) -> Value:
     return Tup(tuple(items))
 
 
-def _list(run: Run, node: ast.List | ast.Set) -> Value:
-    from dsmigrate.codemod.analysis.containers import append, extended
-
+def _list(run: Machine, node: ast.List | ast.Set) -> Value:
     made = run.make(Kind.LIST if isinstance(node, ast.List) else Kind.SET, node, open=False)
     for element in node.elts:
         if isinstance(element, ast.Starred):
@@ -622,9 +618,7 @@ def _list(run: Run, node: ast.List | ast.Set) -> Value:
     return made
 
 
-def _dict(run: Run, node: ast.Dict) -> Value:
-    from dsmigrate.codemod.analysis.containers import extended, put_item
-
+def _dict(run: Machine, node: ast.Dict) -> Value:
     made = run.make(Kind.DICT, node, open=False)
     for key, value_node in zip(node.keys, node.values, strict=True):
         if key is None:
@@ -634,21 +628,21 @@ def _dict(run: Run, node: ast.Dict) -> Value:
     return made
 
 
-def _joined_text(run: Run, node: ast.JoinedStr) -> Value:
+def _joined_text(run: Machine, node: ast.JoinedStr) -> Value:
     parts = [run.value(part) for part in node.values]
     if all(isinstance(part, Const) for part in parts):
         return Const("".join(str(part.value) for part in parts if isinstance(part, Const)))
     return Expr("text", *(_part(part) for part in parts))
 
 
-def _formatted(run: Run, node: ast.FormattedValue) -> Value:
+def _formatted(run: Machine, node: ast.FormattedValue) -> Value:
     value = run.value(node.value)
     if isinstance(value, Const) and node.format_spec is None and node.conversion == -1:
         return Const(str(value.value))
     return Expr("format", _part(value), varies=may_vary(value))
 
 
-def _call(run: Run, node: ast.Call) -> Value:
+def _call(run: Machine, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Name) and node.func.id == "super":
         found = lookup(run, run.frame, "super")
         if found == Lib("builtins.super"):
@@ -656,12 +650,12 @@ def _call(run: Run, node: ast.Call) -> Value:
     if isinstance(node.func, ast.Attribute):
         of = run.value(node.func.value)
         arguments = given(run, node)
-        return run.settle(call_member(run, of, node.func.attr, arguments, node))
+        return run.settle(run.call_member(of, node.func.attr, arguments, node))
     function = run.value(node.func)
-    return run.settle(call(run, function, given(run, node), node))
+    return run.settle(run.call(function, given(run, node), node))
 
 
-def _super(run: Run, node: ast.Call) -> Value:
+def _super(run: Machine, node: ast.Call) -> Value:
     frame: Frame | None = run.frame
     while frame is not None and frame.cls is None:
         frame = frame.outer
@@ -673,23 +667,17 @@ def _super(run: Run, node: ast.Call) -> Value:
     return Super(cls, instance) if cls is not None else run.unread(node)
 
 
-def _lambda(run: Run, node: ast.Lambda) -> Value:
+def _lambda(run: Machine, node: ast.Lambda) -> Value:
     return define_function(run, node)
 
 
-def _named(run: Run, node: ast.NamedExpr) -> Value:
-    from dsmigrate.codemod.analysis.run import bind
-
+def _named(run: Machine, node: ast.NamedExpr) -> Value:
     value = run.value(node.value)
-    bind(run, node.target, value)
+    run.bind(node.target, value)
     return value
 
 
-def _comprehension(run: Run, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-    from dsmigrate.codemod.analysis.containers import append, put_item
-    from dsmigrate.codemod.analysis.iteration import each_item
-    from dsmigrate.codemod.analysis.run import Frame, bind
-
+def _comprehension(run: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     kind = Kind.DICT if isinstance(node, ast.DictComp) else Kind.SET if isinstance(node, ast.SetComp) else Kind.LIST
     made = run.make(kind, node, open=False)
     outer = run.frame
@@ -709,7 +697,7 @@ def _comprehension(run: Run, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
         over = run.value(first.iter)
 
         def turn(value: Value) -> Condition:
-            bind(run, first.target, value)
+            run.bind(first.target, value)
             return tests(first.ifs, others)
 
         return each_item(run, first.target, over, turn)
@@ -718,7 +706,7 @@ def _comprehension(run: Run, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
         if not conditions:
             return generate(others) if others else element()
         first, *rest = conditions
-        return run.branch(truth(run, run.value(first)), lambda: tests(rest, others), lambda: TRUE, first)
+        return run.branch(run.truth(run.value(first)), lambda: tests(rest, others), lambda: TRUE, first)
 
     run.frames.append(frame)
     try:
@@ -728,30 +716,33 @@ def _comprehension(run: Run, node: ast.ListComp | ast.SetComp | ast.GeneratorExp
     return made
 
 
-def _slice(run: Run, node: ast.Slice) -> Value:
+def _slice(run: Machine, node: ast.Slice) -> Value:
     parts = [NONE if part is None else run.value(part) for part in (node.lower, node.upper, node.step)]
     return Expr("slice", *(_part(part) for part in parts))
 
 
-def _starred(run: Run, node: ast.Starred) -> Value:
+def _starred(run: Machine, node: ast.Starred) -> Value:
     return run.value(node.value)
 
 
-def _await(run: Run, node: ast.Await) -> Value:
+def _await(run: Machine, node: ast.Await) -> Value:
     return run.value(node.value)
 
 
-def _yield(run: Run, node: ast.Yield) -> Value:
+def _yield(run: Machine, node: ast.Yield) -> Value:
     value = NONE if node.value is None else run.value(node.value)
     frame = run.frame
-    while frame.on_yield is None and frame.outer is not None and frame.names is not None and not isinstance(frame.node, ast.FunctionDef):
+    while (
+        frame.on_yield is None
+        and frame.outer is not None
+        and frame.names is not None
+        and not isinstance(frame.node, ast.FunctionDef)
+    ):
         frame = frame.outer
     return frame.on_yield(value) if frame.on_yield is not None else NONE
 
 
-def _yield_from(run: Run, node: ast.YieldFrom) -> Value:
-    from dsmigrate.codemod.analysis.iteration import each_item
-
+def _yield_from(run: Machine, node: ast.YieldFrom) -> Value:
     frame = run.frame
     over = run.value(node.value)
 
@@ -764,7 +755,7 @@ def _yield_from(run: Run, node: ast.YieldFrom) -> Value:
     return NONE
 
 
-_EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Any], Value]] = {
+EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Any], Value]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.Attribute: _attribute,

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call_function, call_member
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either
 from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
+from dsmigrate.codemod.analysis.events import BlockKind
+from dsmigrate.codemod.analysis.library import item_of
+from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, Turn
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.state import Changes, choose
+from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
+    NONE,
     UNBOUND,
+    Bound,
     Choice,
     Const,
     Expr,
@@ -25,14 +30,11 @@ from dsmigrate.codemod.analysis.values import (
     may_vary,
 )
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
-
 _RANGE = 1
 """Numbers of a range that is gone over one by one."""
 
 
-def exact_items(run: Run, value: Value) -> list[Value] | None:
+def exact_items(run: Machine, value: Value) -> list[Value] | None:
     """The items of something of which each is known; None for anything else."""
     value = run.settle(value)
     match value:
@@ -49,7 +51,7 @@ def exact_items(run: Run, value: Value) -> list[Value] | None:
     return None
 
 
-def _exact_iterator(run: Run, value: Obj) -> list[Value] | None:
+def _exact_iterator(run: Machine, value: Obj) -> list[Value] | None:
     inner = value.data["of"]
     match value.made_by:
         case "dict.values" if not is_open(inner[0]):
@@ -59,16 +61,16 @@ def _exact_iterator(run: Run, value: Obj) -> list[Value] | None:
         case "dict.items" if not is_open(inner[0]):
             return [Tup((Const(key), one)) for key, one in inner[0].fields.items()]
         case "enumerate":
-            items = exact_items(run, inner[0])
+            items = run.exact_items(inner[0])
             start = inner[1]
             if items is not None and isinstance(start, Const) and isinstance(start.value, int):
                 return [Tup((Const(start.value + index), one)) for index, one in enumerate(items)]
         case "zip":
-            lists = [exact_items(run, one) for one in inner]
+            lists = [run.exact_items(one) for one in inner]
             if lists and all(one is not None for one in lists):
                 return [Tup(pair) for pair in zip(*lists, strict=False)]  # type: ignore[arg-type]
         case "iter" | "reversed" | "sorted":
-            items = exact_items(run, inner[0])
+            items = run.exact_items(inner[0])
             return items if items is None or value.made_by != "reversed" else items[::-1]
         case "range" if all(isinstance(one, Const) and isinstance(one.value, int) for one in inner):
             try:
@@ -79,12 +81,12 @@ def _exact_iterator(run: Run, value: Obj) -> list[Value] | None:
     return None
 
 
-def element(run: Run, over: Value, loop: ast.AST) -> Value:  # noqa: PLR0911
+def element(run: Machine, over: Value, loop: ast.AST) -> Value:
     """What stands for each item of something, in a loop over it."""
     over = run.settle(over)
     match over:
         case Choice():
-            return choose((MAYBE, element(run, option, loop)) for option in each(over))
+            return choose((MAYBE, run.element(option, loop)) for option in each(over))
         case Tup():
             return choose((MAYBE, one) for one in over.items) if over.items else run.unread(loop)
         case Tensor():
@@ -97,42 +99,54 @@ def element(run: Run, over: Value, loop: ast.AST) -> Value:  # noqa: PLR0911
         case Obj(kind=Kind.ITERATOR):
             return _of_iterator(run, over, loop)
         case Obj():
-            from dsmigrate.codemod.analysis.library import element_of_object
-
             return element_of_object(run, over, loop)
         case Const(value=str()):
             return Expr("each", over, loop, loops=frozenset((loop,)))
-    return Expr("each", over, loop, varies=may_vary(over) or isinstance(over, Expr) and over.op == "unknown", loops=frozenset((loop,)))
+    return Expr(
+        "each",
+        over,
+        loop,
+        varies=may_vary(over) or (isinstance(over, Expr) and over.op == "unknown"),
+        loops=frozenset((loop,)),
+    )
 
 
-def _of_iterator(run: Run, over: Obj, loop: ast.AST) -> Value:  # noqa: PLR0911
+def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
     inner = over.data["of"]
     index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
     match over.made_by:
         case "enumerate":
-            return Tup((index, element(run, inner[0], loop)))
+            return Tup((index, run.element(inner[0], loop)))
         case "zip":
-            return Tup(tuple(element(run, one, loop) for one in inner))
+            return Tup(tuple(run.element(one, loop) for one in inner))
         case "range":
-            return Expr("index", loop, *(one if isinstance(one, Const | Expr) else "?" for one in inner), loops=frozenset((loop,)))
+            return Expr(
+                "index",
+                loop,
+                *(one if isinstance(one, Const | Expr) else "?" for one in inner),
+                loops=frozenset((loop,)),
+            )
         case "dict.items":
             values = [*inner[0].fields.values()]
-            return Tup((Expr("key", loop, loops=frozenset((loop,))), choose((MAYBE, one) for one in values) if values else run.unread(loop)))
+            return Tup(
+                (
+                    Expr("key", loop, loops=frozenset((loop,))),
+                    choose((MAYBE, one) for one in values) if values else run.unread(loop),
+                )
+            )
         case "dict.values":
             values = [*inner[0].fields.values()]
             return choose((MAYBE, one) for one in values) if values else run.unread(loop)
         case "map":
-            from dsmigrate.codemod.analysis.calls import call
-
-            return call(run, inner[0], Given(tuple(element(run, one, loop) for one in inner[1:])), loop)
+            return run.call(inner[0], Given(tuple(run.element(one, loop) for one in inner[1:])), loop)
         case "element":
             return inner[0]
         case "named":
             return Tup((Expr("name", loop, loops=frozenset((loop,))), inner[0]))
-    return element(run, inner[0], loop)
+    return run.element(inner[0], loop)
 
 
-def unpacked(run: Run, target: ast.Tuple | ast.List, value: Value) -> list[Value]:
+def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[Value]:
     """What each of several targets gets of a value."""
     value = run.settle(value)
     count = len(target.elts)
@@ -141,7 +155,7 @@ def unpacked(run: Run, target: ast.Tuple | ast.List, value: Value) -> list[Value
         found = [unpacked(run, target, option) for _, option in value.options if option is not UNBOUND]
         conditions = [condition for condition, option in value.options if option is not UNBOUND]
         return [choose(zip(conditions, column, strict=True)) for column in zip(*found, strict=True)]
-    items = exact_items(run, value)
+    items = run.exact_items(value)
     if items is not None:
         if star is None and len(items) == count:
             return items
@@ -154,19 +168,15 @@ def unpacked(run: Run, target: ast.Tuple | ast.List, value: Value) -> list[Value
     if isinstance(value, Tensor):
         return [value] * count
     if isinstance(value, Obj):
-        one = element(run, value, target)
+        one = run.element(value, target)
         return [one] * count
     if isinstance(value, Expr):
-        from dsmigrate.codemod.analysis.library import item_of
-
         return [item_of(run, value, Const(index), target) for index in range(count)]
     return [run.unread(target, [value], tag=str(index)) for index in range(count)]
 
 
-def each_item(run: Run, node: ast.AST, over: Value, turn: Callable[[Value], Condition]) -> Condition:
-    """Run something for each item: one by one where they are known, else in turns until nothing new is learnt."""
-    from dsmigrate.codemod.analysis.run import UNROLLED
-
+def each_item(run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], Condition]) -> Condition:
+    """Machine something for each item: one by one where they are known, else in turns until nothing new is learnt."""
     over = run.settle(over)
     if isinstance(over, Obj) and over.kind is Kind.GENERATOR:
         return _generated(run, node, over, turn)
@@ -179,20 +189,21 @@ def each_item(run: Run, node: ast.AST, over: Value, turn: Callable[[Value], Cond
     if isinstance(over, Obj) and over.kind is Kind.INSTANCE and over.cls is not None:
         found = looked_up(over.cls, "__iter__")
         if found is not None and isinstance(found[0], Obj):
-            made = call_member(run, over, "__iter__", Given(), node)
+            made = run.call_member(over, "__iter__", Given(), node)
             if made is over:
-                return run.loop(node, over, lambda: turn(call_member(run, over, "__next__", Given(), node)), may_end=True)
+                return run.loop(
+                    node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), may_end=True
+                )
             return each_item(run, node, made, turn)
-    items = exact_items(run, over)
+    items = run.exact_items(over)
     if items is not None and len(items) <= UNROLLED:
         return _one_by_one(run, node, over, items, turn)
-    return run.loop(node, over, lambda: turn(element(run, over, node)), may_end=True)
+    return run.loop(node, over, lambda: turn(run.element(over, node)), may_end=True)
 
 
-def _one_by_one(run: Run, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]) -> Condition:
-    from dsmigrate.codemod.analysis.events import BlockKind
-    from dsmigrate.codemod.analysis.run import DEAD, Exit, Turn
-
+def _one_by_one(
+    run: Machine, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]
+) -> Condition:
     frame = run.frame
     start = run.state.mark()
     breaks: list[Exit] = []
@@ -224,10 +235,8 @@ def _one_by_one(run: Run, node: ast.AST, over: Value, items: Sequence[Value], tu
     return TRUE
 
 
-def _generated(run: Run, node: ast.AST, generator: Obj, turn: Callable[[Value], Condition]) -> Condition:
+def _generated(run: Machine, node: ast.AST, generator: Obj, turn: Callable[[Value], Condition]) -> Condition:
     """A loop over what a generator function yields: the body runs where it yields."""
-    from dsmigrate.codemod.analysis.run import DEAD, Turn
-
     caller = run.frame
     start = run.state.mark()
     state = Turn(start, len(run.conditions))
@@ -259,8 +268,28 @@ def _generated(run: Run, node: ast.AST, generator: Obj, turn: Callable[[Value], 
         return run.unread(node, tag="sent")
 
     try:
-        call_function(run, generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
+        run.call_function(generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
     finally:
         caller.loops.pop()
     run.stopped = False
     return TRUE
+
+
+def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
+    """An item of a loader, of a model's modules, or of another object that is gone over."""
+    role = role_of(of)
+    if role is Role.LOADER:
+        return Tensor(varies=True)
+    if of.data.get("groups_of") is not None:
+        return run.settle(of.fields.get(REST, NONE))
+    if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
+        found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
+        if found:
+            return run.settle(choose((MAYBE, value) for value in found))
+    if of.kind is Kind.INSTANCE and of.cls is not None:
+        found_next = looked_up(of.cls, "__getitem__") or looked_up(of.cls, "__next__")
+        if found_next is not None and isinstance(found_next[0], Obj):
+            name = found_next[0].data["name"]
+            index = (Expr("index", loop, loops=frozenset((loop,))),) if name == "__getitem__" else ()
+            return run.call(Bound(found_next[0], of), Given(index), loop)
+    return Expr("each", of, loop, varies=True, loops=frozenset((loop,)))

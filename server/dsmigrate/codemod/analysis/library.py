@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import ast
-import functools
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call, call_function, opaque
-from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.containers import REST, container_method
+from dsmigrate.codemod.analysis.classes import is_closed, looked_up
+from dsmigrate.codemod.analysis.containers import container_method
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ANY_METHODS,
+    ATTRIBUTES,
     FUNCTIONS,
+    MAKERS,
     METHODS,
     Call,
     Role,
     canonical,
     role_of_class,
 )
-from dsmigrate.codemod.analysis.tensors import tensor_attribute_written, tensor_method
+from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribute_written, tensor_method
 from dsmigrate.codemod.analysis.values import (
     NONE,
     Bound,
@@ -42,57 +43,13 @@ from dsmigrate.codemod.analysis.values import (
     may_vary,
 )
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
-
-
-@functools.cache
-def _loaded() -> bool:
-    """Bring the tables into memory."""
-    from dsmigrate.codemod.analysis.summaries import apex, deepspeed, libraries, python, torch  # noqa: F401
-
-    return True
-
-
 # -- what things are -------------------------------------------------------------------------------------------------
-
-
-def role_of(thing: Value) -> Role | None:
-    """The role of a thing in the training, None where it has none or none is known."""
-    _loaded()
-    if isinstance(thing, Obj):
-        if thing.kind in {Kind.LIBRARY, Kind.INSTANCE}:
-            return next(filter(None, map(role_of_class, bases_of(thing))), None)
-    return None
-
-
-def is_step(of: Obj, name: str) -> bool:
-    """Whether a method is the step of an optimizer or schedule of the script's own class: it is one event, however written."""
-    return name == "step" and role_of(of) in {Role.OPTIMIZER, Role.SCHEDULER}
-
-
-def is_module(run: Run, thing: Value) -> bool:
-    """Whether a thing is a model, or may be one as it was wrapped or handed to an optimizer."""
-    role = role_of(thing)
-    if role is not None:
-        return role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED, Role.AVERAGED}
-    return isinstance(thing, Expr) and thing in run.known_models
-
-
-def is_tracked(run: Run, thing: Value) -> bool:
-    """Whether it matters to the training what an unread call does with a thing."""
-    if isinstance(thing, Tensor):
-        return thing.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} or bool(thing.forwards)
-    if isinstance(thing, Expr):
-        return thing in run.known_models or any(is_tracked(run, one) for one in run.held.get(thing, ()) if one != thing)
-    role = role_of(thing)
-    return role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.SHARDED, Role.OPTIMIZER, Role.SCALER, Role.ENGINE, Role.AVERAGED}
 
 
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def library_name(run: Run, name: str) -> Value:
+def library_name(run: Machine, name: str) -> Value:
     """What a name in a library is: a function or class by its name, or what is known of it as data."""
     name = canonical(name)
     if name == "os.environ":
@@ -104,9 +61,23 @@ def library_name(run: Run, name: str) -> Value:
     return Lib(name)
 
 
-def call_library(run: Run, name: str, given: Given, node: ast.AST) -> Value:
+def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: str = "") -> Value:
+    """What a call gives of which nothing is known; what it is given may come to anything there."""
+    inputs = given_.all()
+    things = [one for value in (*inputs, function) for one in run.things_in(value)]
+    tracked = [one for one in things if is_tracked(run, one)]
+    if tracked:
+        run.event(
+            Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)}
+        )
+    tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
+    if tensors:
+        return joined_tensor(tensors)
+    return run.unread(node, (*inputs, function), tag=tag)
+
+
+def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """Call a function or class of a library."""
-    _loaded()
     name = canonical(name)
     handler = FUNCTIONS.get(name)
     if handler is not None:
@@ -126,72 +97,76 @@ def call_library(run: Run, name: str, given: Given, node: ast.AST) -> Value:
 
 
 _HARMLESS = frozenset(
-    "os sys time math random numpy np logging json yaml re shutil datetime collections itertools string warnings glob "
-    "pathlib tempfile socket subprocess platform psutil tqdm rich pprint pickle csv hashlib uuid inspect textwrap types "
-    "typing operator io gc traceback struct base64 zipfile tarfile urllib requests PIL cv2 scipy sklearn pandas matplotlib "
-    "tensorboardX wandb mlflow visdom tabulate prettytable easydict yacs omegaconf hydra ruamel toml termcolor colorama "
-    "nltk sacrebleu rouge pycocotools lmdb h5py soundfile librosa imageio skimage editdistance builtins abc enum "
-    "threading queue signal contextlib copy dataclasses functools unittest".split()
+    ["os", "sys", "time", "math", "random", "numpy", "np", "logging", "json", "yaml", "re", "shutil", "datetime", "collections", "itertools", "string", "warnings", "glob", "pathlib", "tempfile", "socket", "subprocess", "platform", "psutil", "tqdm", "rich", "pprint", "pickle", "csv", "hashlib", "uuid", "inspect", "textwrap", "types", "typing", "operator", "io", "gc", "traceback", "struct", "base64", "zipfile", "tarfile", "urllib", "requests", "PIL", "cv2", "scipy", "sklearn", "pandas", "matplotlib", "tensorboardX", "wandb", "mlflow", "visdom", "tabulate", "prettytable", "easydict", "yacs", "omegaconf", "hydra", "ruamel", "toml", "termcolor", "colorama", "nltk", "sacrebleu", "rouge", "pycocotools", "lmdb", "h5py", "soundfile", "librosa", "imageio", "skimage", "editdistance", "builtins", "abc", "enum", "threading", "queue", "signal", "contextlib", "copy", "dataclasses", "functools", "unittest"]
 )
 """Libraries whose functions do nothing to a model, an optimizer or a loss that they are given."""
 
 
-def _of_torch(run: Run, name: str, given: Given, node: ast.AST) -> Value:
+def _of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of torch that is in no table: arithmetic on tensors, or a number about the machine."""
     things = [one for value in given.all() for one in run.things_in(value)]
     tensors = [one for one in things if isinstance(one, Tensor)]
     run_functions(run, given, node)
     if name.endswith("_") and tensors:
-        from dsmigrate.codemod.analysis.tensors import changed_in_place
-
         changed_in_place(run, given.args[0] if given.args else tensors[0], node, name.rpartition(".")[2])
     if tensors:
         return joined_tensor(tensors)
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         return opaque(run, Lib(name), given, node)
-    if name.startswith(("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")):
+    if name.startswith(
+        ("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
+    ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
     return Tensor(varies=random or any(map(may_vary, given.all())))
 
 
-def _of_data(run: Run, name: str, given: Given, node: ast.AST) -> Value:
+def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of a library that only deals with data."""
     run_functions(run, given, node)
     values = given.all()
     tensors = [one for value in values for one in run.things_in(value) if isinstance(one, Tensor)]
-    head = name.split(".")[0]
+    head = name.split(".", maxsplit=1)[0]
     if head in {"time", "random", "uuid", "socket", "datetime"}:
         return run.unread(node, values, varies=True)
     if tensors:
-        return Expr("number", joined_tensor(tensors), node, varies=any(one.varies for one in tensors), loops=frozenset(run.loops))
-    if all(isinstance(value, Const | Expr | Lib) for value in values) and not given.more and head in {"os", "math", "re", "pathlib"}:
+        return Expr(
+            "number",
+            joined_tensor(tensors),
+            node,
+            varies=any(one.varies for one in tensors),
+            loops=frozenset(run.loops),
+        )
+    if (
+        all(isinstance(value, Const | Expr | Lib) for value in values)
+        and not given.more
+        and head in {"os", "math", "re", "pathlib"}
+    ):
         return Expr("call", name, *values)
     return run.unread(node, values)
 
 
-def run_functions(run: Run, given: Given, node: ast.AST) -> None:
-    """Run the functions of the script that an unread call is given: it may call them."""
+def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
+    """Machine the functions of the script that an unread call is given: it may call them."""
     for value in given.all():
         for one in each(run.settle(value)):
             function = one.function if isinstance(one, Bound) else one
             if isinstance(function, Obj) and function.kind is Kind.FUNCTION:
                 if any(frame.node is function.node for frame in run.frames):
                     continue
-                call(run, one, Given(more=(run.unread(node, tag="given"),)), node)
+                run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
             elif isinstance(function, Obj) and function.kind is Kind.PARTIAL:
-                call(run, one, Given(more=(run.unread(node, tag="given"),)), node)
+                run.call(one, Given(more=(run.unread(node, tag="given"),)), node)
 
 
-def call_object(run: Run, of: Obj, given: Given, node: ast.AST) -> Value:
+def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
     """Call an object: a model's forward, or ``__call__``."""
-    _loaded()
     role = role_of(of)
     if of.kind is Kind.INSTANCE and of.cls is not None:
         own = looked_up(of.cls, "__call__")
         if own is not None and isinstance(own[0], Obj):
-            return call(run, Bound(own[0], of), given, node)
+            return run.call(Bound(own[0], of), given, node)
     if role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED, Role.AVERAGED}:
         return forward(run, of, "", given, node)
     handler = METHODS.get((role, "__call__")) if role is not None else None
@@ -203,7 +178,7 @@ def call_object(run: Run, of: Obj, given: Given, node: ast.AST) -> Value:
     return opaque(run, of, given, node)
 
 
-def forward(run: Run, of: Thing, name: str, given: Given, node: ast.AST) -> Value:
+def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> Value:
     """A forward of a model, by a call of it (``name`` is "") or by another method; its source is run where it is read."""
     outermost = not run.in_forward or role_of(of) in {Role.WRAPPER, Role.ENGINE}
     inner = inside_of(run, of)
@@ -222,21 +197,21 @@ def forward(run: Run, of: Thing, name: str, given: Given, node: ast.AST) -> Valu
     return tagged(run, found, made, node) if outermost else found
 
 
-def _forward_of_source(run: Run, of: Obj, name: str, given: Given, node: ast.AST) -> Value | None:
+def _forward_of_source(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value | None:
     if of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, name or "forward")
         if found is not None and isinstance(found[0], Obj) and found[0].kind is Kind.FUNCTION:
-            return call_function(run, found[0], given.behind(of), node)
+            return run.call_function(found[0], given.behind(of), node)
         return None
     if of.made_by == "torch.nn.Sequential":
         value: Value = given.get(0, "input", Tensor())
         for index in range(sum(isinstance(key, int) for key in of.fields)):
-            value = call(run, of.fields[index], Given((value,)), node)
+            value = run.call(of.fields[index], Given((value,)), node)
         return value
     return None
 
 
-def tagged(run: Run, value: Value, made: Forward, node: ast.AST, depth: int = 0) -> Value:
+def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int = 0) -> Value:
     """What a forward gives, with the forward noted in every tensor of it."""
     match value:
         case Tensor():
@@ -256,22 +231,11 @@ def tagged(run: Run, value: Value, made: Forward, node: ast.AST, depth: int = 0)
     return value
 
 
-def inside_of(run: Run, of: Thing) -> Value:
-    """The model in a wrapper, or the model itself."""
-    seen = 0
-    value: Value = of
-    while isinstance(value, Obj) and role_of(value) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED} and seen < 4:
-        value = run.settle(value.fields.get("module", NONE))
-        seen += 1
-    return value
-
-
 # -- methods and attributes ------------------------------------------------------------------------------------------
 
 
-def library_method(run: Run, of: Value, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911
+def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.AST) -> Value:
     """Call a method that no source of the script defines."""
-    _loaded()
     of = run.settle(of)
     asked = Call(run, name, given, node)
     match of:
@@ -293,7 +257,7 @@ def library_method(run: Run, of: Value, name: str, given: Given, node: ast.AST) 
                     return ANY_METHODS[name](asked, of)
                 return forward(run, of, name, given, node)
             if name in of.fields:
-                return call(run, of.fields[name], given, node)
+                return run.call(of.fields[name], given, node)
             if of.kind is Kind.ITERATOR:
                 return _of_iterator(run, of, name, given, node)
             if of.kind is Kind.INSTANCE and name in ANY_METHODS and not is_closed(of):
@@ -316,15 +280,18 @@ def library_method(run: Run, of: Value, name: str, given: Given, node: ast.AST) 
 
 
 _PURE = frozenset(
-    "split lower upper strip lstrip rstrip startswith endswith replace format join get title rsplit partition rpartition "
-    "index count isdigit zfill joinpath with_name with_suffix resolve absolute expanduser as_posix is_file is_dir exists "
-    "keys values items".split()
+    ["split", "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "format", "join", "get", "title", "rsplit", "partition", "rpartition", "index", "count", "isdigit", "zfill", "joinpath", "with_name", "with_suffix", "resolve", "absolute", "expanduser", "as_posix", "is_file", "is_dir", "exists", "keys", "values", "items"]
 )
 
 
-def _of_constant(run: Run, of: Const, name: str, given: Given, node: ast.AST) -> Value:
+def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
     plain = [value for value in given.args if isinstance(value, Const)]
-    if isinstance(of.value, str | int | float | bytes) and len(plain) == len(given.args) and not given.named and not given.more:
+    if (
+        isinstance(of.value, str | int | float | bytes)
+        and len(plain) == len(given.args)
+        and not given.named
+        and not given.more
+    ):
         try:
             found = getattr(of.value, name)(*(value.value for value in plain))
         except Exception:  # noqa: BLE001 - of whatever it is
@@ -341,11 +308,9 @@ def _of_constant(run: Run, of: Const, name: str, given: Given, node: ast.AST) ->
     return run.unread(node, given.all())
 
 
-def _of_iterator(run: Run, of: Obj, name: str, given: Given, node: ast.AST) -> Value:
-    from dsmigrate.codemod.analysis.iteration import element
-
+def _of_iterator(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value:
     if name in {"next", "__next__", "send"}:
-        return element(run, of, node)
+        return run.element(of, node)
     if name in {"set_description", "set_postfix", "update", "close", "write", "refresh"}:
         return NONE
     if name in {"keys", "values", "items", "copy"}:
@@ -353,7 +318,7 @@ def _of_iterator(run: Run, of: Obj, name: str, given: Given, node: ast.AST) -> V
     return run.unread(node, given.all())
 
 
-def _of_super(run: Run, of: Super, name: str, given: Given, node: ast.AST) -> Value:
+def _of_super(run: Machine, of: Super, name: str, given: Given, node: ast.AST) -> Value:
     """``super().method(…)`` where the next class in line is a library's."""
     instance = of.instance
     if not isinstance(instance, Obj) or instance.cls is None:
@@ -379,11 +344,8 @@ def _of_super(run: Run, of: Super, name: str, given: Given, node: ast.AST) -> Va
     return run.unread(node, given.all())
 
 
-def made_by_library(run: Run, made: Obj, name: str, given: Given, node: ast.AST) -> None:
+def made_by_library(run: Machine, made: Obj, name: str, given: Given, node: ast.AST) -> None:
     """Note what a class of a library keeps of what it is made with."""
-    _loaded()
-    from dsmigrate.codemod.analysis.summaries.torch import MAKERS
-
     name = canonical(name)
     role = role_of_class(name)
     made.data.setdefault("arguments", {})
@@ -393,11 +355,8 @@ def made_by_library(run: Run, made: Obj, name: str, given: Given, node: ast.AST)
         maker(Call(run, name, given, node), made)
 
 
-def attribute_of_object(run: Run, of: Obj, name: str, node: ast.AST) -> Value:
+def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Value:
     """An attribute of an object of a library, or one that no class of the script defines."""
-    _loaded()
-    from dsmigrate.codemod.analysis.summaries.torch import ATTRIBUTES
-
     role = role_of(of)
     handler = ATTRIBUTES.get((role, name)) if role is not None else None
     if handler is not None:
@@ -414,16 +373,15 @@ def attribute_of_object(run: Run, of: Obj, name: str, node: ast.AST) -> Value:
     return Expr("field", of, name)
 
 
-def attribute_of_symbol(run: Run, of: Expr, name: str, node: ast.AST) -> Value:
+def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
     if of in run.known_models and name == "module":
         return Expr("field", of, name)
     return Expr("field", of, name)
 
 
-def attribute_written(run: Run, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:
+def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:
     """Note what an assignment to an attribute brings about."""
-    _loaded()
     if isinstance(of, Tensor):
         tensor_attribute_written(run, of, name, value, node)
         return
@@ -439,24 +397,28 @@ def attribute_written(run: Run, of: Obj | Expr | Tensor, name: str, value: Value
         run.event(Happening.RATE_WRITE, node, of=of, key=Const(name), value=value)
 
 
-def item_of(run: Run, of: Value, key: Value, node: ast.AST) -> Value:
+def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """An item of an object of a library, or of something that is not read."""
-    _loaded()
     if of == Lib("os.environ"):
-        from dsmigrate.codemod.analysis.summaries.python import environment
-
-        return environment(run, key)
+        return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and ("item", key.value) in of.fields:
             return run.settle(of.fields["item", key.value])
-        if of.kind is Kind.LIBRARY and of.made_by.startswith("torch.nn.") and isinstance(key, Const) and key.value in of.fields:
+        if (
+            of.kind is Kind.LIBRARY
+            and of.made_by.startswith("torch.nn.")
+            and isinstance(key, Const)
+            and key.value in of.fields
+        ):
             return run.settle(of.fields[key.value])
         if role_of(of) is Role.MODEL:
             return Expr("part", of, key if isinstance(key, Const | Expr) else "?")
         if of.kind is Kind.CLASS:
             return Expr("member", of, key) if not isinstance(key, Tup) else of
     if isinstance(of, Lib):
-        return Expr("item", of, key if isinstance(key, Const | Expr) else "?") if not of.name.startswith("typing") else of
+        return (
+            Expr("item", of, key if isinstance(key, Const | Expr) else "?") if not of.name.startswith("typing") else of
+        )
     if isinstance(key, Const):
         try:
             hash(key.value)
@@ -468,11 +430,9 @@ def item_of(run: Run, of: Value, key: Value, node: ast.AST) -> Value:
     return run.unread(node, [of, key])
 
 
-def item_written(run: Run, of: Obj | Expr | Tensor, key: Value, value: Value, node: ast.AST) -> None:
+def item_written(run: Machine, of: Obj | Expr | Tensor, key: Value, value: Value, node: ast.AST) -> None:
     """Note what an assignment to an item brings about: of a group of an optimizer, of a tensor."""
     if isinstance(of, Tensor):
-        from dsmigrate.codemod.analysis.tensors import changed_in_place
-
         changed_in_place(run, of, node, "[]")
     elif isinstance(of, Obj) and of.data.get("group_of") is not None:
         run.event(Happening.RATE_WRITE, node, of=of.data["group_of"], key=key, value=value)
@@ -480,45 +440,22 @@ def item_written(run: Run, of: Obj | Expr | Tensor, key: Value, value: Value, no
         run.event(Happening.OPAQUE, node, function=Const("optimizer.state[…] = …"), thing0=of.data["state_of"])
 
 
-def element_of_object(run: Run, of: Obj, loop: ast.AST) -> Value:
-    """An item of a loader, of a model's modules, or of another object that is gone over."""
-    role = role_of(of)
-    if role is Role.LOADER:
-        return Tensor(varies=True)
-    if of.data.get("groups_of") is not None:
-        return run.settle(of.fields.get(REST, NONE))
-    if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
-        found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
-        if found:
-            from dsmigrate.codemod.analysis.conditions import MAYBE
-
-            return run.settle(choose((MAYBE, value) for value in found))
-    if of.kind is Kind.INSTANCE and of.cls is not None:
-        found_next = looked_up(of.cls, "__getitem__") or looked_up(of.cls, "__next__")
-        if found_next is not None and isinstance(found_next[0], Obj):
-            name = found_next[0].data["name"]
-            index = (Expr("index", loop, loops=frozenset((loop,))),) if name == "__getitem__" else ()
-            return call(run, Bound(found_next[0], of), Given(index), loop)
-    return Expr("each", of, loop, varies=True, loops=frozenset((loop,)))
-
-
-def contained_in(run: Run, key: Value, of: Value) -> Value | None:
+def contained_in(run: Machine, key: Value, of: Value) -> Value | None:
     """Whether something is in an object of a library; None where nothing is known."""
     if of == Lib("os.environ") and isinstance(key, Const):
         return Expr("is set", key.value, varies=False)
     return None
 
 
-def operated_library(run: Run, symbol: str, left: Value, right: Value, node: ast.AST) -> Value | None:
+def operated_library(run: Machine, symbol: str, left: Value, right: Value, node: ast.AST) -> Value | None:
     """What an operator gives of objects of libraries: paths that are joined; None where nothing is known."""
     if symbol == "%" and isinstance(left, Const) and isinstance(left.value, str):
         return Expr("text", left, right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
     return None
 
 
-def what_is_entered(run: Run, manager: Value, node: ast.AST) -> Value:
+def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
     """What a region of a library gives to ``as``."""
-    _loaded()
     for one in each(manager):
         role = role_of(one)
         handler = METHODS.get((role, "__enter__")) if role is not None else None
@@ -530,9 +467,8 @@ def what_is_entered(run: Run, manager: Value, node: ast.AST) -> Value:
 # -- decorators ------------------------------------------------------------------------------------------------------
 
 
-def decorated(run: Run, decorator: Value, value: Value, node: ast.AST) -> Value:  # noqa: PLR0911
+def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Value:
     """What a decorator makes of a function or a class; one that is not read is taken to leave it as it is."""
-    _loaded()
     decorator = run.settle(decorator)
     match decorator:
         case Lib(name=name):
@@ -543,11 +479,19 @@ def decorated(run: Run, decorator: Value, value: Value, node: ast.AST) -> Value:
                 elif last == "dataclass":
                     value.data["dataclass"] = True
                 elif role_of_class(canonical(name)) is Role.REGION:
-                    value.data["regions"] = (*value.data.get("regions", ()), run.make(Kind.LIBRARY, node, made_by=canonical(name)))
+                    value.data["regions"] = (
+                        *value.data.get("regions", ()),
+                        run.make(Kind.LIBRARY, node, made_by=canonical(name)),
+                    )
             return value
         case Expr(op="field"):
             held = decorator.args[0]
-            if isinstance(held, Obj) and held.kind is Kind.FUNCTION and decorator.args[1] == "setter" and isinstance(value, Obj):
+            if (
+                isinstance(held, Obj)
+                and held.kind is Kind.FUNCTION
+                and decorator.args[1] == "setter"
+                and isinstance(value, Obj)
+            ):
                 held.data["setter"] = value
                 return held
             return value
@@ -559,8 +503,8 @@ def decorated(run: Run, decorator: Value, value: Value, node: ast.AST) -> Value:
             return value
         case Obj(kind=Kind.FUNCTION | Kind.CLASS) | Bound() | Obj(kind=Kind.INSTANCE) | Obj(kind=Kind.PARTIAL):
             if isinstance(value, Obj) and decorator.kind is Kind.CLASS if isinstance(decorator, Obj) else False:
-                return call(run, decorator, Given((value,)), node)
-            found = call(run, decorator, Given((value,)), node)
+                return run.call(decorator, Given((value,)), node)
+            found = run.call(decorator, Given((value,)), node)
             return value if found == NONE else found
     return value
 
@@ -568,5 +512,3 @@ def decorated(run: Run, decorator: Value, value: Value, node: ast.AST) -> Value:
 def regions_of(function: Obj) -> tuple[Value, ...]:
     """The regions that decorators put around a function."""
     return tuple(function.data.get("regions", ()))
-
-

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call_function, call_member
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition
 from dsmigrate.codemod.analysis.events import BlockKind
+from dsmigrate.codemod.analysis.library import what_is_entered
+from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Obj, Value
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
 
-
-def within(run: Run, node: ast.With | ast.AsyncWith, items: list[ast.withitem], body: Callable[[], Condition]) -> Condition:
-    """Run a body within the managers of a ``with``, from the first on."""
-    from dsmigrate.codemod.analysis.run import bind
-
+def within(
+    run: Machine, node: ast.With | ast.AsyncWith, items: list[ast.withitem], body: Callable[[], Condition]
+) -> Condition:
+    """Machine a body within the managers of a ``with``, from the first on."""
     if not items:
         return body()
     first, *others = items
@@ -27,16 +24,14 @@ def within(run: Run, node: ast.With | ast.AsyncWith, items: list[ast.withitem], 
 
     def inner(entered: Value) -> Condition:
         if first.optional_vars is not None:
-            bind(run, first.optional_vars, entered)
+            run.bind(first.optional_vars, entered)
         return within(run, node, others, body)
 
     return entered_with(run, first.context_expr, manager, inner)
 
 
-def entered_with(run: Run, node: ast.AST, manager: Value, body: Callable[[Value], Condition]) -> Condition:
-    """Run something within a manager."""
-    from dsmigrate.codemod.analysis.library import what_is_entered
-
+def entered_with(run: Machine, node: ast.AST, manager: Value, body: Callable[[Value], Condition]) -> Condition:
+    """Machine something within a manager."""
     manager = run.settle(manager)
     if isinstance(manager, Obj):
         if manager.kind is Kind.GENERATOR:
@@ -44,20 +39,24 @@ def entered_with(run: Run, node: ast.AST, manager: Value, body: Callable[[Value]
         if manager.kind is Kind.INSTANCE and manager.cls is not None:
             found = looked_up(manager.cls, "__enter__")
             if found is not None and isinstance(found[0], Obj):
-                entered = call_member(run, manager, "__enter__", Given(), node)
+                entered = run.call_member(manager, "__enter__", Given(), node)
                 with run.inside(BlockKind.WITH, node, manager):
                     alive = body(entered)
-                call_member(run, manager, "__exit__", Given((NONE, NONE, NONE)), node)
+                run.call_member(manager, "__exit__", Given((NONE, NONE, NONE)), node)
                 return alive
-    if isinstance(manager, Choice) and any(isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options):
-        options = [(condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options if one]
+    if isinstance(manager, Choice) and any(
+        isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options
+    ):
+        options = [
+            (condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options if one
+        ]
         return run.arms(options, node)
     entered = what_is_entered(run, manager, node)
     with run.inside(BlockKind.WITH, node, manager):
         return body(entered)
 
 
-def _generated(run: Run, node: ast.AST, generator: Obj, body: Callable[[Value], Condition]) -> Condition:
+def _generated(run: Machine, node: ast.AST, generator: Obj, body: Callable[[Value], Condition]) -> Condition:
     """Within a generator function that ``contextlib.contextmanager`` makes a manager: the body runs where it yields."""
     caller, context = run.frame, run.context
     alive: list[Condition] = []
@@ -73,6 +72,6 @@ def _generated(run: Run, node: ast.AST, generator: Obj, body: Callable[[Value], 
             run.context = inner
         return NONE
 
-    call_function(run, generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
+    run.call_function(generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
     run.stopped = False
     return alive[0] if len(alive) == 1 else TRUE

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Obj, Tensor, TensorKind, Value, joined_tensor
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Obj,
+    Tensor,
+    TensorKind,
+    Value,
+    joined_tensor,
+)
 
 Place: TypeAlias = tuple[Obj, Any]
 Changes: TypeAlias = dict[Place, Value]
@@ -122,7 +132,9 @@ def _narrowed(found: dict[Value, Condition]) -> dict[Value, Condition]:
         else:
             kept[value] = MAYBE
     if plain:
-        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(c.varies for c in found.values())
+        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(
+            c.varies for c in found.values()
+        )
         loops = frozenset().union(*(value.loops for value in plain if isinstance(value, Expr)))
         kept[Expr("one of", *sorted(map(repr, plain))[:WIDEST], varies=varies, loops=loops)] = unknown(varies=varies)
     return kept

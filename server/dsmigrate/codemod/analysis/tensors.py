@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.values import (
     NONE,
     TRUE_VALUE,
@@ -22,24 +21,19 @@ from dsmigrate.codemod.analysis.values import (
     joined_tensor,
 )
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
-
 _STAYS = frozenset(
-    "data detach detach_ clone contiguous view view_as reshape flatten float double half bfloat16 to cuda cpu type "
-    "type_as requires_grad_ squeeze unsqueeze permute transpose t T expand expand_as coalesce index_select".split()
+    ["data", "detach", "detach_", "clone", "contiguous", "view", "view_as", "reshape", "flatten", "float", "double", "half", "bfloat16", "to", "cuda", "cpu", "type", "type_as", "requires_grad_", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "expand", "expand_as", "coalesce", "index_select"]
 )
 """What gives a tensor of the same content."""
-_NUMBERS = frozenset("item tolist numpy".split())
+_NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
-    "shape size dim ndim numel nelement dtype device is_cuda requires_grad is_leaf layout stride is_sparse element_size "
-    "is_floating_point names itemsize nbytes".split()
+    ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
 )
-_HOOKS = frozenset("register_hook register_post_accumulate_grad_hook retain_grad".split())
-_READ_ONLY = frozenset("__len__ __getitem__ __iter__ __contains__ __bool__ __float__ __int__".split())
+_HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
+_READ_ONLY = frozenset(["__len__", "__getitem__", "__iter__", "__contains__", "__bool__", "__float__", "__int__"])
 
 
-def tensor_attribute(run: Run, of: Tensor, name: str, node: ast.AST) -> Value:
+def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Value:
     """An attribute of a tensor."""
     if name == "grad" and of.kind is TensorKind.PARAMETER:
         run.event(Happening.GRADIENT_READ, node, of=of)
@@ -55,7 +49,7 @@ def tensor_attribute(run: Run, of: Tensor, name: str, node: ast.AST) -> Value:
     return Member(of, name)
 
 
-def tensor_method(run: Run, of: Tensor, name: str, given: Given, node: ast.AST) -> Value:  # noqa: PLR0911
+def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.AST) -> Value:
     """A method of a tensor, or of what a library made of tensors."""
     if name == "backward":
         run.event(Happening.BACKWARD, node, loss=of, **_backward_options(given))
@@ -90,7 +84,7 @@ def _backward_options(given: Given) -> dict[str, Value]:
     return found
 
 
-def changed_in_place(run: Run, of: Value, node: ast.AST, name: str = "") -> None:
+def changed_in_place(run: Machine, of: Value, node: ast.AST, name: str = "") -> None:
     """Note that the content of a parameter, a gradient or a buffer is written."""
     for one in each(of):
         if isinstance(one, Tensor):
@@ -104,7 +98,7 @@ def changed_in_place(run: Run, of: Value, node: ast.AST, name: str = "") -> None
                     run.event(Happening.BUFFER_WRITE, node, of=one, name=Const(name))
 
 
-def tensor_attribute_written(run: Run, of: Tensor, name: str, value: Value, node: ast.AST) -> None:
+def tensor_attribute_written(run: Machine, of: Tensor, name: str, value: Value, node: ast.AST) -> None:
     """Note ``p.grad = …``, ``p.data = …`` and ``p.requires_grad = …``."""
     if name == "grad":
         kind = Happening.ZERO_GRAD if value == NONE else Happening.GRADIENT_WRITE
@@ -117,7 +111,7 @@ def tensor_attribute_written(run: Run, of: Tensor, name: str, value: Value, node
         run.event(Happening.THAW, node, of=of, value=value)
 
 
-def parameters_in(run: Run, value: Value) -> set[Value]:
+def parameters_in(run: Machine, value: Value) -> set[Value]:
     """The things whose parameters a value holds."""
     return {
         one.of
@@ -129,4 +123,3 @@ def parameters_in(run: Run, value: Value) -> set[Value]:
 def is_of_training(value: Value) -> bool:
     """Whether a value comes from the forward of a model."""
     return bool(forwards_in(value))
-

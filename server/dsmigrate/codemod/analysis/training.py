@@ -20,8 +20,8 @@ from dsmigrate.codemod.analysis.analysis import (
     wrappers,
 )
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.library import role_of
-from dsmigrate.codemod.analysis.run import Moment
+from dsmigrate.codemod.analysis.machine import Moment
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, forwards_in
 from dsmigrate.codemod.program.module import Module
@@ -156,9 +156,13 @@ def trainings(analysis: Analysis) -> list[Training]:
             if event["role"] == Const("optimizer") and parameters_of(run, event["params"]) & models
             for one in things(event["what"])
         }
-        steps = tuple(event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"])))
+        steps = tuple(
+            event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"]))
+        )
         stepped = {one for event in steps for one in each(event["optimizer"]) if one in optimizers}
-        found.append(Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers)))
+        found.append(
+            Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers))
+        )
     return _joined(found)
 
 
@@ -188,8 +192,10 @@ def _site(training: Training) -> Site | str:
     first = min(training.backwards, key=lambda event: event.number)
     events = [*training.wraps, *made]
     block = nearest_common(events)
-    while block.up is not None and not under(first.block, block) and not (
-        block.kind in _WHOLE and implies(first.condition, block.condition)
+    while (
+        block.up is not None
+        and not under(first.block, block)
+        and not (block.kind in _WHOLE and implies(first.condition, block.condition))
     ):
         block = block.up
     last = max(events, key=lambda event: event.number)
@@ -286,7 +292,6 @@ def stays_wrapped(analysis: Analysis, trained: list[Training]) -> list[Event]:
     return [
         event
         for event in analysis.of(Happening.WRAP)
-        if event not in known and any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"]))
+        if event not in known
+        and any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"]))
     ]
-
-

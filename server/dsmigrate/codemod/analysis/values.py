@@ -325,7 +325,9 @@ def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[F
             return frozenset().union(*(forwards_in(item, seen) for item in value.items))
         case Choice():
             return frozenset().union(*(forwards_in(option, seen) for _, option in value.options))
-        case Obj() if value.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.INSTANCE, Kind.ITERATOR} and value not in seen:
+        case Obj() if (
+            value.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.INSTANCE, Kind.ITERATOR} and value not in seen
+        ):
             more = seen | {value}
             return frozenset().union(*(forwards_in(item, more) for item in value.fields.values()))
         case Expr():
@@ -346,7 +348,7 @@ def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
     return made
 
 
-def show(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each kind of value
+def show(value: object) -> str:
     """A value as people read it in a tree of events."""
     match value:
         case Const():

@@ -9,7 +9,10 @@ from dsmigrate.codemod.analysis.values import NONE, Const, Kind, Obj, Tensor, Te
 classes(Role.WRAPPER, "apex.parallel.DistributedDataParallel apex.parallel.distributed.DistributedDataParallel")
 classes(Role.OPTIMIZER, "apex.optimizers.FusedAdam apex.optimizers.FusedLAMB apex.optimizers.FusedSGD apex.optimizers.FusedNovoGrad "
         "apex.optimizers.FusedAdagrad apex.parallel.LARC.LARC apex.parallel.LARC apex.contrib.optimizers.FP16_Optimizer")  # fmt: skip
-classes(Role.MODEL, "apex.normalization.FusedLayerNorm apex.parallel.SyncBatchNorm apex.normalization.fused_layer_norm.FusedLayerNorm")
+classes(
+    Role.MODEL,
+    "apex.normalization.FusedLayerNorm apex.parallel.SyncBatchNorm apex.normalization.fused_layer_norm.FusedLayerNorm",
+)
 classes(Role.REGION, "apex.amp.disable_casts")
 
 
@@ -19,7 +22,13 @@ def _initialize(asked: Call) -> Value:
     models, optimizers = run.settle(asked.get(0, "models", NONE)), run.settle(asked.get(1, "optimizers", NONE))
     what = {name: value for name, value in asked.given.named.items() if name not in {"models", "optimizers"}}
     level = asked.get(3, "opt_level")
-    run.event(Happening.AMP, asked.node, models=models, optimizers=optimizers, **{f"arg_{k}": v for k, v in (what | {"opt_level": level}).items()})
+    run.event(
+        Happening.AMP,
+        asked.node,
+        models=models,
+        optimizers=optimizers,
+        **{f"arg_{k}": v for k, v in (what | {"opt_level": level}).items()},
+    )
     return models if optimizers == NONE else Tup((models, optimizers))
 
 

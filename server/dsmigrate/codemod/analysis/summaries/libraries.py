@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dsmigrate.codemod.analysis.conditions import MAYBE
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.summaries.torch import MAKERS
+from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, Call, Role, classes, function, method
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
@@ -30,7 +30,11 @@ ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_sch
           "timm.optim.optim_factory.create_optimizer_v2", "timm.optim.create_optimizer_v2")  # fmt: skip
 def _timm_optimizer(asked: Call) -> Value:
     run = asked.run
-    model = run.settle(asked.get(1, "model", NONE) if asked.name.endswith("create_optimizer") else asked.get(0, "model_or_params", NONE))
+    model = run.settle(
+        asked.get(1, "model", NONE)
+        if asked.name.endswith("create_optimizer")
+        else asked.get(0, "model_or_params", NONE)
+    )
     made = run.make(Kind.LIBRARY, asked.node, made_by="timm.optim.Unnamed")
     params = _parameters(model)
     MAKERS[Role.OPTIMIZER](Call(run, "timm.optim.Unnamed", type(asked.given)((params,)), asked.node), made)
@@ -38,14 +42,24 @@ def _timm_optimizer(asked: Call) -> Value:
 
 
 def _parameters(model: Value) -> Value:
-    found = [one if isinstance(one, Tensor) else Tensor(TensorKind.PARAMETER, one, varies=False) for one in each(model) if isinstance(one, Obj | Expr | Tensor)]
+    found = [
+        one if isinstance(one, Tensor) else Tensor(TensorKind.PARAMETER, one, varies=False)
+        for one in each(model)
+        if isinstance(one, Obj | Expr | Tensor)
+    ]
     return choose((MAYBE, one) for one in found) if found else NONE
 
 
-@function("timm.scheduler.create_scheduler", "timm.scheduler.create_scheduler_v2", "timm.scheduler.scheduler_factory.create_scheduler")
+@function(
+    "timm.scheduler.create_scheduler",
+    "timm.scheduler.create_scheduler_v2",
+    "timm.scheduler.scheduler_factory.create_scheduler",
+)
 def _timm_scheduler(asked: Call) -> Value:
     run = asked.run
-    optimizer = asked.get(1, "optimizer", NONE) if asked.name.endswith("create_scheduler") else asked.get(0, "optimizer", NONE)
+    optimizer = (
+        asked.get(1, "optimizer", NONE) if asked.name.endswith("create_scheduler") else asked.get(0, "optimizer", NONE)
+    )
     made = run.make(Kind.LIBRARY, asked.node, made_by="timm.scheduler.Unnamed")
     run.put(made, "optimizer", optimizer)
     run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=optimizer)
@@ -57,7 +71,13 @@ _SCHEDULES = ("get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmu
               "get_cosine_with_hard_restarts_schedule_with_warmup", "get_inverse_sqrt_schedule")  # fmt: skip
 
 
-@function(*(f"{package}.{name}" for package in ("transformers", "transformers.optimization", "diffusers.optimization") for name in _SCHEDULES))
+@function(
+    *(
+        f"{package}.{name}"
+        for package in ("transformers", "transformers.optimization", "diffusers.optimization")
+        for name in _SCHEDULES
+    )
+)
 def _schedule(asked: Call) -> Value:
     run = asked.run
     index = 1 if asked.name.endswith("get_scheduler") else 0
@@ -79,7 +99,9 @@ def _dispatch_clip(asked: Call) -> Value:
     return NONE
 
 
-@function("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler", "timm.utils.ApexScaler", "timm.utils.cuda.ApexScaler")
+@function(
+    "timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler", "timm.utils.ApexScaler", "timm.utils.cuda.ApexScaler"
+)
 def _native_scaler(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
 
@@ -93,7 +115,14 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
     loss, optimizer = run.settle(asked.get(0, "loss", NONE)), run.settle(asked.get(1, "optimizer", NONE))
     update = asked.get(6, "need_update", Const(True))
     run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=Const(True))
-    run.event(Happening.BACKWARD, asked.node, loss=loss, scaler=of, create_graph=asked.get(5, "create_graph", Const(False)), library=Const(True))
+    run.event(
+        Happening.BACKWARD,
+        asked.node,
+        loss=loss,
+        scaler=of,
+        create_graph=asked.get(5, "create_graph", Const(False)),
+        library=Const(True),
+    )
 
     def stepped() -> None:
         limit = asked.get(2, "clip_grad", NONE)
@@ -103,8 +132,6 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
                       norm=Const(2.0), by_value=Const(False), mode=asked.get(3, "clip_mode", Const("norm")), library=Const(True))  # fmt: skip
         run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True))
         run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
-
-    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE
 
     condition = run.holds(run.truth(update))
     if condition is TRUE:
@@ -117,6 +144,4 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
 
 @method(Role.AVERAGED, "__call__")
 def _averaged_forward(asked: Call, of: Value) -> Value:
-    from dsmigrate.codemod.analysis.library import forward
-
     return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call
-from dsmigrate.codemod.analysis.classes import attribute, bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either
-from dsmigrate.codemod.analysis.containers import from_items, length
+from dsmigrate.codemod.analysis.calls import call_function
+from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either
+from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
+from dsmigrate.codemod.analysis.expressions import from_condition
+from dsmigrate.codemod.analysis.library import what_is_entered
+from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import Call, Role, canonical, classes, function, method, role_of_class
+from dsmigrate.codemod.analysis.summaries.registry import (
+    Call,
+    Role,
+    canonical,
+    classes,
+    function,
+    method,
+    role_of_class,
+)
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -37,22 +47,23 @@ from dsmigrate.codemod.analysis.values import (
 )
 from dsmigrate.codemod.program.project import ROOT
 
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
-
 RANKS = {
     "RANK": "rank", "LOCAL_RANK": "local_rank", "WORLD_SIZE": "world_size", "SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank",
     "SLURM_NTASKS": "world_size", "OMPI_COMM_WORLD_RANK": "rank", "OMPI_COMM_WORLD_LOCAL_RANK": "local_rank",
     "OMPI_COMM_WORLD_SIZE": "world_size", "PMI_RANK": "rank", "PMI_SIZE": "world_size", "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
     "MPI_LOCALRANKID": "local_rank",
 }  # fmt: skip
-_OF_EACH_RANK = frozenset(name for name, what in RANKS.items() if what != "world_size") | {"GROUP_RANK", "NODE_RANK", "SLURM_NODEID"}
+_OF_EACH_RANK = frozenset(name for name, what in RANKS.items() if what != "world_size") | {
+    "GROUP_RANK",
+    "NODE_RANK",
+    "SLURM_NODEID",
+}
 
 classes(Role.REGION, "contextlib.nullcontext contextlib.suppress contextlib.ExitStack contextlib.redirect_stdout")
 classes(Role.PARSER, "argparse.ArgumentParser configargparse.ArgumentParser configargparse.ArgParser")
 
 
-def environment(run: Run, key: Value, default: Value = UNBOUND) -> Value:
+def environment(run: Machine, key: Value, default: Value = UNBOUND) -> Value:
     """A variable of the environment."""
     if not isinstance(key, Const):
         return Expr("env", key if isinstance(key, Expr) else "?")
@@ -62,7 +73,12 @@ def environment(run: Run, key: Value, default: Value = UNBOUND) -> Value:
         return run.settle(written)
     if default is UNBOUND or default == NONE:
         return found
-    return Expr("env", key.value, default if isinstance(default, Const | Expr) else "?", varies=key.value in _OF_EACH_RANK or may_vary(default))
+    return Expr(
+        "env",
+        key.value,
+        default if isinstance(default, Const | Expr) else "?",
+        varies=key.value in _OF_EACH_RANK or may_vary(default),
+    )
 
 
 # -- built-in functions ----------------------------------------------------------------------------------------------
@@ -81,20 +97,14 @@ def _isinstance(asked: Call) -> Value:
         known = _is_of(run, option, names)
         if known is None:
             atom = Expr("isinstance", option if isinstance(option, Expr | Const | Obj) else "?", kinds, varies=False)
-            from dsmigrate.codemod.analysis.conditions import Literal
-
             found.append(both(condition, Literal(atom)))
         elif known:
             found.append(condition)
     _note_test(asked, of, kinds)
-    from dsmigrate.codemod.analysis.expressions import from_condition
-
     return from_condition(either(*found))
 
 
 def _note_test(asked: Call, of: Value, kinds: Value) -> None:
-    from dsmigrate.codemod.analysis.library import is_tracked, role_of
-
     wrappers = {Role.WRAPPER, Role.REPLICAS, Role.SHARDED, Role.ENGINE}
     about = any(role_of_class(canonical(one.name)) in wrappers for one in _classes_in(kinds) if isinstance(one, Lib))
     if about or any(role_of(one) in wrappers for one in each(of)):
@@ -117,16 +127,22 @@ _PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "bu
           "builtins.list": list, "builtins.dict": dict}  # fmt: skip
 
 
-def _is_of(run: Run, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR0911, PLR0912
+def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
     if any(isinstance(one, Expr) for one in kinds):
         unsure = True
     else:
         unsure = False
     if isinstance(of, Const):
-        return True if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names) else (None if unsure else False)
+        return (
+            True
+            if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names)
+            else (None if unsure else False)
+        )
     if isinstance(of, Tup):
-        return bool({"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names)
+        return bool(
+            {"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names
+        )
     if isinstance(of, Tensor):
         if names & {"torch.Tensor", "torch.FloatTensor"}:
             return True
@@ -134,7 +150,11 @@ def _is_of(run: Run, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR
     if isinstance(of, Obj):
         kind = {Kind.LIST: "builtins.list", Kind.DICT: "builtins.dict", Kind.SET: "builtins.set"}.get(of.kind)
         if kind is not None:
-            abstract = {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"} if kind == "builtins.dict" else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
+            abstract = (
+                {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"}
+                if kind == "builtins.dict"
+                else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
+            )
             return kind in names or bool(abstract & names)
         if of.kind in {Kind.INSTANCE, Kind.CLASS}:
             cls = of if of.kind is Kind.CLASS else of.cls
@@ -147,13 +167,20 @@ def _is_of(run: Run, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR
         if of.kind is Kind.LIBRARY:
             if canonical(of.made_by) in names:
                 return True
-            if "torch.nn.Module" in names and role_of_class(of.made_by) in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+            if "torch.nn.Module" in names and role_of_class(of.made_by) in {
+                Role.MODEL,
+                Role.WRAPPER,
+                Role.REPLICAS,
+                Role.ENGINE,
+            }:
                 return True
             if "torch.optim.Optimizer" in names and role_of_class(of.made_by) is Role.OPTIMIZER:
                 return True
             if role_of_class(of.made_by) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SCALER}:
                 return False
-            return None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
+            return (
+                None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
+            )
         return False
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
@@ -163,28 +190,24 @@ def _is_of(run: Run, of: Value, kinds: list[Value]) -> bool | None:  # noqa: PLR
 
 
 _WRAPPER_NAMES = frozenset(
-    "torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel apex.parallel.DistributedDataParallel "
-    "torch.distributed.fsdp.FullyShardedDataParallel deepspeed.DeepSpeedEngine".split()
+    ["torch.nn.parallel.DistributedDataParallel", "torch.nn.DataParallel", "apex.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel", "deepspeed.DeepSpeedEngine"]
 )
 
 
 @function("builtins.hasattr")
 def _hasattr(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.expressions import from_condition
-
     run = asked.run
     of, name = run.settle(asked.get(0, "obj")), asked.get(1, "name")
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
     found: list[Condition] = []
     options = of.options if isinstance(of, Choice) else ((TRUE, of),)
-    from dsmigrate.codemod.analysis.conditions import Literal
-    from dsmigrate.codemod.analysis.library import role_of
-
     for condition, option in options:
         has = _has(run, option, str(name.value))
         if has is None:
-            found.append(both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value))))
+            found.append(
+                both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value)))
+            )
         elif has:
             found.append(condition)
     if any(role_of(option) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.MODEL} for _, option in options):
@@ -192,9 +215,7 @@ def _hasattr(asked: Call) -> Value:
     return from_condition(either(*found))
 
 
-def _has(run: Run, of: Value, name: str) -> bool | None:
-    from dsmigrate.codemod.analysis.library import role_of
-
+def _has(run: Machine, of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
         if name in of.fields and not isinstance(of.fields[name], Choice):
             return True
@@ -219,7 +240,9 @@ def _has(run: Run, of: Value, name: str) -> bool | None:
     return None
 
 
-_MODULE_API = frozenset("parameters state_dict load_state_dict train eval forward named_parameters buffers modules to cuda training".split())
+_MODULE_API = frozenset(
+    ["parameters", "state_dict", "load_state_dict", "train", "eval", "forward", "named_parameters", "buffers", "modules", "to", "cuda", "training"]
+)
 
 
 @function("builtins.getattr")
@@ -235,32 +258,34 @@ def _getattr(asked: Call) -> Value:
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
     if default is UNBOUND:
-        return attribute(run, of, str(name.value), asked.node)
+        return run.attribute(of, str(name.value), asked.node)
     found: list[tuple[Condition, Value]] = []
     of = run.settle(of)
     for condition, option in of.options if isinstance(of, Choice) else ((TRUE, of),):
         has = _has(run, option, str(name.value))
         if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
-            found.append((condition, attribute(run, option, str(name.value), asked.node)))
+            found.append((condition, run.attribute(option, str(name.value), asked.node)))
         elif has is None:
-            found += [(both(condition, MAYBE), attribute(run, option, str(name.value), asked.node)), (both(condition, MAYBE), default)]
+            found += [
+                (both(condition, MAYBE), run.attribute(option, str(name.value), asked.node)),
+                (both(condition, MAYBE), default),
+            ]
         else:
-            found.append((condition, attribute(run, option, str(name.value), asked.node) if has else default))
+            found.append((condition, run.attribute(option, str(name.value), asked.node) if has else default))
     return choose(found)
 
 
 @function("builtins.setattr")
 def _setattr(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.expressions import set_attribute
-
     name = asked.run.settle(asked.get(1, "name"))
     if isinstance(name, Const) and isinstance(name.value, str):
-        target = ast.copy_location(ast.Attribute(ast.Constant(None), name.value, ast.Store()), asked.node)
-        set_attribute(asked.run, target, asked.get(0, "obj"), asked.get(2, "value"))
+        asked.run.set_attribute(asked.get(0, "obj"), name.value, asked.get(2, "value"), asked.node)
     return NONE
 
 
-@function("builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help")
+@function(
+    "builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help"
+)
 def _none(asked: Call) -> Value:  # noqa: ARG001
     return NONE
 
@@ -269,11 +294,13 @@ def _none(asked: Call) -> Value:  # noqa: ARG001
 def _len(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     if isinstance(of, Choice):
-        return choose((condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND)
+        return choose(
+            (condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND
+        )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__len__")
         if found is not None and isinstance(found[0], Obj):
-            return call(asked.run, Bound(found[0], of), Given(), asked.node)
+            return asked.run.call(Bound(found[0], of), Given(), asked.node)
     return length(asked.run, of)
 
 
@@ -288,8 +315,6 @@ def _iterator(asked: Call) -> Value:
         name, of = "iter", of[:1]
     elif name == "chain":
         made = asked.run.make(Kind.LIST, asked.node, open=False)
-        from dsmigrate.codemod.analysis.containers import extended
-
         for one in of:
             extended(asked.run, made, one, asked.node)
         return made
@@ -298,30 +323,33 @@ def _iterator(asked: Call) -> Value:
     return asked.run.make(Kind.ITERATOR, asked.node, tag=name, made_by=name, of=of)
 
 
-@function("builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.tqdm_notebook", "tqdm.autonotebook.tqdm", "rich.progress.track", "builtins.sorted")
+@function(
+    "builtins.iter",
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.tqdm_notebook",
+    "tqdm.autonotebook.tqdm",
+    "rich.progress.track",
+    "builtins.sorted",
+)
 def _through(asked: Call) -> Value:
     if not asked.given.args and "iterable" not in asked.given.named:
         return asked.run.make(Kind.LIBRARY, asked.node, made_by="tqdm.bar")
     of = asked.run.settle(asked.get(0, "iterable"))
     if "key" in asked.given.named and isinstance(of, Obj):
-        from dsmigrate.codemod.analysis.iteration import element
-
-        call(asked.run, asked.given.named["key"], Given((element(asked.run, of, asked.node),)), asked.node)
+        asked.run.call(asked.given.named["key"], Given((asked.run.element(of, asked.node),)), asked.node)
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__iter__")
         if found is not None and asked.name == "builtins.iter" and isinstance(found[0], Obj):
-            return call(asked.run, Bound(found[0], of), Given(), asked.node)
+            return asked.run.call(Bound(found[0], of), Given(), asked.node)
     return asked.run.make(Kind.ITERATOR, asked.node, tag="iter", made_by="iter", of=(of,))
 
 
 @function("builtins.next")
 def _next(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.iteration import element
-
     of = asked.run.settle(asked.get(0, "iterator"))
     if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
-        from dsmigrate.codemod.analysis.calls import call_function
-
         found: list[Value] = []
         call_function(
             asked.run, of.data["function"], of.data["given"], of.node or asked.node,
@@ -332,19 +360,19 @@ def _next(asked: Call) -> Value:
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         method_found = looked_up(of.cls, "__next__")
         if method_found is not None and isinstance(method_found[0], Obj):
-            return call(asked.run, Bound(method_found[0], of), Given(), asked.node)
-    return element(asked.run, of, asked.node)
+            return asked.run.call(Bound(method_found[0], of), Given(), asked.node)
+    return asked.run.element(of, asked.node)
 
 
 @function("builtins.filter")
 def _filter(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.iteration import element
-
     of = asked.get(1, "iterable")
     test = asked.run.settle(asked.get(0, "function"))
     if test != NONE:
-        call(asked.run, test, Given((element(asked.run, of, asked.node),)), asked.node)
-    return asked.run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(element(asked.run, of, asked.node),))
+        asked.run.call(test, Given((asked.run.element(of, asked.node),)), asked.node)
+    return asked.run.make(
+        Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(asked.run.element(of, asked.node),)
+    )
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -355,11 +383,9 @@ def _list(asked: Call) -> Value:
 
 @function("builtins.tuple")
 def _tuple(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.iteration import exact_items
-
     if not asked.given.args:
         return Tup(())
-    items = exact_items(asked.run, asked.given.args[0])
+    items = asked.run.exact_items(asked.given.args[0])
     return Tup(tuple(items)) if items is not None else from_items(asked.run, asked.node, Kind.LIST, asked.given.args[0])
 
 
@@ -392,7 +418,7 @@ def _defaultdict(asked: Call) -> Value:
 @function("builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.abs", "builtins.round", "builtins.max",
           "builtins.min", "builtins.sum", "builtins.pow", "builtins.divmod", "builtins.repr", "builtins.hash", "builtins.chr", "builtins.ord",
           "builtins.any", "builtins.all", "builtins.bytes", "builtins.complex", "builtins.format", "builtins.hex", "builtins.bin")  # fmt: skip
-def _number(asked: Call) -> Value:  # noqa: PLR0911
+def _number(asked: Call) -> Value:
     run = asked.run
     name = asked.name.rpartition(".")[2]
     args = [run.settle(value) for value in asked.given.args]
@@ -413,22 +439,29 @@ def _number(asked: Call) -> Value:  # noqa: PLR0911
             if not isinstance(found, str) or len(found) < 4096:
                 return Const(found)
     if name == "bool" and len(args) == 1:
-        from dsmigrate.codemod.analysis.expressions import from_condition
-
         return from_condition(run.truth(args[0]))
     tensors = [one for value in args for one in run.things_in(value) if isinstance(one, Tensor)]
     if tensors:
         if name in {"sum", "abs", "max", "min", "round"}:
             return joined_tensor(tensors)
-        return Expr("number", joined_tensor(tensors), asked.node, varies=any(one.varies for one in tensors), loops=frozenset(run.loops))
+        return Expr(
+            "number",
+            joined_tensor(tensors),
+            asked.node,
+            varies=any(one.varies for one in tensors),
+            loops=frozenset(run.loops),
+        )
     if name in {"any", "all", "sum"}:
         return run.unread(asked.node, asked.given.all())
-    if name in {"int", "str", "float"} and len(args) == 1 and isinstance(args[0], Expr) and args[0].op in {"rank", "local_rank", "world_size", "env", "arg"}:
+    if (
+        name in {"int", "str", "float"}
+        and len(args) == 1
+        and isinstance(args[0], Expr)
+        and args[0].op in {"rank", "local_rank", "world_size", "env", "arg"}
+    ):
         return args[0] if name == "int" else Expr(name, args[0])
     if name in {"max", "min"} and any(isinstance(value, Obj) for value in args):
-        from dsmigrate.codemod.analysis.iteration import element
-
-        return element(run, args[0], asked.node) if len(args) == 1 else run.unread(asked.node, args)
+        return run.element(args[0], asked.node) if len(args) == 1 else run.unread(asked.node, args)
     if all(isinstance(value, Const | Expr) for value in args) and args:
         return Expr(name, *args)
     return run.unread(asked.node, asked.given.all())
@@ -532,10 +565,8 @@ def _wrapped(asked: Call) -> Value:
 
 @function("functools.reduce")
 def _reduce(asked: Call) -> Value:
-    from dsmigrate.codemod.analysis.iteration import element
-
-    one = element(asked.run, asked.get(1, "sequence"), asked.node)
-    return call(asked.run, asked.get(0, "function"), Given((one, one)), asked.node)
+    one = asked.run.element(asked.get(1, "sequence"), asked.node)
+    return asked.run.call(asked.get(0, "function"), Given((one, one)), asked.node)
 
 
 @function("copy.deepcopy", "copy.copy")
@@ -549,8 +580,6 @@ def copied(asked: Call) -> Value:
             for condition, option in of.options
             if option is not UNBOUND
         )
-    from dsmigrate.codemod.analysis.library import is_tracked
-
     tracked = is_tracked(run, of)
     if tracked:
         run.event(Happening.COPY, asked.node, of=of, name=Const(asked.name))
@@ -567,7 +596,7 @@ def copied(asked: Call) -> Value:
     return of
 
 
-def _owned(run: Run, value: Value, before: Obj, after: Obj) -> Value:
+def _owned(run: Machine, value: Value, before: Obj, after: Obj) -> Value:
     """A parameter or buffer of a copy belongs to the copy."""
     if isinstance(value, Tensor) and value.of is before:
         return Tensor(value.kind, after, value.forwards, varies=value.varies)
@@ -583,7 +612,11 @@ def _add_argument(asked: Call, of: Value) -> Value:
         return NONE
     flags = [value.value for value in asked.given.args if isinstance(value, Const) and isinstance(value.value, str)]
     dest = asked.given.named.get("dest")
-    name = dest.value if isinstance(dest, Const) else next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    name = (
+        dest.value
+        if isinstance(dest, Const)
+        else next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
+    )
     name = str(name).lstrip("-").replace("-", "_")
     parser = of.data.get("parser", of)
     options = parser.data.setdefault("options", {})
@@ -628,13 +661,29 @@ def _parse_args(asked: Call, of: Value) -> Value:
 @function("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop")
 def _getenv(asked: Call) -> Value:
     if asked.name == "os.environ.setdefault":
-        asked.run.event(Happening.ENVIRONMENT, asked.node, name=asked.get(0, "key"), value=asked.get(1, "default"), default=TRUE_VALUE)
+        asked.run.event(
+            Happening.ENVIRONMENT,
+            asked.node,
+            name=asked.get(0, "key"),
+            value=asked.get(1, "default"),
+            default=TRUE_VALUE,
+        )
     return environment(asked.run, asked.run.settle(asked.get(0, "key")), asked.get(1, "default"))
 
 
 @function("os.environ.__getitem__", "os.environb.get")
 def _environ(asked: Call) -> Value:
     return environment(asked.run, asked.run.settle(asked.get(0, "key")))
+
+
+@function("os.environ.__setitem__")
+def _set_environ(asked: Call) -> Value:
+    run, (key, value) = asked.run, asked.given.args
+    if isinstance(key, Const):
+        run.event(Happening.ENVIRONMENT, asked.node, name=key, value=value)
+        run.flags.own.setdefault(("env", key.value), environment(run, key))
+        run.put(run.flags, ("env", key.value), value)
+    return NONE
 
 
 @function("os.environ.update", "os.putenv")
@@ -708,10 +757,23 @@ def _pathlib(asked: Call) -> Value:
     return _path_function("join", args, posixpath.join) if args else Const(".")
 
 
-@function("os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.islink", "os.path.lexists", "os.path.getmtime", "os.path.getsize")
+@function(
+    "os.path.exists",
+    "os.path.isfile",
+    "os.path.isdir",
+    "os.path.islink",
+    "os.path.lexists",
+    "os.path.getmtime",
+    "os.path.getsize",
+)
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
-    return Expr("exists", asked.name.rpartition(".")[2], path if isinstance(path, Const | Expr) else "?", loops=frozenset(asked.run.loops))
+    return Expr(
+        "exists",
+        asked.name.rpartition(".")[2],
+        path if isinstance(path, Const | Expr) else "?",
+        loops=frozenset(asked.run.loops),
+    )
 
 
 @function("os.getcwd", "os.path.curdir")
@@ -723,22 +785,22 @@ def _cwd(asked: Call) -> Value:  # noqa: ARG001
 def _spawn(asked: Call) -> Value:
     run = asked.run
     given = run.settle(asked.get(1, "args", Tup(())))
-    from dsmigrate.codemod.analysis.iteration import exact_items
-
-    args = exact_items(run, given) or []
-    more = () if exact_items(run, given) is not None else (given,)
+    args = run.exact_items(given) or []
+    more = () if run.exact_items(given) is not None else (given,)
     first = Expr("process", asked.node, varies=True)
     run.event(
         Happening.SPAWN, asked.node, function=asked.get(0, "fn"), count=asked.get(2, "nprocs", Const(1)), args=given,
         join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name),
     )  # fmt: skip
     with run.inside(BlockKind.SPAWNED, asked.node, asked.get(0, "fn")):
-        call(run, asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
+        run.call(asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
     run.stopped = False
     return NONE
 
 
-@function("multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread")
+@function(
+    "multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread"
+)
 def _process(asked: Call) -> Value:
     run = asked.run
     target = asked.get(1, "target", NONE)
@@ -747,14 +809,21 @@ def _process(asked: Call) -> Value:
         return made
     given = run.settle(asked.get(3, "args", Tup(())))
     named = run.settle(asked.get(4, "kwargs", NONE))
-    from dsmigrate.codemod.analysis.iteration import exact_items
-
-    args = exact_items(run, given)
-    words = {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
+    args = run.exact_items(given)
+    words = (
+        {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
+    )
     if not asked.name.endswith("Thread"):
-        run.event(Happening.SPAWN, asked.node, function=target, count=run.unread(asked.node), args=given, name=Const(asked.name))
+        run.event(
+            Happening.SPAWN,
+            asked.node,
+            function=target,
+            count=run.unread(asked.node),
+            args=given,
+            name=Const(asked.name),
+        )
     with run.inside(BlockKind.SPAWNED, asked.node, target):
-        call(run, target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
+        run.call(target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
     run.stopped = False
     return made
 
@@ -767,7 +836,7 @@ def _runner(asked: Call) -> Value:
     if asked.name in {"fire.Fire", "typer.run", "absl.app.run"}:
         for one in each(first):
             if isinstance(one, Obj) and one.kind is Kind.FUNCTION:
-                return call(run, one, Given(more=(run.unread(asked.node, tag="command line"),)), asked.node)
+                return run.call(one, Given(more=(run.unread(asked.node, tag="command line"),)), asked.node)
         return run.unread(asked.node, asked.given.all())
     return first if isinstance(first, Obj) else Lib("functools.wraps.wrapped")
 
@@ -810,8 +879,6 @@ def _getter(asked: Call) -> Value:
 
 @method(Role.REGION, "enter_context")
 def _enter_context(asked: Call, of: Value) -> Value:  # noqa: ARG001
-    from dsmigrate.codemod.analysis.library import what_is_entered
-
     manager = asked.get(0, "cm")
     asked.run.event(Happening.PRECISION, asked.node, manager=manager, name=Const("enter_context"))
     return what_is_entered(asked.run, manager, asked.node)
@@ -827,5 +894,3 @@ def _import_module(asked: Call) -> Value:
             dotted = f"{package.value}{dotted}"
         return asked.run.imported(dotted)
     return asked.run.unread(asked.node, asked.given.all())
-
-

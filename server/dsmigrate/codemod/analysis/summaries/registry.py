@@ -6,13 +6,10 @@ import ast
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from dsmigrate.codemod.analysis.calls import Given
-from dsmigrate.codemod.analysis.values import UNBOUND, Value
-
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
+from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.values import UNBOUND, Obj, Value
 
 
 class Role(enum.Enum):
@@ -40,7 +37,7 @@ class Role(enum.Enum):
 class Call:
     """A call of something of a library: its name, what it is given, where."""
 
-    run: Run
+    run: Machine
     name: str
     given: Given
     node: ast.AST
@@ -52,6 +49,8 @@ class Call:
 
 Handler: TypeAlias = Callable[[Call], Value]
 MethodHandler: TypeAlias = Callable[[Call, Value], Value]
+Maker: TypeAlias = Callable[[Call, Obj], None]
+AttributeHandler: TypeAlias = Callable[[Machine, Obj, ast.AST], Value]
 
 CLASSES: dict[str, Role] = {}
 FAMILIES: list[tuple[str, Role]] = []
@@ -59,6 +58,9 @@ FUNCTIONS: dict[str, Handler] = {}
 METHODS: dict[tuple[Role, str], MethodHandler] = {}
 ANY_METHODS: dict[str, MethodHandler] = {}
 """Methods by names of torch's modules, of things that are not known to be one."""
+MAKERS: dict[Role, Maker] = {}
+"""What making an object of a role brings about, and what it keeps."""
+ATTRIBUTES: dict[tuple[Role, str], AttributeHandler] = {}
 ALIASES: dict[str, str] = {}
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.calls import Given, call, opaque
 from dsmigrate.codemod.analysis.conditions import MAYBE
-from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
+from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.roles import inside_of, is_tracked
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, Call, Role, any_method, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
+    ATTRIBUTES,
+    MAKERS,
+    Call,
+    Role,
+    any_method,
+    classes,
+    function,
+    method,
+)
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -29,9 +40,6 @@ from dsmigrate.codemod.analysis.values import (
     each,
     joined_tensor,
 )
-
-if TYPE_CHECKING:
-    from dsmigrate.codemod.analysis.run import Run
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
 ALIASES.update({
@@ -60,9 +68,16 @@ ALIASES.update({
 classes(Role.WRAPPER, [DDP])
 classes(Role.REPLICAS, "torch.nn.DataParallel")
 classes(Role.SHARDED, "torch.distributed.fsdp.FullyShardedDataParallel fairscale.nn.FullyShardedDataParallel")
+classes(Role.SCHEDULER, "torch.optim.lr_scheduler.")  # before the optimizers, whose prefix they share
 classes(Role.OPTIMIZER, "torch.optim. torch.distributed.optim.")
-classes(Role.SCHEDULER, "torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler._LRScheduler torch.optim.lr_scheduler.LRScheduler")
-classes(Role.SCALER, "torch.cuda.amp.GradScaler torch.amp.GradScaler torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler")
+classes(
+    Role.SCHEDULER,
+    "torch.optim.lr_scheduler.LambdaLR torch.optim.lr_scheduler._LRScheduler torch.optim.lr_scheduler.LRScheduler",
+)
+classes(
+    Role.SCALER,
+    "torch.cuda.amp.GradScaler torch.amp.GradScaler torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)
 classes(Role.LOADER, "torch.utils.data.DataLoader")
 classes(Role.SAMPLER, "torch.utils.data.distributed.DistributedSampler torch.utils.data.RandomSampler torch.utils.data.SequentialSampler "
         "torch.utils.data.BatchSampler torch.utils.data.Sampler")  # fmt: skip
@@ -73,20 +88,10 @@ classes(Role.REGION, "torch.autocast torch.cuda.amp.autocast torch.cpu.amp.autoc
         "torch.autograd.profiler.record_function torch.distributed.algorithms.join.Join torch.distributed.optim.PostLocalSGDOptimizer")  # fmt: skip
 classes(Role.AVERAGED, "torch.optim.swa_utils.AveragedModel")
 classes(Role.MODEL, "torch.nn.")
-classes(Role.MODEL, "torch.nn.Module torch.nn.Sequential torch.nn.ModuleList torch.nn.ModuleDict torch.jit.ScriptModule")
+classes(
+    Role.MODEL, "torch.nn.Module torch.nn.Sequential torch.nn.ModuleList torch.nn.ModuleDict torch.jit.ScriptModule"
+)
 classes(Role.OTHER, "torch.nn.Parameter torch.nn.ParameterList torch.nn.ParameterDict torch.nn.UninitializedParameter")
-
-_SCHEDULERS = "torch.optim.lr_scheduler."
-
-
-def _is_scheduler(name: str) -> bool:
-    return name.startswith(_SCHEDULERS)
-
-
-# Before the optimizers' family, whose prefix they share.
-from dsmigrate.codemod.analysis.summaries.registry import FAMILIES  # noqa: E402
-
-FAMILIES.insert(0, (_SCHEDULERS, Role.SCHEDULER))
 
 
 # -- processes and groups --------------------------------------------------------------------------------------------
@@ -94,8 +99,13 @@ FAMILIES.insert(0, (_SCHEDULERS, Role.SCHEDULER))
 
 @function("torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group")
 def _init(asked: Call) -> Value:
-    what = {name: asked.get(index, name) for index, name in enumerate(("backend", "init_method", "timeout", "world_size", "rank", "store"))}
-    asked.run.event(Happening.GROUP, asked.node, **{name: value for name, value in what.items() if value is not UNBOUND})
+    what = {
+        name: asked.get(index, name)
+        for index, name in enumerate(("backend", "init_method", "timeout", "world_size", "rank", "store"))
+    }
+    asked.run.event(
+        Happening.GROUP, asked.node, **{name: value for name, value in what.items() if value is not UNBOUND}
+    )
     asked.run.put(asked.run.flags, "initialized", TRUE_VALUE)
     return NONE
 
@@ -106,7 +116,9 @@ def _destroy(asked: Call) -> Value:
     return NONE
 
 
-@function("torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available")
+@function(
+    "torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available"
+)
 def _available(asked: Call) -> Value:  # noqa: ARG001
     return TRUE_VALUE
 
@@ -136,11 +148,7 @@ def _local_rank(asked: Call) -> Value:  # noqa: ARG001
     return Expr("local_rank", varies=True)
 
 
-_COLLECTIVES = (
-    "barrier all_reduce all_gather broadcast reduce reduce_scatter gather scatter all_to_all all_gather_object gather_object "
-    "broadcast_object_list scatter_object_list all_gather_into_tensor reduce_scatter_tensor all_to_all_single monitored_barrier "
-    "_all_gather_base all_reduce_coalesced"
-).split()
+_COLLECTIVES = ["barrier", "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "gather", "scatter", "all_to_all", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single", "monitored_barrier", "_all_gather_base", "all_reduce_coalesced"]
 
 
 @function(*(f"torch.distributed.{name}" for name in _COLLECTIVES))
@@ -169,15 +177,13 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _rebind(run: Run, node: ast.expr) -> None:
+def _rebind(run: Machine, node: ast.expr) -> None:
     """A tensor that is written in place is another value from here on, under the name that it has."""
-    from dsmigrate.codemod.analysis.run import bind
-
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         before = run.value(node)
         after = _same(before)
         if after != before and not (isinstance(before, Tensor) and before.kind is not TensorKind.DATA):
-            bind(run, node, after)
+            run.bind(node, after)
 
 
 @function("torch.cuda.set_device")
@@ -264,10 +270,17 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     run.put(group, "params", _parameters_of_groups(run, given, asked.node))
     run.put(groups, REST, group)
     run.put(made, "param_groups", groups)
-    run.event(Happening.MADE, asked.node, what=made, role=Const("optimizer"), params=given, arguments=Tup(tuple(asked.given.args[1:])))
+    run.event(
+        Happening.MADE,
+        asked.node,
+        what=made,
+        role=Const("optimizer"),
+        params=given,
+        arguments=Tup(tuple(asked.given.args[1:])),
+    )
 
 
-def _parameters_of_groups(run: Run, given: Value, node: ast.AST) -> Value:
+def _parameters_of_groups(run: Machine, given: Value, node: ast.AST) -> Value:
     made = run.make(Kind.LIST, node, tag="params", open=True)
     tensors = [one for one in run.things_in(given) if isinstance(one, Tensor)]
     if tensors:
@@ -277,7 +290,9 @@ def _parameters_of_groups(run: Run, given: Value, node: ast.AST) -> Value:
 
 def _make_scheduler(asked: Call, made: Obj) -> None:
     asked.run.put(made, "optimizer", asked.get(0, "optimizer", NONE))
-    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=asked.get(0, "optimizer", NONE))
+    asked.run.event(
+        Happening.MADE, asked.node, what=made, role=Const("scheduler"), optimizer=asked.get(0, "optimizer", NONE)
+    )
 
 
 def _make_scaler(asked: Call, made: Obj) -> None:
@@ -286,7 +301,9 @@ def _make_scaler(asked: Call, made: Obj) -> None:
         value = asked.get(index + shift, name)
         if value is not UNBOUND:
             asked.run.put(made, name, value)
-    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=asked.get(4 + shift, "enabled", TRUE_VALUE))
+    asked.run.event(
+        Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=asked.get(4 + shift, "enabled", TRUE_VALUE)
+    )
 
 
 def _make_loader(asked: Call, made: Obj) -> None:
@@ -299,8 +316,6 @@ def _make_loader(asked: Call, made: Obj) -> None:
 def _make_model(asked: Call, made: Obj) -> None:
     run = asked.run
     if asked.name in {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}:
-        from dsmigrate.codemod.analysis.iteration import exact_items
-
         items = list(asked.given.args)
         if asked.name != "torch.nn.Sequential" or (len(items) == 1 and not isinstance(items[0], Obj)):
             source = run.settle(items[0]) if items else NONE
@@ -308,7 +323,7 @@ def _make_model(asked: Call, made: Obj) -> None:
                 for key, value in tuple(source.fields.items()):
                     run.put(made, key, value)
                 return
-            found = exact_items(run, source)
+            found = run.exact_items(source)
             items = found if found is not None else []
             if found is None and isinstance(source, Obj):
                 for value in source.fields.values():
@@ -337,19 +352,21 @@ def _make_sampler(asked: Call, made: Obj) -> None:
         asked.run.put(made, name, value)
 
 
-MAKERS: dict[Role, Callable[[Call, Obj], None]] = {
-    Role.WRAPPER: _make_wrapper,
-    Role.REPLICAS: _make_wrapper,
-    Role.SHARDED: _make_wrapper,
-    Role.OPTIMIZER: _make_optimizer,
-    Role.SCHEDULER: _make_scheduler,
-    Role.SCALER: _make_scaler,
-    Role.LOADER: _make_loader,
-    Role.MODEL: _make_model,
-    Role.AVERAGED: _make_averaged,
-    Role.REGION: _make_region,
-    Role.SAMPLER: _make_sampler,
-}
+MAKERS.update(
+    {
+        Role.WRAPPER: _make_wrapper,
+        Role.REPLICAS: _make_wrapper,
+        Role.SHARDED: _make_wrapper,
+        Role.OPTIMIZER: _make_optimizer,
+        Role.SCHEDULER: _make_scheduler,
+        Role.SCALER: _make_scaler,
+        Role.LOADER: _make_loader,
+        Role.MODEL: _make_model,
+        Role.AVERAGED: _make_averaged,
+        Role.REGION: _make_region,
+        Role.SAMPLER: _make_sampler,
+    }
+)
 
 
 @function("torch.nn.Parameter")
@@ -371,11 +388,16 @@ def _same_model(asked: Call) -> Value:
     return first
 
 
-@function("torch.jit.script", "torch.jit.trace", "torch.jit.freeze", "torch.export.export", "torch.fx.symbolic_trace", "torch.onnx.export")
+@function(
+    "torch.jit.script",
+    "torch.jit.trace",
+    "torch.jit.freeze",
+    "torch.export.export",
+    "torch.fx.symbolic_trace",
+    "torch.onnx.export",
+)
 def _scripted(asked: Call) -> Value:
     first = asked.run.settle(asked.get(0, "obj", NONE))
-    from dsmigrate.codemod.analysis.library import is_tracked
-
     if not any(is_tracked(asked.run, one) for one in each(first)):
         return first
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.jit.ScriptModule")
@@ -400,10 +422,8 @@ def _module_method(*names: str) -> Callable[[Callable[[Call, Value], Value]], Ca
     return note
 
 
-def owner_of(run: Run, of: Value) -> Value:
+def owner_of(run: Machine, of: Value) -> Value:
     """The model whose parameters a wrapper's or a model's are."""
-    from dsmigrate.codemod.analysis.library import inside_of
-
     return inside_of(run, of) if isinstance(of, Obj) else of
 
 
@@ -434,7 +454,13 @@ def _parts(asked: Call, of: Value) -> Value:
     run.known_models.add(part)
     if asked.name == "get_submodule":
         return part
-    return run.make(Kind.ITERATOR, asked.node, tag=asked.name, made_by="named" if asked.name.startswith("named") else "element", of=(part,))
+    return run.make(
+        Kind.ITERATOR,
+        asked.node,
+        tag=asked.name,
+        made_by="named" if asked.name.startswith("named") else "element",
+        of=(part,),
+    )
 
 
 @_module_method("state_dict")
@@ -461,13 +487,17 @@ def _mode(asked: Call, of: Value) -> Value:
     return of
 
 
-@_module_method("to", "cuda", "cpu", "float", "share_memory", "to_empty", "xpu", "npu", "double", "half", "bfloat16", "type")
+@_module_method(
+    "to", "cuda", "cpu", "float", "share_memory", "to_empty", "xpu", "npu", "double", "half", "bfloat16", "type"
+)
 def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
     if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
-        kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[0].name
+        kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
+            0
+        ].name
         if kind != "torch.float32":
             asked.run.event(Happening.PRECISION, asked.node, of=of, name=Const(kind))
     elif name == "to" and any(isinstance(one, Expr | Lib) and "dtype" in asked.given.named for one in given):
@@ -475,7 +505,9 @@ def _moved(asked: Call, of: Value) -> Value:
     return of
 
 
-_DTYPES = frozenset("torch.float16 torch.half torch.bfloat16 torch.float64 torch.double torch.float32 torch.float".split())
+_DTYPES = frozenset(
+    ["torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double", "torch.float32", "torch.float"]
+)
 
 
 @_module_method("requires_grad_")
@@ -495,7 +527,7 @@ def _apply(asked: Call, of: Value) -> Value:
     run = asked.run
     part = Expr("part", next((one for one in each(owner_of(run, of)) if isinstance(one, Obj | Expr)), NONE), asked.node)
     run.known_models.add(part)
-    call(run, asked.get(0, "fn", NONE), Given((part,)), asked.node)
+    run.call(asked.get(0, "fn", NONE), Given((part,)), asked.node)
     return of
 
 
@@ -513,7 +545,9 @@ def _register_buffer(asked: Call, of: Value) -> Value:
 def _register_parameter(asked: Call, of: Value) -> Value:
     name = asked.run.settle(asked.get(0, "name"))
     if isinstance(of, Obj) and isinstance(name, Const):
-        asked.run.put(of, name.value, Tensor(TensorKind.PARAMETER, of, varies=False) if asked.get(1, "param") != NONE else NONE)
+        asked.run.put(
+            of, name.value, Tensor(TensorKind.PARAMETER, of, varies=False) if asked.get(1, "param") != NONE else NONE
+        )
     return NONE
 
 
@@ -540,7 +574,11 @@ def _hook(asked: Call, of: Value) -> Value:
     first = asked.given.args[-1] if asked.given.args else asked.given.named.get("hook", NONE)
     asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=first)
     if "comm" not in asked.name and "state_dict" not in asked.name:
-        call(asked.run, first, Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))), asked.node)
+        asked.run.call(
+            first,
+            Given((of, asked.run.unread(asked.node, tag="input"), asked.run.unread(asked.node, tag="output"))),
+            asked.node,
+        )
     return asked.run.unread(asked.node, tag="handle")
 
 
@@ -564,8 +602,6 @@ def _compile(asked: Call, of: Value) -> Value:
 
 @method(_MODULES, "forward")
 def _forward(asked: Call, of: Value) -> Value:
-    from dsmigrate.codemod.analysis.library import forward
-
     return forward(asked.run, of, "forward", asked.given, asked.node) if isinstance(of, Obj) else NONE
 
 
@@ -669,31 +705,33 @@ def _about_scaler(asked: Call, of: Value) -> Value:
 # -- attributes ------------------------------------------------------------------------------------------------------
 
 
-def _wrapped_module(run: Run, of: Obj, node: ast.AST) -> Value:
+def _wrapped_module(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("module"))
     return of.fields.get("module", NONE)
 
 
-def _optimizer_state(run: Run, of: Obj, node: ast.AST) -> Value:
+def _optimizer_state(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("state"))
     return run.make(Kind.DICT, node, tag="state", state_of=of, open=True)
 
 
-def _training(run: Run, of: Obj, node: ast.AST) -> Value:
+def _training(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("training"))
     return Expr("training", of, loops=frozenset(run.loops))
 
 
-ATTRIBUTES: dict[tuple[Role, str], Callable[[Run, Obj, ast.AST], Value]] = {
-    (Role.WRAPPER, "module"): _wrapped_module,
-    (Role.REPLICAS, "module"): _wrapped_module,
-    (Role.SHARDED, "module"): _wrapped_module,
-    (Role.ENGINE, "module"): _wrapped_module,
-    (Role.OPTIMIZER, "state"): _optimizer_state,
-    (Role.WRAPPER, "training"): _training,
-    (Role.ENGINE, "training"): _training,
-    (Role.MODEL, "training"): lambda run, of, node: Expr("training", of, loops=frozenset(run.loops)),  # noqa: ARG005
-}
+ATTRIBUTES.update(
+    {
+        (Role.WRAPPER, "module"): _wrapped_module,
+        (Role.REPLICAS, "module"): _wrapped_module,
+        (Role.SHARDED, "module"): _wrapped_module,
+        (Role.ENGINE, "module"): _wrapped_module,
+        (Role.OPTIMIZER, "state"): _optimizer_state,
+        (Role.WRAPPER, "training"): _training,
+        (Role.ENGINE, "training"): _training,
+        (Role.MODEL, "training"): lambda run, of, node: Expr("training", of, loops=frozenset(run.loops)),  # noqa: ARG005
+    }
+)
 
 
 # -- gradients, files ------------------------------------------------------------------------------------------------
@@ -722,7 +760,12 @@ def _norm(asked: Call) -> Value:
 @function("torch.autograd.backward")
 def _backward(asked: Call) -> Value:
     run = asked.run
-    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const("torch.autograd.backward"))
+    run.event(
+        Happening.BACKWARD,
+        asked.node,
+        loss=run.settle(asked.get(0, "tensors", NONE)),
+        function=Const("torch.autograd.backward"),
+    )
     return NONE
 
 
@@ -753,8 +796,12 @@ def _load(asked: Call) -> Value:
 @function("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 def _checkpointed(asked: Call) -> Value:
     first, *rest = asked.given.args
-    named = {name: value for name, value in asked.given.named.items() if name not in {"use_reentrant", "preserve_rng_state", "context_fn"}}
-    return call(asked.run, first, Given(tuple(rest), named), asked.node)
+    named = {
+        name: value
+        for name, value in asked.given.named.items()
+        if name not in {"use_reentrant", "preserve_rng_state", "context_fn"}
+    }
+    return asked.run.call(first, Given(tuple(rest), named), asked.node)
 
 
 @function("torch.utils.data.random_split", "torch.utils.data.Subset")
@@ -772,5 +819,3 @@ def _transparent(asked: Call) -> Value:
 @function("torch.utils.tensorboard.SummaryWriter")
 def _writer(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.utils.tensorboard.SummaryWriter")
-
-

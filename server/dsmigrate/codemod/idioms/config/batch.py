@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import loops_around, static_value
 from dsmigrate.codemod.analysis.code import said
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.library import role_of
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind as ThingKind, Obj, Value, each, forwards_in

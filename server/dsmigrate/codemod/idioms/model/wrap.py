@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.library import role_of
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Obj, each

@@ -1,0 +1,728 @@
+"""The machine that a script is run on: its state, what is assumed, branches and loops, frames, objects and modules.
+
+What statements, expressions and calls do is said by the modules around it; ``run.Machine`` puts them together.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    both,
+    either,
+    literals_of,
+    negate,
+    outside,
+    under,
+    unknown,
+)
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.state import Changes, State, choose
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    UNBOUND,
+    Choice,
+    Const,
+    Context,
+    Expr,
+    Kind,
+    Lazy,
+    Lib,
+    Obj,
+    Tensor,
+    Tup,
+    Value,
+    each,
+    may_vary,
+)
+from dsmigrate.codemod.program.module import Module, Names
+from dsmigrate.codemod.program.project import ROOT, Project
+
+TURNS = 6
+"""Turns of a loop after which what still changes is taken for unknown."""
+
+UNROLLED = 8
+"""Items of a list that is written out, up to which a loop over it is run item by item."""
+
+_TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(")
+"""Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
+
+
+_LIBRARIES = frozenset(["torch", "torchvision", "torchaudio", "numpy", "transformers", "torch_geometric", "dgl", "deepspeed", "apex"])
+"""Packages that are libraries also where a project is their own source."""
+
+
+OnYield: TypeAlias = Callable[[Value], Value]
+"""What is done with a value that a generator yields; gives what is sent back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments of a call. ``more``: what ``*args`` and ``**kwargs`` that are not known item by item hold."""
+
+    args: tuple[Value, ...] = ()
+    named: Mapping[str, Value] = field(default_factory=dict)
+    more: tuple[Value, ...] = ()
+
+    def get(self, index: int | None, name: str, default: Value = UNBOUND) -> Value:
+        """An argument by its position or its name."""
+        if name in self.named:
+            return self.named[name]
+        if index is not None and index < len(self.args):
+            return self.args[index]
+        return default
+
+    def all(self) -> tuple[Value, ...]:
+        return (*self.args, *self.named.values(), *self.more)
+
+    def behind(self, *first: Value) -> Given:
+        """The same with positional arguments before the others."""
+        return Given((*first, *self.args), self.named, self.more)
+
+
+_LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
+"""What notes a moment when it is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A way out of a function or a loop: under which condition, with which changes since its start, with what."""
+
+    condition: Condition
+    changes: Changes
+    value: Value = NONE
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A function, class body or module that is being run. ``obj`` holds its names; ``outer`` is around it in the text."""
+
+    obj: Obj
+    node: ast.AST
+    module: Module
+    top: Obj
+    outer: Frame | None
+    names: Names | None = None
+    cls: Obj | None = None
+    first: Value = NONE
+    mark: int = 0
+    conditions: int = 0
+    exits: list[Exit] = field(default_factory=list)
+    loops: list[Turn] = field(default_factory=list)
+    on_yield: OnYield | None = None
+    is_class: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """Right behind a statement in which something was wrapped or an optimizer made: what names hold, who has a wrapper."""
+
+    node: ast.stmt
+    module: Module
+    context: Context
+    block: Block
+    names: tuple[Mapping[str, Value], ...]
+    holders: tuple[tuple[Obj, Any], ...]
+    number: int
+    """Of the last event before it."""
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """One turn of a loop: where it went on early, and where it left."""
+
+    mark: int
+    conditions: int
+    continues: list[Exit] = field(default_factory=list)
+    breaks: list[Exit] = field(default_factory=list)
+
+
+DEAD = FALSE
+"""What a statement gives that nothing follows; others give the condition under which the next one runs."""
+
+
+class Machine(ABC):
+    """The run of one entry script: ``root`` holds the events, ``state`` what is left."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.state = State()
+        self.root = Block(BlockKind.ENTRY, None, None, None)
+        self.block = self.root
+        self.assumed: dict[Expr, bool] = {}
+        self._assumptions: list[tuple[Expr, bool | None]] = []
+        self.conditions: list[Condition] = []
+        self.loops: tuple[ast.AST, ...] = ()
+        self.turn = 0
+        """Which turn of a loop this is, among all turns of the run; 0 outside of loops."""
+        self.turns = 0
+        self.context = Context(None, None)
+        self.frames: list[Frame] = []
+        self.modules: dict[str, Obj] = {}
+        self.made: dict[tuple[Any, ...], Obj] = {}
+        self.shadows: dict[Expr, Obj] = {}
+        self.held: dict[Expr, frozenset[Value]] = {}
+        """What the unread calls were given whose results are these symbols."""
+        self.known_models: set[Value] = set()
+        """Symbols that are models, as they were wrapped or handed to an optimizer."""
+        self.in_forward = 0
+        self.flags = Obj(Kind.FRAME, None, self.context)
+        """What is so of the process: whether it is in a group."""
+        self.fresh: list[set[Obj]] = []
+        """The objects that the calls which are being run have made."""
+        self.named: list[dict[tuple[Obj, str], Value]] = []
+        """The names of modules and of functions around that these calls have looked up."""
+        self.memory: dict[Any, list[Any]] = {}
+        self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
+        self.landmarks = 0
+        """Wraps and optimizers that were made so far."""
+        self.wrappers: set[Obj] = set()
+        self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
+        self.steps = 0
+        self.events = 0
+        self.stopped = False
+        """Whether what was just called ends the process, or always raises."""
+
+    # -- entry ----------------------------------------------------------------------------------------------------
+
+    def _module_object(self, module: Module, name: str) -> Obj:
+        top = Obj(Kind.MODULE, module.tree, self.context, module, data={"name": name, "ran": False, "stars": []})
+        self.modules[module.path] = top
+        top.own["__name__"] = Const(name)
+        top.own["__file__"] = Const(ROOT + module.path)
+        return top
+
+    def _run_module(self, top: Obj) -> None:
+        assert top.module is not None
+        top.data["ran"] = True
+        frame = Frame(top, top.module.tree, top.module, top, None)
+        frame.mark = self.state.mark()
+        frame.conditions = len(self.conditions)
+        self.frames.append(frame)
+        try:
+            self.body(top.module.tree.body)
+        finally:
+            self.frames.pop()
+
+    def demand(self, top: Obj) -> None:
+        """Machine a module of the project that has not been run, as its import did, whatever is going on here."""
+        if top.data["ran"] or top.module is None:
+            return
+        kept = self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context
+        self.state = State()
+        self.block = Block(BlockKind.MODULE, None, top.module, self.root)
+        self.root.items.insert(0, self.block)
+        self.assumed, self._assumptions, self.conditions, self.loops = {}, [], [], ()
+        self.context = Context(None, top.module.tree)
+        try:
+            self._run_module(top)
+        finally:
+            self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context = kept
+
+    def imported(self, dotted: str) -> Value:
+        """The module of a dotted name: of the project, run or not, or of a library."""
+        path = None if dotted.split(".", maxsplit=1)[0] in _LIBRARIES else self.project.find(dotted)
+        if path is None:
+            return Lib(dotted)
+        if path not in self.modules:
+            module = self.project.module(path, dotted)
+            if module is None:
+                return Lib(dotted)
+            top = self._module_object(module, dotted)
+            parent, _, last = dotted.rpartition(".")
+            if parent:
+                above = self.imported(parent)
+                if isinstance(above, Obj):
+                    above.own.setdefault(last, top)
+            if path.endswith("__init__.py") or self.project.speaks_of(path, _TRAINS):
+                self.demand(top)
+        return self.modules[path]
+
+    # -- where we are ----------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def event(self, kind: Happening, node: ast.AST, **what: Value) -> Event:
+        """Note something that happens now."""
+        self.events += 1
+        frame = self.frame
+        event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
+        if kind is Happening.WRAP:
+            self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
+        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] in _LANDMARKS):
+            self.landmarks += 1
+        self.block.items.append(event)
+        return event
+
+    def names_here(self) -> tuple[Mapping[str, Value], ...]:
+        """The names that are bound here, of the function, of those around it, and of the module."""
+        found: list[Mapping[str, Value]] = []
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if not frame.is_class:
+                found.append(self._names_of(frame.obj))
+            frame = frame.outer
+        return tuple(found)
+
+    def _names_of(self, obj: Obj) -> Mapping[str, Value]:
+        """What an object holds now; the same copy as long as nothing has changed."""
+        known = self._copies.get(obj)
+        if known is None or known[0] != obj.version:
+            known = self._copies[obj] = (obj.version, dict(obj.own))
+        return known[1]
+
+    @contextmanager
+    def inside(
+        self, kind: BlockKind, node: ast.AST | None, label: Value | None = None, module: Module | None = None
+    ) -> Iterator[Block]:
+        """Let what happens be part of a block; an empty one leaves no trace."""
+        outer = self.block
+        block = Block(kind, node, module or self.frame.module, outer, label)
+        outer.items.append(block)
+        self.block = block
+        try:
+            yield block
+        finally:
+            self.block = outer
+            if not block.items and outer.items and outer.items[-1] is block:
+                outer.items.pop()
+
+    @contextmanager
+    def assuming(
+        self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
+    ) -> Iterator[None]:
+        """Machine something under a condition."""
+        mark = len(self._assumptions)
+        self.conditions.append(condition)
+        self.assume(condition)
+        try:
+            with self.inside(kind, node) as block:
+                block.test = condition
+                if condition.varies:
+                    block.names = self.names_here()
+                yield
+        finally:
+            self.conditions.pop()
+            self._forget(mark)
+
+    def assume(self, condition: Condition) -> None:
+        """Take a condition for given from here on, to the end of the arm."""
+        for literal in literals_of(condition):
+            if literal.atom not in self.assumed:
+                self._assumptions.append((literal.atom, None))
+                self.assumed[literal.atom] = literal.holds
+
+    def _forget(self, mark: int) -> None:
+        while len(self._assumptions) > mark:
+            atom, before = self._assumptions.pop()
+            if before is None:
+                del self.assumed[atom]
+            else:
+                self.assumed[atom] = before
+
+    def settle(self, value: Value) -> Value:
+        """A value with what is assumed here taken into account, and names of modules looked up."""
+        if isinstance(value, Lazy):
+            return self.settle(self.member_of_module(value.module, value.name))
+        if not isinstance(value, Choice):
+            return value
+        kept = []
+        for condition, option in value.options:
+            if option is UNBOUND:
+                continue
+            left = under(condition, self.assumed) if self.assumed else condition
+            if left is not FALSE:
+                kept.append((left, option))
+            if left is TRUE:
+                return self.settle(option) if isinstance(option, Lazy) else option
+        if len(kept) == len(value.options) and all(a[0] is b[0] for a, b in zip(kept, value.options, strict=True)):
+            return value
+        if len(kept) == 1:
+            return self.settle(kept[0][1])
+        return choose(kept)
+
+    def holds(self, condition: Condition) -> Condition:
+        """What is left of a condition here."""
+        return under(condition, self.assumed) if self.assumed else condition
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    def make(
+        self, kind: Kind, node: ast.AST, tag: str = "", *, made_by: str = "", cls: Obj | None = None, **data: Any
+    ) -> Obj:
+        """An object of a place and the calls that lead to it; at the next turn of a loop it is the same, empty again."""
+        key = (kind, node, self.context, tag, made_by, cls)
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = Obj(
+                kind, node, self.context, self.frame.module, made_by, cls, loops=frozenset(self.loops)
+            )
+        else:
+            for name in tuple(found.own):
+                self.state.put(found, name, UNBOUND)
+        found.data.update(data)
+        found.turn = self.turn
+        if self.fresh:
+            self.fresh[-1].add(found)
+        return found
+
+    def put(self, obj: Obj, key: Any, value: Value) -> None:
+        """Write a field: over what it had where the object is one, else beside it."""
+        self.state.put(obj, key, value)
+
+    def shadow(self, thing: Expr) -> Obj:
+        """Where the attributes are kept that a script writes to something unread."""
+        found = self.shadows.get(thing)
+        if found is None:
+            found = self.shadows[thing] = Obj(Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing})
+        return found
+
+    def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
+        """The symbol for what an unread call gives."""
+        spread = any(map(may_vary, inputs)) if varies is None else varies
+        made = Expr("unknown", node, self.context, tag, varies=spread, loops=frozenset(self.loops))
+        held = frozenset(one for value in inputs for one in self.things_in(value))
+        if held:
+            self.held[made] = self.held.get(made, frozenset()) | held
+        return made
+
+    def things_in(self, value: Value, seen: set[Obj] | None = None) -> Iterator[Value]:
+        """Objects of libraries and of the script, symbols and tensors in a value, through containers."""
+        seen = set() if seen is None else seen
+        for one in each(value):
+            if isinstance(one, Tup):
+                for item in one.items:
+                    yield from self.things_in(item, seen)
+            elif isinstance(one, Obj):
+                if one in seen:
+                    continue
+                seen.add(one)
+                if one.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.PARTIAL}:
+                    for item in tuple(one.fields.values()):
+                        yield from self.things_in(item, seen)
+                    for inner in one.data.get("of", ()):
+                        yield from self.things_in(inner, seen)
+                else:
+                    yield one
+            elif isinstance(one, Expr | Tensor):
+                yield one
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def body(self, statements: Sequence[ast.stmt]) -> Condition:
+        """Machine statements; what comes back is the condition under which they are come through."""
+        for index, statement in enumerate(statements):
+            alive = self.statement(statement)
+            if alive is DEAD:
+                return DEAD
+            if alive is not TRUE:
+                rest = statements[index + 1 :]
+                if not rest:
+                    return alive
+                with self.assuming(alive, statement):
+                    return both(alive, self.body(rest))
+        return TRUE
+
+    def statement(self, node: ast.stmt) -> Condition:
+        self.steps += 1
+        landmarks = self.landmarks
+        alive = self.execute(node)
+        if self.landmarks > landmarks:
+            self.moments[node, self.context] = self._moment(node)
+        if self.stopped:  # a call in it never comes back
+            self.stopped = False
+            return DEAD
+        return alive
+
+    def _moment(self, node: ast.stmt) -> Moment:
+        held = [
+            (obj, key)
+            for obj in self.made.values()
+            for key, value in obj.own.items()
+            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
+        ]
+        held += [
+            (top, key)
+            for top in self.modules.values()
+            for key, value in top.own.items()
+            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
+        ]
+        return Moment(node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), self.events)
+
+    def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
+        """Machine each arm from here under its condition, and go on from where those meet that are come through."""
+        outcomes: list[tuple[Condition, Changes]] = []
+        alive: list[Condition] = []
+        whole = 0
+        mark = self.state.mark()
+        for condition, arm in arms:
+            with self.assuming(condition, node):
+                left = arm()
+            changes = self.state.changes(mark)
+            if left is not DEAD:
+                outcomes.append((both(condition, left), changes))
+                alive.append(both(condition, left))
+                whole += left is TRUE
+            self.state.undo(mark)
+        if not outcomes:
+            return DEAD
+        self.state.merge(outcomes)
+        return TRUE if whole == len(arms) else either(*alive)
+
+    def branch(
+        self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST
+    ) -> Condition:
+        """Machine one arm, or both."""
+        condition = self.holds(condition)
+        if condition is TRUE:
+            return then()
+        if condition is FALSE:
+            return other()
+        stopped: list[Condition] = []
+
+        def noting(arm: Callable[[], Condition], under_: Condition) -> Callable[[], Condition]:
+            def run() -> Condition:
+                before = len(self.frame.exits), self._leaves()
+                left = arm()
+                if left is DEAD and (len(self.frame.exits), self._leaves()) == before:
+                    stopped.append(under_)  # an error: what follows is about runs without it
+                return left
+
+            return run
+
+        opposite = negate(condition)
+        alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
+        if alive is not DEAD and len(stopped) == 1:
+            left = negate(stopped[0])
+            self.assume(left)
+            if not left.varies:
+                return self.holds(alive)
+        return alive
+
+    def _leaves(self) -> int:
+        return sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
+
+    def values_of(self, options: Sequence[tuple[Condition, Callable[[], Value]]], node: ast.AST) -> Value:
+        """What an expression gives that is one of several, each worked out under its condition."""
+        if len(options) == 1:
+            return options[0][1]()
+        found: list[tuple[Condition, Value]] = []
+
+        def arm(condition: Condition, work: Callable[[], Value]) -> Callable[[], Condition]:
+            def run() -> Condition:
+                found.append((condition, work()))
+                return TRUE
+
+            return run
+
+        self.arms([(condition, arm(condition, work)) for condition, work in options], node)
+        return choose(found)
+
+    def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
+        """Machine the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
+        frame = self.frame
+        outer_loops, outer_turn = self.loops, self.turn
+        self.loops = (*outer_loops, node)
+        breaks: list[Exit] = []
+        exits = len(frame.exits)
+        try:
+            for count in range(TURNS + 1):
+                del frame.exits[exits:]
+                self.turns += 1
+                self.turn = self.turns
+                mark = self.state.mark()
+                state = Turn(mark, len(self.conditions))
+                frame.loops.append(state)
+                at = len(self.block.items)
+                assumptions = len(self._assumptions)
+                with self.inside(BlockKind.LOOP, node, label):
+                    alive = turn()
+                self._forget(assumptions)
+                frame.loops.pop()
+                ends = [one.changes for one in state.continues]
+                if alive is not DEAD:
+                    ends.append(self.state.changes(mark))
+                breaks = state.breaks
+                self.state.undo(mark)
+                if not self._widen(node, ends, certain=count >= TURNS - 2) or count == TURNS:
+                    break
+                del self.block.items[at:]
+        finally:
+            self.loops, self.turn = outer_loops, outer_turn
+        ways: list[tuple[Condition, Changes]] = []
+        if may_end:
+            ways.append((MAYBE if breaks else TRUE, {}))
+        ways += [(outside(one.condition, node), one.changes) for one in breaks]
+        left = frame.exits[exits:]
+        frame.exits[exits:] = [Exit(outside(one.condition, node), one.changes, one.value) for one in left]
+        if not ways:
+            return DEAD
+        self.state.merge(ways)
+        if left and any(one.condition.varies for one in left):
+            return unknown(varies=True)
+        return TRUE
+
+    def _widen(self, loop: ast.AST, ends: Sequence[Changes], *, certain: bool) -> bool:
+        """Let the state at the head of a loop hold what its ends hold too; False where it did already."""
+        changed = False
+        places: dict[tuple[Obj, Any], None] = {}
+        for changes in ends:
+            places.update(dict.fromkeys(changes))
+        for obj, key in places:
+            now = obj.own.get(key, UNBOUND)
+            found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
+            if loop not in obj.loops or now is not UNBOUND:  # what is made anew at each turn holds nothing before
+                found.append((MAYBE, now))
+            new = choose(found)
+            if new == now or _options(new) <= _options(now):
+                continue
+            widened = self._widened(loop, obj, key, now, new, certain=certain)
+            if _options(widened) != _options(now):
+                self.state.put(obj, key, widened)
+                changed = True
+        return changed
+
+    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, new: Value, *, certain: bool) -> Value:
+        plain = [one for one in each(new) if isinstance(one, Const | Expr)]
+        others = [one for one in each(new) if not isinstance(one, Const | Expr)]
+        counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
+        if certain:
+            others = [one for one in others if isinstance(one, Obj)][:4]
+        if others == [] and all(isinstance(one, Const) and one.value is None for one in plain):
+            return new
+        is_number = len(plain) > 1 and all(isinstance(one, Expr) or one.value is not None for one in plain)
+        if counters or is_number or certain:
+            varies = any(map(may_vary, plain)) or any(
+                condition.varies for condition, _ in (new.options if isinstance(new, Choice) else ())
+            )
+            name = key if isinstance(key, str) else str(key)
+            counter = (
+                counters[0]
+                if counters and counters[0].varies == varies
+                else Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
+            )
+            nothing = [(MAYBE, NONE)] if NONE in plain else []
+            return choose([(MAYBE, counter), *nothing, *((MAYBE, one) for one in others)])
+        if isinstance(new, Choice):
+            return Choice(tuple((outside(condition, loop), option) for condition, option in new.options))
+        return new
+
+    def bind_name(self, name: str, value: Value) -> None:
+        """Bind a name where the running code binds it."""
+        frame = self.frame
+        names = frame.names
+        if names is not None and name not in names.local:
+            if name in names.outer:
+                self.put(frame.top, name, value)
+                return
+            around = frame.outer
+            while around is not None and around.names is not None:
+                if name in around.names.local:
+                    self.put(around.obj, name, value)
+                    return
+                around = around.outer
+            if around is not None and isinstance(
+                frame.node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+            ):
+                self.put(around.obj, name, value)  # a walrus in a comprehension of a module
+                return
+        self.put(frame.obj, name, value)
+
+    # -- what is put on top: see run.py ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def execute(self, node: ast.stmt) -> Condition:
+        """Machine a statement; gives the condition under which the next one runs."""
+
+    @abstractmethod
+    def value(self, node: ast.expr) -> Value:
+        """What an expression comes to."""
+
+    @abstractmethod
+    def truth(self, value: Value) -> Condition:
+        """Under which condition a value counts as true."""
+
+    @abstractmethod
+    def compared(self, op: ast.cmpop, left: Value, right: Value) -> Value:
+        """What a comparison gives."""
+
+    @abstractmethod
+    def bind(self, target: ast.expr, value: Value) -> None:
+        """Assign to a name, an attribute, an item, or several at once."""
+
+    @abstractmethod
+    def attribute(self, of: Value, name: str, node: ast.AST) -> Value:
+        """What an attribute of a value is."""
+
+    @abstractmethod
+    def set_attribute(self, of: Value, name: str, value: Value, node: ast.AST) -> None:
+        """Assign to an attribute of whatever a value may be."""
+
+    @abstractmethod
+    def item(self, of: Value, key: Value, node: ast.AST) -> Value:
+        """What a subscript gives."""
+
+    @abstractmethod
+    def element(self, over: Value, loop: ast.AST) -> Value:
+        """What stands for each item of something, in a loop over it."""
+
+    @abstractmethod
+    def exact_items(self, value: Value) -> list[Value] | None:
+        """The items of something of which each is known; None for anything else."""
+
+    @abstractmethod
+    def call(self, function: Value, given: Given, node: ast.AST) -> Value:
+        """Call a value; of several, each under its condition."""
+
+    @abstractmethod
+    def call_member(self, of: Value, name: str, given: Given, node: ast.AST) -> Value:
+        """Call a method."""
+
+    @abstractmethod
+    def call_function(self, function: Obj, given: Given, node: ast.AST, *, on_yield: OnYield | None = None) -> Value:
+        """Machine a function of the script; a generator function up to its end, with what it yields handed to ``on_yield``."""
+
+    def member_of_module(self, module: Obj, name: str) -> Value:
+        """A name of a module of the project; runs it first if need be."""
+        if name not in module.own:
+            self.demand(module)
+        value = module.own.get(name)
+        if self.named:
+            self.named[-1][module, name] = UNBOUND if value is None else value
+        if value is not None:
+            return self.settle(value)
+        for star in module.data["stars"]:
+            if isinstance(star, Obj):
+                if star.module is not None and (
+                    star.data["ran"] or self.project.speaks_of(star.module.path, re.compile(rf"\b{re.escape(name)}\b"))
+                ):
+                    found = self.member_of_module(star, name)
+                    if not (isinstance(found, Expr) and found.op == "unfound"):
+                        return found
+        inner = (
+            self.imported(f"{module.data['name']}.{name}")
+            if module.module and module.module.path.endswith("__init__.py")
+            else None
+        )
+        if isinstance(inner, Obj):
+            return inner
+        libraries = [star for star in module.data["stars"] if isinstance(star, Lib)]
+        if len(libraries) == 1:
+            return Lib(f"{libraries[0].name}.{name}")
+        return Expr("unfound", module.data["name"], name)
+
+
+def _options(value: Value) -> set[Value]:
+    return {option for _, option in value.options} if isinstance(value, Choice) else {value}
