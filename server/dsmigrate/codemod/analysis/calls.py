@@ -260,6 +260,10 @@ def _recalled(run: Machine, memory: _Memory) -> Value:
             run.named[-1].setdefault(place, found)
     if run.fresh:
         run.fresh[-1].update(obj for obj, _ in memory.changes if obj not in memory.reads)
+    run.allocated += 1
+    for obj, _ in memory.changes:
+        if obj not in memory.reads:
+            obj.born = run.allocated
     run.state.apply(memory.changes)
     if memory.block is not None:
         memory.block.up = run.block
@@ -272,6 +276,7 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     outer: Frame = function.data["frame"]
+    born = run.allocated
     obj = run.make(Kind.FRAME, definition)
     owner = function.data["owner"]
     frame = Frame(obj, definition, outer.module, outer.top, outer, names_of(definition), owner, on_yield=on_yield)
@@ -296,14 +301,14 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
             if isinstance(definition, ast.Lambda):
                 return run.value(definition.body)
             alive = run.body(definition.body)
-        return _left(run, frame, alive)
+        return _left(run, frame, alive, born)
     finally:
         run.frames.pop()
         run._forget(assumptions)  # noqa: SLF001
         run.loops = loops
 
 
-def _left(run: Machine, frame: Any, alive: Any) -> Value:
+def _left(run: Machine, frame: Any, alive: Any, born: int) -> Value:
     """Go on from where the ways out of a function meet; gives what it returns."""
     exits = frame.exits
     ways: list[tuple[Any, Changes]] = [(one.condition, one.changes) for one in exits]
@@ -315,7 +320,7 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         run.stopped = True
         ways.append((alive, run.state.changes(frame.mark)))
     run.state.undo(frame.mark)
-    run.state.merge([(condition, _outlasting(changes)) for condition, changes in ways])
+    run.state.merge([(condition, _outlasting(changes)) for condition, changes in ways], born)
     return choose(values)
 
 

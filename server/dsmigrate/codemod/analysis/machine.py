@@ -184,6 +184,8 @@ class Machine(ABC):
         """The names of modules and of functions around that these calls have looked up."""
         self.memory: dict[Any, list[Any]] = {}
         self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
+        self.allocated = 0
+        """Objects that were made so far."""
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
@@ -374,6 +376,8 @@ class Machine(ABC):
                 self.state.put(found, name, UNBOUND)
         found.data.update(data)
         found.turn = self.turn
+        self.allocated += 1
+        found.born = self.allocated
         if self.fresh:
             self.fresh[-1].add(found)
         return found
@@ -466,7 +470,7 @@ class Machine(ABC):
         outcomes: list[tuple[Condition, Changes]] = []
         alive: list[Condition] = []
         whole = 0
-        mark = self.state.mark()
+        mark, born = self.state.mark(), self.allocated
         for condition, arm in arms:
             with self.assuming(condition, node):
                 left = arm()
@@ -478,7 +482,7 @@ class Machine(ABC):
             self.state.undo(mark)
         if not outcomes:
             return DEAD
-        self.state.merge(outcomes)
+        self.state.merge(outcomes, born)
         return TRUE if whole == len(arms) else either(*alive)
 
     def branch(

@@ -78,18 +78,27 @@ class State:
         for (obj, key), value in changes.items():
             self.put(obj, key, value)
 
-    def merge(self, outcomes: Sequence[tuple[Condition, Changes]]) -> None:
-        """Go on from where several ways meet, each from the present state with its changes."""
+    def merge(self, outcomes: Sequence[tuple[Condition, Changes]], born: int | None = None) -> None:
+        """Go on from where several ways meet, each from the present state with its changes.
+
+        ``born``: what was made later than that many objects was made on the ways; only those that made it know of it.
+        """
         if len(outcomes) == 1:
             self.apply(outcomes[0][1])
             return
         places: dict[Place, None] = {}
         for _, changes in outcomes:
             places.update(dict.fromkeys(changes))
+        knowing: dict[Obj, list[tuple[Condition, Changes]]] = {}
+        if born is not None:
+            for condition, changes in outcomes:
+                for obj in {obj for obj, _ in changes if obj.born > born}:
+                    knowing.setdefault(obj, []).append((condition, changes))
         for place in places:
             obj, key = place
             now = obj.own.get(key, UNBOUND)
-            self.put(obj, key, choose((condition, changes.get(place, now)) for condition, changes in outcomes))
+            known = knowing.get(obj, outcomes)
+            self.put(obj, key, choose((condition, changes.get(place, now)) for condition, changes in known))
 
 
 def choose(options: Iterable[tuple[Condition, Value]]) -> Value:

@@ -199,7 +199,7 @@ class Obj:
     states it is in: what was read of it is still so if it is the same.
     """
 
-    __slots__ = ("cls", "context", "data", "kind", "loops", "made_by", "module", "node", "own", "turn", "version")
+    __slots__ = ("cls", "context", "data", "kind", "born", "loops", "made_by", "module", "node", "own", "turn", "version")
 
     def __init__(
         self,
@@ -223,6 +223,7 @@ class Obj:
         self.version = 0
         self.loops = loops
         self.turn = 0
+        self.born = 0
 
     @property
     def fields(self) -> dict[Any, Value]:

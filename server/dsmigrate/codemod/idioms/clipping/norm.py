@@ -15,7 +15,7 @@ from dsmigrate.codemod.analysis.values import Const, Expr, Kind as ThingKind, Ob
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove
+from dsmigrate.codemod.program.edits import Edit, Insert, Remove, ReplaceStatement
 
 IDEAS = (
     Idea(
@@ -67,7 +67,7 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
             continue
         condition = _relative(event, step)
         found.append((condition, event["limit"]))
-        yield _converted(training, facts, event, step)
+        yield _converted(facts, event, step)
     yield _limit(training, facts, found, clips, kept=kept)
 
 
@@ -123,36 +123,56 @@ def _stays(event: Event, why: tuple[str, str]) -> Decision:
     )  # fmt: skip
 
 
-def _converted(training: Training, facts: Facts, event: Event, step: Event) -> Decision:
-    statement = event.module.step(event.node).node
-    edits: tuple[Edit, ...] = (Remove(event.module, statement),)
-    parts: frozenset[str] = frozenset()
-    imports: tuple[Import, ...] = ()
-    message = f"clip_grad_norm_ → gradient_clipping = {event.module.text(_limit_node(event))}"
-    if not is_statement(event):
-        engine = facts.engine(step)
-        if isinstance(statement, ast.Assign) and statement.value is event.node and engine is not None and step.module is event.module:
-            target = event.module.text(statement.targets[0])
-            edits = (*edits, *_norm_behind(event, step, target, engine))
-            parts = frozenset({"grad_norm", "keep_grad_norm"})
-            return Decision(
-                "MG422", Kind.CONVERTED, event.module, event.node, f"{message}; {target} = ds_compat.grad_norm({engine}) behind the step",
-                "the engine clips within its step", edits=edits, imports=imports, parts=parts,
-            )  # fmt: skip
-        return _stays(event, ("MG422", "what it gives is used before the step"))
-    return Decision("MG421", Kind.CONVERTED, event.module, event.node, message, "the engine clips right before the step", edits=edits, parts=parts)
-
-
-def _norm_behind(event: Event, step: Event, target: str, engine: str) -> tuple[Edit, ...]:
-    """The norm is taken behind the step, under the condition of the clip."""
+def _converted(facts: Facts, event: Event, step: Event) -> Decision:
     module = event.module
-    place = module.step(step.node)
-    own = module.step(event.node)
+    statement = module.step(event.node).node
+    message = f"clip_grad_norm_ → gradient_clipping = {module.text(_limit_node(event))}"
+    if is_statement(event):
+        edits: tuple[Edit, ...] = (Remove(module, statement),)
+        return Decision("MG421", Kind.CONVERTED, module, event.node, message, "the engine clips right before the step", edits=edits)
+    engine = facts.engine(step)
+    if isinstance(statement, ast.Assign) and statement.value is event.node and engine is not None and step.module is module:
+        target = module.text(statement.targets[0])
+        found = _norm_behind(event, step, target, engine)
+        if found is not None:
+            return Decision(
+                "MG422", Kind.CONVERTED, module, event.node, f"{message}; {target} = ds_compat.grad_norm({engine}) behind the step",
+                "the engine clips within its step", edits=found, parts=frozenset({"grad_norm", "keep_grad_norm"}),
+            )  # fmt: skip
+    return _stays(event, ("MG422", "what it gives is used before the step"))
+
+
+def _norm_behind(event: Event, step: Event, target: str, engine: str) -> tuple[Edit, ...] | None:
+    """The norm is taken behind the step, under the condition of the clip; None where it is needed before."""
+    module = event.module
+    own, place = module.step(event.node), module.step(step.node)
     line = f"{target} = ds_compat.grad_norm({engine})"
-    if own.up is not None and isinstance(own.up.node, ast.If) and own.up.node not in {one.node for one in place.around()}:
-        test = own.up.node.test
-        return (Insert(module, place.node, (("if ", test, ":"), (f"    {line}",)), after=True),)
-    return (Insert(module, place.node, ((line,),), after=True),)
+    outer = own.up
+    if outer is not None and isinstance(outer.node, ast.If) and outer.node not in {one.node for one in place.around()}:
+        if _reads_between(outer.body, outer.index, place.index if place.body is outer.body else None, target):
+            return None
+        test = outer.node.test
+        return (Remove(module, own.node), Insert(module, place.node, (("if ", test, ":"), (f"    {line}",)), after=True))
+    if place.body is not own.body:
+        return None if _reads_between(own.body, own.index, None, target) else (Remove(module, own.node), Insert(module, place.node, ((line,),), after=True))
+    between = own.body[own.index + 1 : place.index]
+    if not any(_reads(one, target) for one in between):
+        return (Remove(module, own.node), Insert(module, place.node, ((line,),), after=True))
+    if any(isinstance(sub, _LEAVES) for one in between for sub in ast.walk(one)) or not isinstance(place.node, ast.Expr):
+        return None
+    # What looks at the norm stands between clip and step: the step goes where the clip was.
+    return (ReplaceStatement(module, own.node, ((f"{engine}.step()",), (line,))), Remove(module, place.node))
+
+
+_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+
+
+def _reads_between(body: list[ast.stmt], index: int, end: int | None, target: str) -> bool:
+    return any(_reads(one, target) for one in body[index + 1 : end])
+
+
+def _reads(node: ast.AST, target: str) -> bool:
+    return any(isinstance(sub, ast.Name | ast.Attribute) and ast.unparse(sub) == target and isinstance(sub.ctx, ast.Load) for sub in ast.walk(node))
 
 
 def _limit_node(event: Event) -> ast.expr:
