@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.files.diff import unified
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
@@ -54,6 +55,8 @@ class Outcome:
     looked_at: tuple[Path, ...] = ()
     alters: dict[Path, frozenset[str]] = field(default_factory=dict)
     is_launcher: bool = False
+    is_new: bool = False
+    """Whether there is no such file yet."""
 
     @property
     def changes(self) -> bool:
@@ -70,6 +73,8 @@ def run(job: Job) -> Outcome:
     except SourceError as error:
         return Outcome(job, failure(job, UNREADABLE, error.message, "the file is left as it is", error.line), source)
     try:
+        if os.environ.get("DSMIGRATE_SECOND"):
+            return _second(job, source, encoding)
         if job.project is not None:
             together = _migrate_set(job, job.project, source, encoding)
             if together is not None:
@@ -118,6 +123,41 @@ def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome 
     alters = {resolved(root / path): names for path, names in found.alters.items() if names}
     looked_at = tuple(resolved(root / path) for path in found.looked_at)
     return Outcome(own, found.entry, source, encoding, placed, looked_at, alters)
+
+
+def _second(job: Job, source: bytes, encoding: str) -> Outcome:
+    """The conversion of the codemod's second form, while both are there."""
+    from dsmigrate import __version__  # noqa: PLC0415 - as above
+    from dsmigrate.codemod.convert import convert  # noqa: PLC0415
+    from dsmigrate.codemod.runtime.assemble import assemble  # noqa: PLC0415
+    from dsmigrate.codemod.runtime.sources import sources  # noqa: PLC0415
+
+    root = job.project if job.project is not None else job.path.parent
+    entry = relative(job.path, root) or job.path.name
+
+    def read_file(path: str) -> bytes | None:
+        return source if path == entry else read_below(job, root, path) if job.project is not None else None
+
+    def shown(path: str) -> str:
+        return job.name if path == entry else (root / path).as_posix()
+
+    found = convert(read_file, entry, job.options, shown=shown)
+    modules = []
+    for path, result in found.results.items():
+        if path != entry:
+            text = read_below(job, root, path) or b""
+            modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
+    if found.parts:
+        home = job.path.parent / "ds_compat.py"
+        existing = read_below(job, job.path.parent, "ds_compat.py")
+        made = assemble(found.parts, sources(), __version__, None if existing is None else existing.decode())
+        result = FileResult(home.as_posix(), Status.CONVERTED, (), unified(None, made.text, home.as_posix()), made.text.encode())
+        modules.append(Outcome(Job(home, job.root, job.options, existing or b""), result, existing or b"", is_new=existing is None))
+    inside = all(relative(module.job.path, job.path.parent) for module in modules)
+    own = job if inside else replace(job, root=root)
+    placed = tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules)
+    looked_at = tuple(resolved(root / path) for path in found.looked_at)
+    return Outcome(own, found.results[entry], source, encoding, placed, looked_at)
 
 
 def relative(path: Path, root: Path) -> str | None:

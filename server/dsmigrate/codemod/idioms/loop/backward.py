@@ -35,11 +35,9 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event)
         if engine is None:
             continue
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "backward" and "function" not in event.what:
-            loss: ast.expr = node.func.value
-        elif node.args:
-            loss = node.args[0]
-        else:
+        loss = _loss(node, "function" in event.what)
+        if loss is None:
+            yield Decision("MG401", Kind.TODO, event.module, node, f"call {engine}.backward(loss) here", "how it is written hides the loss")
             continue
         more = ", retain_graph=True" if "retain_graph" in event.what else ""
         yield Decision(
@@ -47,3 +45,14 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
             "the engine averages the gradients",
             edits=(Replace(event.module, node, (f"{engine}.backward(", loss, f"{more})")),),
         )  # fmt: skip
+
+
+def _loss(node: ast.Call, by_function: bool) -> ast.expr | None:  # noqa: FBT001 - torch.autograd.backward(loss)
+    """The expression of the loss in a call that runs its backward."""
+    if by_function:
+        return node.args[0] if node.args else None
+    if isinstance(node.func, ast.Attribute):
+        return node.func.value
+    if isinstance(node.func, ast.Call) and len(node.func.args) == 2:  # getattr(loss, "backward")()
+        return node.func.args[0]
+    return None
