@@ -21,12 +21,11 @@ _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "mana
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The decisions of a training as they hold together, its config, and the parts of ``ds_compat`` that it needs."""
+    """The decisions of a training as they hold together, and its config."""
 
     decisions: tuple[Decision, ...]
     config: dict[str, Any]
     stage: int
-    parts: frozenset[str]
 
 
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
@@ -38,13 +37,11 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1), "zero_optimization.stage": Setting(None, static=stage)}
     for one in held:
         settings.update(one.config)
-    parts = frozenset().union(*(one.parts for one in held)) if held else frozenset()
-    code, more = _config_code(facts, settings)
-    parts |= more
+    code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
-    imports = _imports(facts, done, parts, code)
+    imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), _config(settings), stage, parts)
+    return Settled(tuple(done), _config(settings), stage)
 
 
 def _config(settings: dict[str, Setting]) -> dict[str, Any]:
@@ -58,12 +55,12 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 
-def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, frozenset[str]]:
-    """The expression of the config where the engine is made, and the part that it needs."""
+def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
+    """The expression of the config where the engine is made."""
     name = facts.options.config_name
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
-        return f'str(Path(__file__).with_name("{name}"))', frozenset()
+        return f'str(Path(__file__).with_name("{name}"))'
     grouped: dict[str, dict[str, str]] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
         section, _, inner = key.rpartition(".")
@@ -75,7 +72,7 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, froze
         else:
             given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
-    return f"ds_compat.load_config({', '.join([start, *given])})", frozenset({"load_config"})
+    return f"ds_compat.load_config({', '.join([start, *given])})"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:
@@ -92,16 +89,3 @@ def _filled(edit: Edit, code: str) -> Edit:
         lines = tuple(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line) for line in edit.code)
         return replace(edit, code=lines)
     return edit
-
-
-def _imports(facts: Facts, decisions: list[Decision], parts: frozenset[str], code: str) -> tuple[Import, ...]:
-    """The imports of ``ds_compat`` in the files that use its parts, and of what the config's path is made with."""
-    found: dict[Import, None] = {}
-    if "Path(" in code:
-        found[Import(facts.site.module, "pathlib", "Path")] = None
-    del parts
-    for decision in decisions:
-        for edit in decision.edits:
-            if "ds_compat." in str(edit):
-                found[Import(edit.module, "ds_compat")] = None
-    return tuple(found)
