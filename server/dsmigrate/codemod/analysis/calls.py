@@ -299,9 +299,11 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
             for region in function.data.get("regions", ()):
                 around.enter_context(run.inside(BlockKind.WITH, region.node, region))
             if isinstance(definition, ast.Lambda):
-                return run.value(definition.body)
+                block.result = run.value(definition.body)
+                return block.result
             alive = run.body(definition.body)
-        return _left(run, frame, alive, born)
+        block.result = _left(run, frame, alive, born)
+        return block.result
     finally:
         run.frames.pop()
         run._forget(assumptions)  # noqa: SLF001

@@ -143,6 +143,10 @@ class TensorKind(enum.Enum):
     GRADIENT = "gradient"
     WEIGHT = "weight"
     """What a state_dict holds: a parameter's or a buffer's content."""
+    EACH_NORM = "norm of each"
+    """The norms of single gradients, one or several of them."""
+    NORM = "norm"
+    """A norm over the gradients of several parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,8 @@ class Tensor:
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
-    rank has its own, as it has its own data.
+    rank has its own, as it has its own data. ``picked``: of which parameters it is, as a condition on them; None: of all.
+    ``power``: to which power a norm is raised.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -160,6 +165,8 @@ class Tensor:
     scaler: Thing | None = None
     detached: bool = False
     varies: bool = True
+    picked: Condition | None = None
+    power: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Facts:
     @cached_property
     def accumulates(self) -> bool:
         """Whether the script lets gradients of several backwards come together before it steps."""
-        return self.gradients.accumulate(self.training)
+        return self.gradients.accumulate
 
 
 def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:

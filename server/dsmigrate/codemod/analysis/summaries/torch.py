@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.conditions import MAYBE
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
 from dsmigrate.codemod.analysis.roles import inside_of, is_tracked
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
@@ -171,7 +173,7 @@ def collective(asked: Call) -> Value:
 
 def _same(value: Value) -> Value:
     if isinstance(value, Tensor):
-        return Tensor(value.kind, value.of, value.forwards, value.scaler, value.detached, varies=False)
+        return replace(value, varies=False)
     if isinstance(value, Expr) and value.varies:
         return Expr("reduced", *value.args, loops=value.loops)
     return value
@@ -749,12 +751,48 @@ def clip(asked: Call) -> Value:
         "by_value": Const(by_value),
     }
     run.event(Happening.CLIP, asked.node, **what)
-    return NONE if by_value else Tensor(varies=False)
+    return NONE if by_value else total_norm(run, what["params"])
+
+
+def total_norm(run: Machine, parameters: Value) -> Value:
+    """The norm of the gradients of some parameters."""
+    tensors = norms_in(run, parameters)
+    gradients = tuple(replace(one, kind=TensorKind.GRADIENT) for one in tensors if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT})
+    each_norm = norm_of(gradients) if len(gradients) == len(tensors) else None
+    found = norm_of((each_norm,)) if each_norm is not None else None
+    return Tensor(varies=False) if found is None else found
 
 
 @function("torch.nn.utils.get_total_norm")
+def _total(asked: Call) -> Value:
+    second = is_second(asked.get(1, "norm_type", Const(2.0)))
+    return total_norm(asked.run, asked.get(0, "tensors", NONE)) if second else Tensor(varies=False)
+
+
+@function("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm", "torch._foreach_norm")
 def _norm(asked: Call) -> Value:
-    return Tensor(varies=False)
+    of = asked.run.settle(asked.get(0, "tensors" if "_foreach" in asked.name else "input", asked.get(0, "x", NONE)))
+    if is_second(asked.get(1, "ord" if "linalg" in asked.name or "_foreach" in asked.name else "p", Const(2))):
+        found = norm_of(norms_in(asked.run, of))
+        if found is not None:
+            return found
+    return of_torch(asked.run, asked.name, asked.given, asked.node)
+
+
+@function("torch.stack", "torch.cat", "torch.hstack", "torch.tensor", "torch.as_tensor", "torch.sum", "torch.sqrt", "torch.square", "torch.pow", "math.sqrt")
+def _of_norms(asked: Call) -> Value:
+    norms = norms_in(asked.run, asked.run.settle(asked.get(0, "tensors", NONE)))
+    if norms and len({(one.kind, one.of, one.power) for one in norms}) == 1 and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+        match asked.name.rpartition(".")[2]:
+            case "sum":
+                found = summed(norms)
+            case "sqrt" | "square" | "pow" as name:
+                found = powered(norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2))
+            case _:
+                found = norms[0]
+        if found is not None:
+            return found
+    return call_unlisted(asked.run, asked.name, asked.given, asked.node)
 
 
 @function("torch.autograd.backward")
