@@ -217,7 +217,7 @@ def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iter
 def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):
-        return repr(value.value)
+        return f'float("{value.value}")' if value.value in {float("inf"), float("-inf")} else repr(value.value)
     by_name = _named(value, names)
     if by_name is not None:
         return by_name

@@ -291,7 +291,8 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
         for name, value in bound.items():
             run.put(obj, name, value)
         with contextlib.ExitStack() as around:
-            around.enter_context(run.inside(BlockKind.CALL, node, function, caller)).names = names
+            block = around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
+            block.names = names
             for region in function.data.get("regions", ()):
                 around.enter_context(run.inside(BlockKind.WITH, region.node, region))
             if isinstance(definition, ast.Lambda):

@@ -191,7 +191,7 @@ class _Walk:
 
 
 _KINDS = frozenset(
-    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.OPAQUE, Happening.NORM)
+    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.OPAQUE)
 )
 
 

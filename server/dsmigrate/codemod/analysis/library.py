@@ -58,7 +58,7 @@ def library_name(run: Machine, name: str) -> Value:
     if name in {"sys.argv"}:
         return Expr("argv")
     if name in {"math.inf", "torch.inf"}:
-        return Expr("inf")
+        return Const(float("inf"))
     return Lib(name)
 
 

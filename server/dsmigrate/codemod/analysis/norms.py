@@ -33,15 +33,24 @@ def norm_method(run: Machine, of: Tensor, name: str, given: Given) -> Value | No
 
 def norm_operated(run: Machine, op: ast.operator, left: Value, right: Value) -> Value | None:
     """What an operator gives that is a norm: a power, or a sum that squares are added to."""
-    if isinstance(op, ast.Pow) and isinstance(left, Tensor):
-        return powered(left, right)
+    if isinstance(op, ast.Pow):
+        norms = _beside_nothing(left)
+        return powered(norms[0], right) if len(norms) == 1 else None
     if isinstance(op, ast.Add):
-        sums = [one for value in (left, right) for one in each(value)]
-        if any(isinstance(one, Tensor) and one.kind in _NORMS for one in sums):
-            found = [picked_here(run, one) for one in sums if isinstance(one, Tensor)]
-            if all(isinstance(one, Tensor) or one in {Const(0), Const(0.0)} for one in sums):
-                return summed(tuple(one for one in found if isinstance(one, Tensor)))
+        parts = [*_beside_nothing(left), *_beside_nothing(right)]
+        if len(parts) == sum(one not in _NOTHING for value in (left, right) for one in each(value)):
+            return summed(tuple(one for part in parts if isinstance(one := picked_here(run, part), Tensor)))
     return None
+
+
+_NOTHING = frozenset((Const(0), Const(0.0)))
+"""What a sum starts from; also what it is of where no parameter has a gradient."""
+
+
+def _beside_nothing(value: Value) -> list[Tensor]:
+    """The norms that a value may be; none where it may be anything else but zero."""
+    found = [one for one in each(value) if one not in _NOTHING]
+    return [one for one in found if isinstance(one, Tensor)] if all(isinstance(one, Tensor) and one.kind in _NORMS for one in found) else []
 
 
 def powered(of: Tensor, power: Value) -> Value | None:
