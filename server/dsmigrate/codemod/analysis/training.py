@@ -13,6 +13,7 @@ from dsmigrate.codemod.analysis.analysis import (
     nearest_common,
     owner,
     parameters_of,
+    modules_of,
     paths_to,
     raw_models,
     things,
@@ -73,9 +74,18 @@ class Training:
         """Whether a value may be the wrapped model."""
         return any(one in self.wrappers for one in each(value))
 
+    @cached_property
+    def parts(self) -> frozenset[Value]:
+        """The models and every module that they hold."""
+        return frozenset().union(*(modules_of(self.analysis.run, model) for model in self.models))
+
     def is_model(self, value: Value) -> bool:
         """Whether a value may be the model, wrapped or not, or a part of it."""
-        return self.is_wrapper(value) or any(owner(one) in self.models for one in things(value))
+        return self.is_wrapper(value) or any(owner(one) in self.parts for one in things(value))
+
+    def holds_parameters(self, value: Value) -> bool:
+        """Whether parameters of the model may be in a value."""
+        return bool(parameters_of(self.analysis.run, value) & self.parts)
 
     def is_optimizer(self, value: Value) -> bool:
         """Whether a value may be the optimizer of the model."""
@@ -114,7 +124,7 @@ class Training:
         if not isinstance(site, Site):
             return None
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
-            if moment.node is not site.node and _last_number(self.analysis, moment.node, moment) <= site.number:
+            if moment.node is not site.node and _last_number(moment.node, moment) <= site.number:
                 continue
             engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
             if engine and other:
@@ -143,19 +153,19 @@ def trainings(analysis: Analysis) -> list[Training]:
     found = []
     for models, wraps in groups:
         wrapped = {one for event in wraps for one in wrappers(event["wrapper"])}
+        parts = set().union(*(modules_of(run, model) for model in models))
         backwards = tuple(
             event
             for event in analysis.of(Happening.BACKWARD)
-            if any(forward.model in wrapped or owner(forward.model) in models for forward in forwards_in(event["loss"]))
+            if any(forward.model in wrapped or owner(forward.model) in parts for forward in forwards_in(event["loss"]))
         )
         if not backwards:
             continue
-        optimizers = {
-            one
-            for event in analysis.of(Happening.MADE)
-            if event["role"] == Const("optimizer") and parameters_of(run, event["params"]) & models
-            for one in things(event["what"])
-        }
+        made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
+        held = {event: parameters_of(run, event["params"]) for event in made}
+        optimizers = {one for event in made if held[event] & parts for one in things(event["what"])}
+        if not optimizers:  # whose parameters cannot be told
+            optimizers = {one for event in made if not held[event] for one in things(event["what"])}
         steps = tuple(
             event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"]))
         )
@@ -180,7 +190,7 @@ def _joined(found: list[Training]) -> list[Training]:
 
 
 def _site(training: Training) -> Site | str:
-    """The place behind both the wrap and the optimizer, on the way to every backward."""
+    """The place behind the last of the wraps and the optimizer, in a block that every backward is in or comes through."""
     analysis = training.analysis
     made = [
         event
@@ -189,30 +199,52 @@ def _site(training: Training) -> Site | str:
     ]
     if not made:
         return "the optimizer of the wrapped model is not made where it can be seen"
-    first = min(training.backwards, key=lambda event: event.number)
-    events = [*training.wraps, *made]
-    block = nearest_common(events)
-    while (
-        block.up is not None
-        and not under(first.block, block)
-        and not (block.kind in _WHOLE and implies(first.condition, block.condition))
-    ):
+    last = max([*training.wraps, *made], key=lambda event: event.number)
+    block = _made_in(last)
+    while block.up is not None and not all(_leads_to(block, event) for event in training.backwards):
         block = block.up
-    last = max(events, key=lambda event: event.number)
     item = _child_with(block, last)
-    node = _statement_in(block, item)
+    node = item.node
     if node is None:
         return "the wrap and the optimizer are made where no statement can stand behind both"
-    module = last.module if item is last else _module_at(block, item, last)
+    module = item.module if item.module is not None else last.module
     step = module.step(node)
-    moment = _moment(analysis, step.node, item, block)
+    moment = _moment(analysis, step.node, block)
     if moment is None:
         return "what is bound behind the wrap and the optimizer cannot be seen"
+    if min(event.number for event in training.backwards) <= _last_number(step.node, moment):
+        return "the model is trained before both the wrap and the optimizer are made"
     return _named_site(training, module, step.node, moment, last, made, block)
 
 
-_WHOLE = frozenset({BlockKind.CALL, BlockKind.ENTRY, BlockKind.SPAWNED, BlockKind.MODULE, BlockKind.LOOP})
+def _made_in(event: Event) -> Block:
+    """The block in which a wrapper or an optimizer is made: of the script's own classes, that around the call of the class."""
+    made = event["wrapper"] if event.kind is Happening.WRAP else event["what"]
+    nodes = {one.node for one in each(made) if isinstance(one, Obj)}
+    outer = [block.up for block in event.block.around() if block.node in nodes and block.up is not None]
+    return outer[-1] if outer else event.block
+
+
+_WHOLE = frozenset({BlockKind.CALL, BlockKind.ENTRY, BlockKind.SPAWNED, BlockKind.MODULE})
 """Blocks at the end of which what was bound in them is bound on all ways through them."""
+
+
+def _leads_to(block: Block, event: Event) -> bool:
+    """Whether an event is in a block, or behind one that all ways to it come through."""
+    if under(event.block, block):
+        return True
+    return (block.kind in _WHOLE or _is_rest(block)) and implies(event.condition, block.condition)
+
+
+def _is_rest(block: Block) -> bool:
+    """Whether a branch is what follows a statement that some ways leave by: ``if not ready: return``."""
+    if block.kind is not BlockKind.BRANCH or block.module is None or not isinstance(block.node, ast.stmt):
+        return False
+    first = next((item.node for item in block.items if item.node is not None), None)
+    try:
+        return first is not None and all(step.node is not block.node for step in block.module.step(first).around())
+    except KeyError:
+        return False
 
 
 def _child_with(block: Block, event: Event) -> Block | Event:
@@ -225,21 +257,8 @@ def _child_with(block: Block, event: Event) -> Block | Event:
     return item
 
 
-def _statement_in(block: Block, item: Block | Event) -> ast.AST | None:
-    del block
-    return item.node
-
-
-def _module_at(block: Block, item: Block | Event, event: Event) -> Module:
-    """The file that an item of a block stands in: that of the call around it."""
-    module = item.module if item.module is not None else event.module
-    assert module is not None
-    return module
-
-
-def _moment(analysis: Analysis, node: ast.stmt, item: Block | Event, block: Block) -> Moment | None:
+def _moment(analysis: Analysis, node: ast.stmt, block: Block) -> Moment | None:
     """What was so right behind a statement, in the run of its function that the block is of."""
-    del item
     found = [moment for (statement, _), moment in analysis.run.moments.items() if statement is node]
     exact = [moment for moment in found if moment.block is block]
     return (exact or found)[-1] if found else None
@@ -256,7 +275,7 @@ def _named_site(
     if optimizer is None:
         return "no name leads to the optimizer where the wrapped model is there too"
     in_place = _in_place(training, node, last, made, block)
-    number = _last_number(training.analysis, node, moment)
+    number = _last_number(node, moment)
     if in_place is not None:
         number = in_place.number
     return Site(module, node, target, target, optimizer, names, number, in_place, block)
@@ -274,15 +293,15 @@ def _in_place(training: Training, node: ast.stmt, last: Event, made: list[Event]
     return last
 
 
-def _last_number(analysis: Analysis, node: ast.stmt, moment: Moment) -> int:
-    """The number of the last event of a statement."""
-    inside = {one for one in ast.walk(node)}
+def _last_number(node: ast.stmt, moment: Moment) -> int:
+    """The number of the last event of a statement, in the run of it that a moment is of."""
+    inside = set(ast.walk(node))
     numbers = [
         event.number
-        for event in analysis.events
-        if any(block.node in inside for block in event.block.around()) or event.node in inside
+        for item in moment.block.items
+        if item.node in inside
+        for event in ((item,) if isinstance(item, Event) else item.events())
     ]
-    del moment
     return max(numbers, default=0)
 
 
