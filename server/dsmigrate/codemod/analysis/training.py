@@ -9,42 +9,23 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import (
     Analysis,
-    implies,
+    modules_of,
     nearest_common,
     owner,
     parameters_of,
-    modules_of,
     paths_to,
     raw_models,
     things,
     under,
     wrappers,
 )
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, forwards_in
 from dsmigrate.codemod.program.module import Module
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where the engine is made: behind ``node``, or in the place of the wrap ``wrap`` where the optimizer is there already.
-
-    ``target`` is what is bound to the engine, ``model`` and ``optimizer`` what it is made of, as they are said there.
-    ``number``: events up to that one come before the engine.
-    """
-
-    module: Module
-    node: ast.stmt
-    target: str
-    model: str
-    optimizer: str
-    names: tuple[Mapping[str, Value], ...]
-    number: int
-    wrap: Event | None
-    block: Block
 
 
 @dataclass(eq=False)
@@ -69,6 +50,12 @@ class Training:
     def modules(self) -> dict[str, Module]:
         """The files that the training's events stand in."""
         return {event.module.path: event.module for event in self.analysis.events}
+
+    @cached_property
+    def left_wrapped(self) -> tuple[Event, ...]:
+        """The wraps of models that nothing trains."""
+        known = {event for training in trainings(self.analysis) for event in training.wraps}
+        return tuple(event for event in self.events(Happening.WRAP) if event not in known and wrappers(event["wrapper"]))
 
     def is_wrapper(self, value: Value) -> bool:
         """Whether a value may be the wrapped model."""
@@ -100,18 +87,22 @@ class Training:
     def site(self) -> Site | str:
         """Where the engine is made; a sentence that says why there is no such place."""
         if not self.runs:
-            return _site(self)
+            return find_site(self)
         sites = [run.site for run in self.runs]
         return next((site for site in sites if isinstance(site, str)), sites[0])
 
     def is_before(self, event: Event) -> bool:
-        """Whether an event comes before the engine is made."""
+        """Whether no engine is there yet at an event, or none is made on the way to it."""
+        return self.has_engine(event) is False
+
+    def has_engine(self, event: Event, expression: ast.expr | None = None) -> bool | None:
+        """Whether ``expression``, which leads to the wrapped model at an event, leads to the engine; None for maybe."""
         if not self.runs:
-            return isinstance(self.site, Site) and event.number <= self.site.number
+            return is_engine_there(self.site, event, expression) if isinstance(self.site, Site) else True
         common = nearest_common(self.wraps)
-        here = _child_with(common, event) if under(event.block, common) else None
-        run = next((run for run in self.runs if _child_with(common, run.wraps[0]) is here), self.runs[0])
-        return run.is_before(event)
+        here = child_with(common, event) if under(event.block, common) else None
+        run = next((run for run in self.runs if child_with(common, run.wraps[0]) is here), self.runs[0])
+        return run.has_engine(event, expression)
 
     def engine_at(self, event: Event) -> str | None:
         """How the engine is called at an event; None where no name there leads to it."""
@@ -124,7 +115,7 @@ class Training:
         if not isinstance(site, Site):
             return None
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
-            if moment.node is not site.node and _last_number(moment.node, moment) <= site.number:
+            if moment.node is not site.node and last_number(moment.node, moment) <= site.number:
                 continue
             engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
             if engine and other:
@@ -187,130 +178,3 @@ def _joined(found: list[Training]) -> list[Training]:
             other.steps + one.steps, other.optimizers | one.optimizers, (*(other.runs or (other,)), one),
         )  # fmt: skip
     return list(joined.values())
-
-
-def _site(training: Training) -> Site | str:
-    """The place behind the last of the wraps and the optimizer, in a block that every backward is in or comes through."""
-    analysis = training.analysis
-    made = [
-        event
-        for event in analysis.of(Happening.MADE)
-        if event["role"] == Const("optimizer") and any(one in training.optimizers for one in each(event["what"]))
-    ]
-    if not made:
-        return "the optimizer of the wrapped model is not made where it can be seen"
-    last = max([*training.wraps, *made], key=lambda event: event.number)
-    block = _made_in(last)
-    while block.up is not None and not all(_leads_to(block, event) for event in training.backwards):
-        block = block.up
-    item = _child_with(block, last)
-    node = item.node
-    if node is None:
-        return "the wrap and the optimizer are made where no statement can stand behind both"
-    module = item.module if item.module is not None else last.module
-    step = module.step(node)
-    moment = _moment(analysis, step.node, block)
-    if moment is None:
-        return "what is bound behind the wrap and the optimizer cannot be seen"
-    if min(event.number for event in training.backwards) <= _last_number(step.node, moment):
-        return "the model is trained before both the wrap and the optimizer are made"
-    return _named_site(training, module, step.node, moment, last, made, block)
-
-
-def _made_in(event: Event) -> Block:
-    """The block in which a wrapper or an optimizer is made: of the script's own classes, that around the call of the class."""
-    made = event["wrapper"] if event.kind is Happening.WRAP else event["what"]
-    nodes = {one.node for one in each(made) if isinstance(one, Obj)}
-    outer = [block.up for block in event.block.around() if block.node in nodes and block.up is not None]
-    return outer[-1] if outer else event.block
-
-
-_WHOLE = frozenset({BlockKind.CALL, BlockKind.ENTRY, BlockKind.SPAWNED, BlockKind.MODULE})
-"""Blocks at the end of which what was bound in them is bound on all ways through them."""
-
-
-def _leads_to(block: Block, event: Event) -> bool:
-    """Whether an event is in a block, or behind one that all ways to it come through."""
-    if under(event.block, block):
-        return True
-    return (block.kind in _WHOLE or _is_rest(block)) and implies(event.condition, block.condition)
-
-
-def _is_rest(block: Block) -> bool:
-    """Whether a branch is what follows a statement that some ways leave by: ``if not ready: return``."""
-    if block.kind is not BlockKind.BRANCH or block.module is None or not isinstance(block.node, ast.stmt):
-        return False
-    first = next((item.node for item in block.items if item.node is not None), None)
-    try:
-        return first is not None and all(step.node is not block.node for step in block.module.step(first).around())
-    except KeyError:
-        return False
-
-
-def _child_with(block: Block, event: Event) -> Block | Event:
-    """The item of a block that an event is in."""
-    item: Block | Event = event
-    for one in event.block.around():
-        if one is block:
-            return item
-        item = one
-    return item
-
-
-def _moment(analysis: Analysis, node: ast.stmt, block: Block) -> Moment | None:
-    """What was so right behind a statement, in the run of its function that the block is of."""
-    found = [moment for (statement, _), moment in analysis.run.moments.items() if statement is node]
-    exact = [moment for moment in found if moment.block is block]
-    return (exact or found)[-1] if found else None
-
-
-def _named_site(
-    training: Training, module: Module, node: ast.stmt, moment: Moment, last: Event, made: list[Event], block: Block
-) -> Site | str:
-    names = moment.names
-    target = next(iter(paths_to(names, set(training.wrappers))), None)
-    optimizer = next(iter(paths_to(names, set(training.optimizers))), None)
-    if target is None:
-        return "no name leads to the wrapped model where the optimizer is there too"
-    if optimizer is None:
-        return "no name leads to the optimizer where the wrapped model is there too"
-    in_place = _in_place(training, node, last, made, block)
-    number = _last_number(node, moment)
-    if in_place is not None:
-        number = in_place.number
-    return Site(module, node, target, target, optimizer, names, number, in_place, block)
-
-
-def _in_place(training: Training, node: ast.stmt, last: Event, made: list[Event], block: Block) -> Event | None:
-    """The wrap that the engine takes the place of: the one wrap there is, behind the optimizer, by itself, on all ways."""
-    if last not in training.wraps or len({event.node for event in training.wraps}) != 1:
-        return None
-    if any(event.number > last.number for event in made) or last.module.step(last.node).node is not node:
-        return None
-    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is not last.node:
-        return None
-    del block
-    return last
-
-
-def _last_number(node: ast.stmt, moment: Moment) -> int:
-    """The number of the last event of a statement, in the run of it that a moment is of."""
-    inside = set(ast.walk(node))
-    numbers = [
-        event.number
-        for item in moment.block.items
-        if item.node in inside
-        for event in ((item,) if isinstance(item, Event) else item.events())
-    ]
-    return max(numbers, default=0)
-
-
-def stays_wrapped(analysis: Analysis, trained: list[Training]) -> list[Event]:
-    """The wraps of models that nothing trains."""
-    known = {event for training in trained for event in training.wraps}
-    return [
-        event
-        for event in analysis.of(Happening.WRAP)
-        if event not in known
-        and any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"]))
-    ]

@@ -28,6 +28,8 @@ IDIOMS: tuple[Idiom, ...] = (
     group.group,
     wrap.wrap,
     wrap.replicas,
+    wrap.others,
+    wrap.repeated,
     handed.handed,
     unwrap.unwrap,
     unwrap.kind_tests,
