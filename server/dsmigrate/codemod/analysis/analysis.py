@@ -251,6 +251,21 @@ def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iter
                 yield from (f"{name}.{more}" for more in _attributes(inner, wanted, depth - 1))
 
 
+def values_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.expr) -> list[Value] | None:
+    """What a name, or attributes of one, may be at a place; None for any other expression."""
+    if isinstance(expression, ast.Name):
+        scope = next((scope for scope in names if expression.id in scope), None)
+        return None if scope is None else list(each(scope[expression.id]))
+    if not isinstance(expression, ast.Attribute):
+        return None
+    found: list[Value] = []
+    for one in values_at(run, names, expression.value) or ():
+        holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
+        if holder is not None and expression.attr in holder.own:
+            found += each(holder.own[expression.attr])
+    return found or None
+
+
 def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):

@@ -17,6 +17,7 @@ from dsmigrate.codemod.analysis.analysis import (
     raw_models,
     things,
     under,
+    values_at,
     wrappers,
 )
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -56,6 +57,31 @@ class Training:
         """The wraps of models that nothing trains."""
         known = {event for training in trainings(self.analysis) for event in training.wraps}
         return tuple(event for event in self.events(Happening.WRAP) if event not in known and wrappers(event["wrapper"]))
+
+    @cached_property
+    def replicas(self) -> frozenset[Value]:
+        """The DataParallel objects that hold the model in other runs of the script."""
+        return frozenset(
+            one
+            for event in self.events(Happening.WRAP)
+            for one in each(event["wrapper"])
+            if isinstance(one, Obj) and role_of(one) is Role.REPLICAS and raw_models(self.analysis.run, event["module"]) & self.models
+        )
+
+    def is_wrapped(self, value: Value) -> bool:
+        """Whether a value may be the model in one of its wrappers, DataParallel too."""
+        return any(one in self.wrappers or one in self.replicas for one in each(value))
+
+    def is_copy(self, value: Value) -> bool:
+        """Whether a value may be a copy of the model that was made with its wrapper."""
+        return any(isinstance(one, Obj) and one.data.get("copy_of") in self.wrappers for one in each(value))
+
+    def says_engine(self, event: Event, expression: ast.expr) -> bool | None:
+        """Whether an expression is the engine at an event of the converted script, whatever wrapped the model there."""
+        found = values_at(self.analysis.run, event.names, expression)
+        if found is not None and not any(self.is_wrapped(one) for one in found):
+            return False
+        return self.has_engine(event, expression)
 
     def is_wrapper(self, value: Value) -> bool:
         """Whether a value may be the wrapped model."""

@@ -151,7 +151,7 @@ class Tensor:
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
-    rank has its own, as it has its own data.
+    rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -160,6 +160,7 @@ class Tensor:
     scaler: Thing | None = None
     detached: bool = False
     varies: bool = True
+    scalar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,8 +339,9 @@ def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[F
 
 def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
     """The tensor that arithmetic makes of some tensors."""
-    made = Tensor(varies=False)
-    for tensor in tensors:
+    found = list(tensors)
+    made = Tensor(varies=False, scalar=bool(found) and all(tensor.scalar for tensor in found))
+    for tensor in found:
         made = replace(
             made,
             forwards=made.forwards | tensor.forwards,

@@ -15,6 +15,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace
+from dsmigrate.codemod.program.module import Step
 
 IDEAS = (
     Idea(
@@ -74,7 +75,7 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
         elif statement is site.unwrapped:
             edits = (Remove(event.module, statement), *(Replace(site.module, read, (model,)) for read in site.reads))
         else:
-            edits = _plain(event, model)
+            edits = _plain(training, event, model)
         yield Decision(
             "MG101", Kind.CONVERTED, event.module, node, "DistributedDataParallel → the model itself, in deepspeed.initialize",
             "the engine takes the wrapper's place", edits=edits,
@@ -106,7 +107,7 @@ def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
         if model is not None:
             yield Decision(
                 "MG102", Kind.CONVERTED, event.module, event.node, "DataParallel removed", "the engine's processes drive one device each",
-                edits=_plain(event, model),
+                edits=_plain(training, event, model),
             )  # fmt: skip
 
 
@@ -136,11 +137,28 @@ def repeated(training: Training, facts: Facts) -> Iterator[Decision]:
             )  # fmt: skip
 
 
-def _plain(event: Event, model: ast.expr) -> tuple[Edit, ...]:
+def _does_nothing(training: Training, test: ast.expr) -> bool:
+    """Whether nothing happens in a test that matters to the training."""
+    inside = set(ast.walk(test))
+    return not any(
+        event.node in inside or any(block.node in inside for block in event.block.around()) for event in training.analysis.events
+    )
+
+
+def _is_elif(step: Step) -> bool:
+    """Whether the statement around is an ``elif``."""
+    outer = step.up
+    return outer is not None and outer.up is not None and isinstance(outer.up.node, ast.If) and outer.up.node.orelse == [outer.node]
+
+
+def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...]:
     """The model in the wrapper's place; nothing where that would assign a name to itself."""
     module, node = event.module, event.node
-    statement = module.step(node).node
+    step = module.step(node)
+    statement = step.node
     if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
         if ast.unparse(statement.targets[0]) == ast.unparse(model):
-            return (Remove(module, statement),)
+            outer = step.up.node if step.up is not None else None
+            is_all = isinstance(outer, ast.If) and outer.body == [statement] and not outer.orelse and not _is_elif(step)
+            return (Remove(module, outer if is_all and isinstance(outer, ast.If) and _does_nothing(training, outer.test) else statement),)
     return (Replace(module, node, (model,)),)
