@@ -12,7 +12,8 @@ from dsmigrate.codemod.idioms.config.stage import preferred
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template
+from dsmigrate.codemod.rewrite.layout import laid_out
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
           "zero_optimization", "torch_autocast", "fp16", "bf16", "communication_data_type", "optimizer", "zero_allow_untested_optimizer",
@@ -87,11 +88,15 @@ def _with_config(decision: Decision, code: str) -> Decision:
 
 def _filled(edit: Edit, code: str) -> Edit:
     if isinstance(edit, Replace):
-        return replace(edit, code=tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in edit.code))
+        return replace(edit, code=_line(edit.code, code, edit, int(getattr(edit.node, "col_offset", 0))))
     if isinstance(edit, Insert):
-        lines = tuple(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line) for line in edit.code)
-        return replace(edit, code=lines)
+        column = int(getattr(edit.module.step(edit.node).node, "col_offset", 0))
+        return replace(edit, code=tuple(_line(line, code, edit, column) for line in edit.code))
     return edit
+
+
+def _line(line: Template, code: str, edit: Edit, column: int) -> Template:
+    return laid_out(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line), edit.module, column)
 
 
 def _imports(facts: Facts, decisions: list[Decision], parts: frozenset[str], code: str) -> tuple[Import, ...]:

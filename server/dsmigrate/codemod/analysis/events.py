@@ -53,6 +53,8 @@ class Happening(enum.Enum):
     KIND_TEST = "KindTest"
     HOOK = "Hook"
     COMPILED = "Compiled"
+    MOVED = "Moved"
+    """Data goes to a device."""
     AMP = "Amp"
     GRADIENT = "Gradient"
     EXIT = "Exit"

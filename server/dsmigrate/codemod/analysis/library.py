@@ -125,7 +125,16 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
-    return Tensor(varies=random or any(map(may_vary, given.all())))
+    return Tensor(varies=random or any(map(may_vary, given.all())), scalar=_has_no_dimensions(run, name, given))
+
+
+def _has_no_dimensions(run: Machine, name: str, given: Given) -> bool:
+    """``torch.tensor(0.5)``, ``torch.ones([])``."""
+    first = run.settle(given.args[0]) if given.args else NONE
+    if name == "torch.tensor":
+        return isinstance(first, Const) and isinstance(first.value, int | float)
+    nothing = first == Tup(()) or first == Const(()) or (isinstance(first, Obj) and first.kind is Kind.LIST and not first.own)
+    return nothing and name.rpartition(".")[2] in {"ones", "zeros", "empty", "full", "rand", "randn"}
 
 
 def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
@@ -372,6 +381,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
         return Expr("arg", name, *of.data.get("path", ()))
+    if role is Role.WRAPPER:
+        run.event(Happening.ACCESS, node, of=of, name=Const(name))
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):

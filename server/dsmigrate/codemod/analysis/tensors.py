@@ -26,6 +26,7 @@ _STAYS = frozenset(
     ["data", "detach", "detach_", "clone", "contiguous", "view", "view_as", "reshape", "flatten", "float", "double", "half", "bfloat16", "to", "cuda", "cpu", "type", "type_as", "requires_grad_", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "expand", "expand_as", "coalesce", "index_select"]
 )
 """What gives a tensor of the same content."""
+_SHAPES = frozenset(["view", "reshape", "flatten", "unsqueeze", "expand", "expand_as", "view_as"])
 _NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
     ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
@@ -69,7 +70,9 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
         run.event(Happening.THAW, node, of=of, value=given.get(0, "requires_grad", TRUE_VALUE))
         return of
     if name in _STAYS:
-        return replace(of, detached=of.detached or name.startswith("detach"))
+        if name in {"to", "cuda"} and of.kind is TensorKind.DATA:
+            run.event(Happening.MOVED, node, of=of)
+        return replace(of, detached=of.detached or name.startswith("detach"), scalar=of.scalar and name not in _SHAPES)
     if name == "register_hook":
         return NONE
     if name.endswith("_") and not name.startswith("__"):

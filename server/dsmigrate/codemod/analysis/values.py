@@ -193,8 +193,8 @@ class Tensor(Interned):
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
-    rank has its own, as it has its own data. ``picked``: of which parameters it is, as a condition on them; None: of all.
-    ``power``: to which power a norm is raised.
+    rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
+    parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -203,6 +203,7 @@ class Tensor(Interned):
     scaler: Thing | None = None
     detached: bool = False
     varies: bool = True
+    scalar: bool = False
     picked: Condition | None = None
     power: float = 0.0
 
@@ -384,8 +385,9 @@ def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[F
 
 def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
     """The tensor that arithmetic makes of some tensors."""
-    made = Tensor(varies=False)
-    for tensor in tensors:
+    found = list(tensors)
+    made = Tensor(varies=False, scalar=bool(found) and all(tensor.scalar for tensor in found))
+    for tensor in found:
         made = replace(
             made,
             forwards=made.forwards | tensor.forwards,

@@ -17,7 +17,7 @@ from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import group
 from dsmigrate.codemod.idioms.loop import backward, step, windows
-from dsmigrate.codemod.idioms.model import handed, unwrap, wrap
+from dsmigrate.codemod.idioms.model import arguments, handed, unwrap, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
 from dsmigrate.codemod.model import Idea
@@ -28,6 +28,9 @@ IDIOMS: tuple[Idiom, ...] = (
     group.group,
     wrap.wrap,
     wrap.replicas,
+    wrap.others,
+    wrap.repeated,
+    arguments.arguments,
     handed.handed,
     unwrap.unwrap,
     unwrap.kind_tests,

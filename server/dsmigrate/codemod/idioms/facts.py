@@ -10,7 +10,8 @@ from functools import cached_property
 from dsmigrate.codemod.analysis.events import Event
 from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of
 from dsmigrate.codemod.analysis.passing import Passing, passing
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Lib, Value
 from dsmigrate.codemod.model import Options
 

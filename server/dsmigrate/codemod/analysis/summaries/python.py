@@ -489,6 +489,7 @@ def _callable(asked: Call) -> Value:
 @function("builtins.type")
 def _type(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
+    _note_test(asked, of, NONE)
     if isinstance(of, Obj):
         if of.cls is not None:
             return of.cls

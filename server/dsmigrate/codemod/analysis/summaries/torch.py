@@ -12,7 +12,7 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
-from dsmigrate.codemod.analysis.roles import inside_of, is_tracked
+from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -41,6 +41,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     joined_tensor,
+    may_vary,
 )
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -375,7 +376,10 @@ MAKERS.update(
 def _parameter(asked: Call) -> Value:
     run = asked.run
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
-    return Tensor(TensorKind.PARAMETER, owner, varies=False)
+    data = run.settle(asked.get(0, "data", NONE))
+    made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
+    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0))
+    return made
 
 
 @function("torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "apex.parallel.convert_syncbn_model", "torch.nn.utils.weight_norm",
@@ -490,6 +494,10 @@ def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
+    if not any(is_module(asked.run, one) for one in each(of)):
+        asked.run.event(Happening.MOVED, asked.node, of=of)
+    if asked.given.named.get("memory_format") == Lib("torch.channels_last"):
+        asked.run.event(Happening.ACCESS, asked.node, of=of, name=Const("memory_format"))
     if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
         kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
             0
@@ -531,7 +539,8 @@ def _apply(asked: Call, of: Value) -> Value:
 def _register_buffer(asked: Call, of: Value) -> Value:
     name = asked.run.settle(asked.get(0, "name"))
     if isinstance(of, Obj) and isinstance(name, Const):
-        asked.run.put(of, name.value, Tensor(TensorKind.BUFFER, of, varies=False))
+        value = asked.run.settle(asked.get(1, "tensor", NONE))
+        asked.run.put(of, name.value, Tensor(TensorKind.BUFFER, of, varies=may_vary(value)) if value != NONE else NONE)
         persistent = asked.get(2, "persistent", TRUE_VALUE)
         of.data.setdefault("buffers", {})[name.value] = persistent
     return NONE
@@ -567,8 +576,10 @@ def _add_module(asked: Call, of: Value) -> Value:
                 "register_comm_hook", "register_state_dict_post_hook", "register_load_state_dict_post_hook", "_register_state_dict_hook",
                 "_register_load_state_dict_pre_hook", "register_full_backward_pre_hook", "register_load_state_dict_pre_hook")  # fmt: skip
 def _hook(asked: Call, of: Value) -> Value:
-    first = asked.given.args[-1] if asked.given.args else asked.given.named.get("hook", NONE)
-    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=first)
+    is_comm = "comm" in asked.name
+    first = asked.get(1 if is_comm else 0, "hook", NONE)
+    state = {"state": asked.get(0, "state", NONE)} if is_comm else {}
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=asked.run.settle(first), **state)
     if "comm" not in asked.name and "state_dict" not in asked.name:
         asked.run.call(
             first,

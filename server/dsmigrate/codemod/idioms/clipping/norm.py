@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import parameters_of, static_value
+from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, either, literals_of, under
 from dsmigrate.codemod.analysis.machine import sources
@@ -73,7 +73,7 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def _is_of(training: Training, event: Event) -> bool:
-    return bool(parameters_of(training.analysis.run, event["params"]) & training.models)
+    return training.holds_parameters(event["params"])
 
 
 def _one_each(events: list[Event]) -> list[Event]:
