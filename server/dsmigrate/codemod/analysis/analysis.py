@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.classes import is_closed
-from dsmigrate.codemod.analysis.conditions import Condition
+from dsmigrate.codemod.analysis.conditions import Condition, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
@@ -217,6 +217,16 @@ def nearest_common(events: Iterable[Event]) -> Block:
 def under(block: Block, outer: Block) -> bool:
     """Whether a block is in another one, or that one."""
     return any(one is outer for one in block.around())
+
+
+def within(event: Event, outer: Block) -> Condition:
+    """The condition of an event, seen from a block around it."""
+    tests: list[Condition] = []
+    for block in event.block.around():
+        if block is outer:
+            break
+        tests.append(block.test)
+    return both(*tests)
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

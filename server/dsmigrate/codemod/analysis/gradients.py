@@ -10,13 +10,14 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of
+from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of, under as is_under
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.norms import total_norms
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each
+from dsmigrate.codemod.analysis.values import Choice, Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each
 
 _ROUNDS = 8
 _MOST = 24
@@ -69,9 +70,50 @@ class Gradients:
         """Whether a zeroing throws gradients away that no step has used."""
         return any(there.pending for there in self.at(event))
 
-    def is_lost(self, event: Event) -> bool:
-        """Whether a step may be taken where there are no gradients."""
-        return any(not there.pending and not there.stale for there in self.at(event))
+    def dropped_before_step(self, event: Event) -> Event | None:
+        """A step that always finds nothing because a zeroing in the same block came right before it."""
+        block = event.block
+        steps = [step for step in self.training.steps if step.number > event.number and any(one is block for one in step.block.around())]
+        first = min(steps, key=lambda step: step.number, default=None)
+        found = self.at(first) if first is not None else ()
+        return first if found and all(not there.pending for there in found) else None
+
+
+    def norm_calls(self) -> list[NormCall]:
+        """The calls of functions that do nothing but work out the norm of all gradients that the next step uses."""
+        found: list[NormCall] = []
+        for block in self.training.analysis.root.blocks():
+            if block.kind is not BlockKind.CALL or block.result is None or any(is_under(block, one.block) for one in found):
+                continue
+            norms = list(total_norms(block.result))
+            events = list(block.events())
+            reads = tuple(event for event in events if event.kind is Happening.GRADIENT_READ)
+            if not reads or any(event.kind not in _MEASURES for event in events) or not self._are_unclipped(reads):
+                continue
+            if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(block.result):
+                found.append(NormCall(block, reads))
+        return found
+
+    def _are_unclipped(self, reads: tuple[Event, ...]) -> bool:
+        return all(there.pending and not there.clipped for event in reads for there in self.at(event))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormCall:
+    """A call that works out the norm of all gradients, and where it reads them."""
+
+    block: Block
+    reads: tuple[Event, ...]
+
+
+_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
+
+
+def _is_nothing_else(value: Value) -> bool:
+    """Whether a value is a norm, or nothing where no parameter has a gradient."""
+    norms = set(total_norms(value))
+    others = [(condition, one) for condition, one in value.options if one not in norms] if isinstance(value, Choice) else []
+    return all(any(atom.op in {"filled", "len"} or (atom.args and isinstance(atom.args[0], Expr) and atom.args[0].op == "len") for atom in atoms_of(condition)) for condition, _ in others)
 
 
 def gradients_of(training: Training) -> Gradients:

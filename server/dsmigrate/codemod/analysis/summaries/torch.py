@@ -803,12 +803,11 @@ def _of_norms(asked: Call) -> Value:
 @function("torch.autograd.backward")
 def _backward(asked: Call) -> Value:
     run = asked.run
-    run.event(
-        Happening.BACKWARD,
-        asked.node,
-        loss=run.settle(asked.get(0, "tensors", NONE)),
-        function=Const("torch.autograd.backward"),
-    )
+    names = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
+    given = {name: value for index, name in enumerate(names, 1) if (value := asked.get(index, name, NONE)) != NONE}
+    if "grad_tensors" in given:
+        given["gradient"] = given.pop("grad_tensors")
+    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const(asked.name), **given)
     return NONE
 
 
