@@ -54,6 +54,8 @@ class Decision:
     otherwise: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False
+    suits_all: bool = False
+    """Whether its edits are right too where another model than the engine comes."""
     when: Condition = TRUE
     needs: frozenset[Need] = frozenset()
     excludes: frozenset[Need] = frozenset()

@@ -24,12 +24,11 @@ _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "mana
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The decisions of a training as they hold together, its config, and the parts of ``ds_compat`` that it needs."""
+    """The decisions of a training as they hold together, and its config."""
 
     decisions: tuple[Decision, ...]
     config: dict[str, Any]
     stage: int
-    parts: frozenset[str]
 
 
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
@@ -48,13 +47,11 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     }
     for one in held:
         settings.update(one.config)
-    parts = frozenset().union(*(one.parts for one in held)) if held else frozenset()
-    code, more = _config_code(facts, settings)
-    parts |= more
+    code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
-    imports = _imports(facts, done, parts, code)
+    imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), _config(settings), stage, parts)
+    return Settled(tuple(done), _config(settings), stage)
 
 
 def _test(decision: Decision, facts: Facts) -> str | None:
@@ -86,12 +83,12 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 
-def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, frozenset[str]]:
-    """The expression of the config where the engine is made, and the part that it needs."""
+def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
+    """The expression of the config where the engine is made."""
     name = facts.options.config_name
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
-        return f'str(Path(__file__).with_name("{name}"))', frozenset()
+        return f'str(Path(__file__).with_name("{name}"))'
     grouped: dict[str, dict[str, str]] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
         section, _, inner = key.rpartition(".")
@@ -103,7 +100,7 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, froze
         else:
             given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
-    return f"ds_compat.load_config({', '.join([start, *given])})", frozenset({"load_config"})
+    return f"ds_compat.load_config({', '.join([start, *given])})"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:
