@@ -143,6 +143,7 @@ class _Rewriter(cst.CSTTransformer):
         self.tree = tree
         self.wanted = set(plan.holes.values())
         self.depth = 0
+        self.limit = max(_SHORTEST, min(_LONGEST, max(map(len, tree.code.splitlines()), default=0)))
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         self.depth += isinstance(node, cst.IndentedBlock)
@@ -236,9 +237,9 @@ class _Rewriter(cst.CSTTransformer):
             return statement
         indent = len(self.tree.default_indent) * (self.depth + deeper)
         text = self.tree.code_for_node(statement.with_changes(leading_lines=[])).rstrip()
-        if "\n" in text or indent + len(text) <= _WIDTH:
+        if "\n" in text or indent + len(text) <= self.limit:
             return statement
-        return statement.visit(_Breaker())  # type: ignore[return-value]
+        return statement.visit(_Breaker(self.tree, indent, self.limit))  # type: ignore[return-value]
 
     def _inserted(self, edits: Sequence[Insert], guard: str = "") -> list[cst.BaseStatement]:
         """What is inserted at a line, in order; ``guard``: the test that it stands under already."""
@@ -362,35 +363,51 @@ class _Rewriter(cst.CSTTransformer):
         return cst.IndentedBlock(made)
 
 
-class _Breaker(cst.CSTTransformer):
-    """Puts the arguments of the outermost call of DeepSpeed's or of ``ds_compat`` on lines of their own."""
+_SHORTEST, _LONGEST = 88, 120
 
-    def __init__(self) -> None:
+
+class _Breaker(cst.CSTTransformer):
+    """Puts the arguments of calls of DeepSpeed's and of ``ds_compat`` on lines of their own, where a line is too long."""
+
+    def __init__(self, tree: cst.Module, column: int, limit: int) -> None:
+        self.tree = tree
+        self.column = column
+        self.limit = limit
         self.inside = 0
 
     def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
-        root: cst.CSTNode = node.func
-        while isinstance(root, cst.Attribute):
-            root = root.value
-        if self.inside or not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(node.args) > 1):
-            return True
-        self.inside += 1
-        return True
+        self.inside += _is_ours(node)
+        return not _is_ours(node) or self.inside == 1
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
-        root: cst.CSTNode = original_node.func
-        while isinstance(root, cst.Attribute):
-            root = root.value
-        if not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(original_node.args) > 1):
+        if not _is_ours(original_node):
             return updated_node
         self.inside -= 1
-        if self.inside:
-            return updated_node
-        line = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        end = cst.ParenthesizedWhitespace(indent=True)
-        args = [arg.with_changes(comma=cst.Comma(whitespace_after=line)) for arg in updated_node.args[:-1]]
-        args.append(updated_node.args[-1].with_changes(comma=cst.Comma(whitespace_after=end)))
-        return updated_node.with_changes(args=args, whitespace_before_args=line)
+        return updated_node if self.inside else self._broken(updated_node, 0)
+
+    def _broken(self, call: cst.Call, level: int) -> cst.Call:
+        """A call with its arguments in a line of their own, or each in one."""
+        room = self.limit - self.column - 4 * (level + 1)
+        inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    " * (level + 1)))
+        end = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    " * level))
+        last = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=end)
+        if len(self.tree.code_for_node(call.with_changes(args=[*call.args[:-1], last])).partition("(")[2]) - 1 <= room:
+            return call.with_changes(args=[*call.args[:-1], last], whitespace_before_args=inner)
+        args = []
+        for arg in call.args:
+            value = arg.value
+            if isinstance(value, cst.Call) and _is_ours(value) and len(self.tree.code_for_node(arg)) > room:
+                value = self._broken(value, level + 1)
+            args.append(arg.with_changes(value=value, comma=cst.Comma(whitespace_after=inner)))
+        args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=end))
+        return call.with_changes(args=args, whitespace_before_args=inner)
+
+
+def _is_ours(call: cst.Call) -> bool:
+    root: cst.CSTNode = call.func
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    return isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and bool(call.args)
 
 
 class _Filler(cst.CSTTransformer):
