@@ -58,6 +58,7 @@ def _setting(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     help="Follow imports within DIR; default: the folder above the script with .git or pyproject.toml.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No report and no progress on stderr, only errors.")
+@click.option("--verbose", "-v", is_flag=True, help="Report what was converted and kept, too.")
 @_setting("zero-stage")
 @_setting("offload")
 @_setting("nvme-path")
@@ -81,6 +82,7 @@ def command(  # noqa: PLR0917 - click passes by name
     no_follow: bool,  # noqa: FBT001
     root: Path | None,
     quiet: bool,  # noqa: FBT001
+    verbose: bool,  # noqa: FBT001
     **flags: Any,  # noqa: ANN401 - the settings, each checked against its definition
 ) -> int:
     """Convert DDP training scripts to the DeepSpeed engine.
@@ -108,8 +110,15 @@ def command(  # noqa: PLR0917 - click passes by name
     written = () if problem else tuple(write.path.as_posix() for write in writing)
     goes_over = output is not None and any(map(_has_modules, placed))
     replaced = would_replace(placed) if written and output is not None else ()
-    report = Report(tuple(map(_entry, placed)), written, _write_command(paths, given, output), goes_over, replaced)
-    _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet)
+    report = Report(
+        tuple(map(_entry, placed)),
+        written,
+        _write_command(paths, given, output),
+        goes_over,
+        replaced,
+        _verify_command(placed, given),
+    )
+    _print(report, placed, form=form, patch=not (in_place or output is not None), quiet=quiet, verbose=verbose)
     if problem:
         terminal.tell(f"Error: {problem}. Nothing was written")
     return 2 if problem else report.exit_code
@@ -184,6 +193,8 @@ def _entry(placed: Placed) -> Entry:
         config_path=placed.config.path.as_posix() if placed.config else None,
         config_in_the_way=placed.config_is_in_the_way,
         is_launcher=placed.outcome.is_launcher,
+        of=placed.outcome.of,
+        release=placed.outcome.job.options.target_version,
     )
 
 
@@ -201,8 +212,24 @@ def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | N
         for part in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
     ]
     return shlex.join(
-        ["dsmigrate", *(f"./{path}" if path.startswith("-") else path for path in paths), *given, "--write"]
+        ["dsmigrate", *map(_argument, paths), *given, "--write"]
     )
+
+
+def _verify_command(placed: Sequence[Placed], flags: dict[str, Any]) -> str | None:
+    """The command that trains the one converted script and its conversion; None for several, and for standard input."""
+    scripts = [item.outcome for item in placed if item.outcome.result.launch and item.outcome.job.source is None]
+    if len(scripts) != 1:
+        return None
+    stage = ["--zero-stage", str(flags["zero-stage"])] if "zero-stage" in flags else []
+    words = shlex.split(scripts[0].result.launch[0])
+    name = scripts[0].result.path
+    given = words[words.index(name) + 1 :] if name in words else []
+    return shlex.join(["dsmigrate", "verify", _argument(name), *stage, *(["--", *given] if given else [])])
+
+
+def _argument(path: str) -> str:
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _write(writing: Sequence[Any]) -> str:
@@ -213,14 +240,14 @@ def _write(writing: Sequence[Any]) -> str:
     return ""
 
 
-def _print(report: Report, placed: Sequence[Placed], *, form: str, patch: bool, quiet: bool) -> None:
+def _print(report: Report, placed: Sequence[Placed], *, form: str, patch: bool, quiet: bool, verbose: bool) -> None:
     if form == "json":
         terminal.write(json_report.render(report))
         return
     if patch:
         terminal.show_patch(list(_patches(placed)))
     if not quiet:
-        terminal.show_report(report)
+        terminal.show_report(report, verbose=verbose)
     else:
         terminal.show_errors(report)
 

@@ -73,11 +73,11 @@ def show_patch(patches: Sequence[bytes]) -> None:
             console.print(Text(line, style), soft_wrap=True)
 
 
-def show_report(report: Report) -> None:
+def show_report(report: Report, *, verbose: bool = False) -> None:
     """Print the report for people on stderr."""
     from dsmigrate.report import text  # noqa: PLC0415 - only here
 
-    text.show(report, _console(stderr=True))
+    text.show(report, _console(stderr=True), verbose=verbose)
 
 
 def show_errors(report: Report) -> None:

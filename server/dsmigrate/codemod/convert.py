@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dsmigrate.codemod.analysis.analysis import Analysis, analysed
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
 from dsmigrate.codemod.analysis.conditions import forget
+from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.training import trainings
+from dsmigrate.codemod.analysis.values import Obj, each
 from dsmigrate.codemod.audit import undefined_names, unused_imports
 from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.catalogue import IDIOMS, ideas
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.codemod.model import Accumulation, Change, FileResult, Kind, Options, Status
 from dsmigrate.codemod.program.edits import Comment, Edit, Import, line_range
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -259,6 +261,7 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
         return Conversion(entry, {entry: FileResult(shown(entry), status, changes)}, looked_at=looked_at, runs=plan.runs)
     paths = dict.fromkeys([entry, *(edit.module.path for one in plan.decisions for edit in one.edits)])
     paths.update(dict.fromkeys(one.module.path for one in plan.decisions))
+    notes = {_change(one) for one in plan.decisions if one.differs}
     results: dict[str, FileResult] = {}
     for path in paths:
         text = written.texts.get(path)
@@ -272,9 +275,27 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             "" if text is None else unified(text.before, text.after, shown(path)),
             encode(text.after, text.module.source) if text is not None and changed else None,
             plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
+            notes=tuple(change for change in changes if change in notes),
+            training=_accumulation(plan.trainings[0][0]) if path == entry else None,
         )
     parts = parts_in(written.texts[path].after for path in paths if path in written.texts)
     return Conversion(entry, results, Compat(written.home.path, parts) if written.home and parts else None, looked_at, plan.runs, frozenset(plan.changes))
+
+
+def _accumulation(facts: Facts) -> Accumulation:
+    """What memory and traffic of a training depend on."""
+    training = facts.training
+    names = {one.made_by.rpartition(".")[2] for one in training.optimizers if isinstance(one, Obj) and one.made_by}
+    params = {
+        name.removeprefix("arg_"): static_value(training.analysis, value)
+        for event in training.events(Happening.MADE)
+        if any(one in training.optimizers for one in each(event["what"]))
+        for name, value in event.what.items()
+        if name.startswith("arg_")
+    }
+    sends_each = not any(True for _ in training.events(Happening.SYNC))
+    known = {name: value for name, value in params.items() if value is not None}
+    return Accumulation(names.pop() if len(names) == 1 else "", known, facts.accumulates, None, sends_each)
 
 
 def _lines(decision: Decision) -> tuple[int, int]:

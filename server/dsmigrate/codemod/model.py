@@ -111,13 +111,30 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulation:
+    """What memory and traffic of a training depend on beside its config.
+
+    ``optimizer`` is the name of the script's optimizer ("AdamW"), ``params`` the arguments by name that switch states of
+    it on ("momentum"). ``accumulates``: gradients of several micro-batches
+    make a step, ``micro_batches`` of them where that is a known number. ``sends_each``: DDP sent them at each.
+    """
+
+    optimizer: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    accumulates: bool = False
+    micro_batches: int | None = None
+    sends_each: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class FileResult:
     """What a migration of one file gives: nothing is written yet.
 
     ``new_source`` holds the encoded bytes of the converted file, or None where the file stays as it is. ``config`` is
     the strict-JSON DeepSpeed config to write beside the entry script. ``launch`` holds one shell command per launcher,
     ``start`` what became of the script's own way to start processes. ``placeholders`` are the words of the commands that
-    the person has to replace by values, as the script does not start without them.
+    the person has to replace by values, as the script does not start without them. ``notes`` are the changes that behave
+    differently under DeepSpeed.
     """
 
     path: str
@@ -130,3 +147,4 @@ class FileResult:
     notes: tuple[Change, ...] = field(default=())
     start: Start | None = None
     placeholders: tuple[str, ...] = ()
+    training: Accumulation | None = None

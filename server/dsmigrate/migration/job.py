@@ -59,6 +59,8 @@ class Outcome:
     runs: frozenset[tuple[Path, int]] = frozenset()
     changed: frozenset[tuple[Path, int]] = frozenset()
     needs: tuple[Path, frozenset[str]] | None = None
+    of: str = ""
+    """The script whose training the file is a part of, where that is known and another one."""
     is_launcher: bool = False
     is_new: bool = False
     """Whether there is no such file yet."""

@@ -80,7 +80,7 @@ def flattened(outcomes: Iterable[Outcome]) -> list[Outcome]:
             path = resolved(item.job.path)
             if path not in seen or item is outcome:
                 if path not in seen:
-                    found.append(item)
+                    found.append(item if item is outcome else replace(item, of=outcome.job.name))
                 seen.add(path)
     return found
 

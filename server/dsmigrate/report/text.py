@@ -1,4 +1,4 @@
-"""The report for people: what was converted, kept, marked and refused, what differs, and what to run next."""
+"""The report for people: what to do, what differs, what is gained, and what to run next; all decisions where asked."""
 
 from __future__ import annotations
 
@@ -8,109 +8,124 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dsmigrate.codemod.model import Change, Kind, Status
+from dsmigrate.languages import mark, say
+from dsmigrate.report.gains import gains
 from dsmigrate.report.view import Entry, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-GROUPS = (
-    (Kind.REFUSED, "Refused", "red"),
-    (Kind.TODO, "Left for you, marked # TODO(dsmigrate) in the script", "yellow"),
-    (Kind.CONVERTED, "Converted", "green"),
-    (Kind.KEPT, "Kept as it is", "cyan"),
-)
 _STATUS = {
-    Status.CONVERTED: ("converted", "bold green"),
-    Status.CONVERTED_WITH_TODOS: ("converted, with work left for you", "bold yellow"),
-    Status.UNCHANGED: ("unchanged", "dim"),
-    Status.REFUSED: ("refused, left as it is", "bold red"),
-    Status.ERROR: ("not readable as a training script", "bold red"),
+    Status.CONVERTED: (mark("converted"), "bold green"),
+    Status.CONVERTED_WITH_TODOS: (mark("converted, with work left for you"), "bold yellow"),
+    Status.UNCHANGED: (mark("unchanged"), "dim"),
+    Status.REFUSED: (mark("refused, left as it is"), "bold red"),
+    Status.ERROR: (mark("not readable as a training script"), "bold red"),
 }
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Print the report; lines are never wrapped, so that ``file:line`` stays clickable and greppable."""
-    for line in lines(report):
+    for line in lines(report, verbose=verbose):
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def lines(report: Report) -> Iterator[Text]:
-    """Yield the report line by line.
+def lines(report: Report, *, verbose: bool = False) -> Iterator[Text]:
+    """Yield the report line by line; what was converted and kept only where it is ``verbose``.
 
-    Files without a decision are only counted where several were given.
+    The files of one training stand together under its script. Files of which nothing is said are only counted.
     """
-    alone = sum(not entry.is_launcher for entry in report.entries) == 1
+    alone = sum(not entry.is_launcher and not entry.of for entry in report.entries) == 1
     for entry in report.entries:
-        if alone or entry.result.changes or entry.result.notes:
-            yield from _file(entry)
-            if entry.result.launch and not alone:
-                yield Text.assemble(("  Launch  ", "bold"), entry.result.launch[0], _to_fill_in(entry))
+        if entry.of:
+            continue
+        parts = [entry, *(part for part in report.entries if part.of == entry.result.path)]
+        if alone or any(part.result.changes for part in parts):
+            yield from _training(parts, verbose=verbose)
             yield Text()
     if not alone:
         yield _totals(report)
     yield from _next_steps(report)
-    if alone and report.entries[0].result.launch:
-        yield Text(f"Then train{_to_fill_in(report.entries[0])}:", style="bold")
-        yield from (Text(f"    {command}") for command in report.entries[0].result.launch)
 
 
-def _file(entry: Entry) -> Iterator[Text]:
-    result = entry.result
+def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
+    entry, result = parts[0], parts[0].result
     status, style = _STATUS[result.status]
-    yield Text.assemble((result.path, "bold"), ": ", (status, style))
+    stage = next((one.result.config["zero_optimization"]["stage"] for one in parts if one.result.config), None)
+    zero = "" if stage is None else f", ZeRO {stage}"
+    yield Text.assemble((result.path, "bold"), ": ", (say(status), style), zero)
     if result.status is Status.UNCHANGED and not result.changes:
-        yield Text("  nothing of DistributedDataParallel to convert in it")
-    for kind, title, colour in GROUPS:
-        changes = [change for change in result.changes if change.kind is kind and change not in result.notes]
-        said = "Left for you" if entry.is_launcher and kind is Kind.TODO else title
-        yield from _group(said, colour, result.path, changes)
-    yield from _group("Behaves differently under DeepSpeed", "magenta", result.path, result.notes)
+        yield Text("  " + say("nothing of DistributedDataParallel to convert in it"))
+    told = [(part, change) for part in parts for change in part.result.changes]
+    differs = [(part, note) for part in parts for note in part.result.notes]
+    yield from _group(say("Refused"), "red", [one for one in told if one[1].kind is Kind.REFUSED])
+    left = say("Left for you") if entry.is_launcher else say("Left for you, marked # TODO(dsmigrate) in the script")
+    yield from _group(left, "yellow", [one for one in told if one[1].kind is Kind.TODO])
+    yield from _group(say("Behaves differently under DeepSpeed"), "magenta", differs)
+    if verbose:
+        yield from _group(say("Converted"), "green", [one for one in told if one[1].kind is Kind.CONVERTED])
+        kept = [one for one in told if one[1].kind is Kind.KEPT and one not in differs]
+        yield from _group(say("Kept as it is"), "cyan", kept)
+    yield from _gains(parts)
+    if result.launch:
+        filled = say(" (put your values for {words})", words=", ".join(result.placeholders)) if result.placeholders else ""
+        yield Text("  " + say("Train") + filled, style="bold")
+        yield from (Text(f"    {command}") for command in result.launch[: None if verbose else 1])
 
 
-def _group(title: str, colour: str, path: str, changes: Sequence[Change]) -> Iterator[Text]:
-    if not changes:
+def _group(title: str, colour: str, told: Sequence[tuple[Entry, Change]]) -> Iterator[Text]:
+    if not told:
         return
     yield Text(f"  {title}", style=f"bold {colour}")
-    places = [f"{path}:{change.line}" for change in changes]
+    places = [f"{part.result.path}:{change.line}" for part, change in told]
     width = max(map(len, places))
-    for place, change in sorted(zip(places, changes, strict=True), key=lambda pair: pair[1].line):
+    for place, (_, change) in zip(places, told, strict=True):
         line = Text.assemble("    ", place.ljust(width), "  ", (change.code, colour), "  ", _one_line(change.message))
         if change.reason:
             line.append(f"  ({_one_line(change.reason)})", style="dim")
         yield line
 
 
+def _gains(parts: Sequence[Entry]) -> Iterator[Text]:
+    """What the config changes in memory and traffic."""
+    training = parts[0].result.training
+    config = next((part.result.config for part in parts if part.result.config), None)
+    if training is None or config is None:
+        return
+    found = list(gains(config, training, parts[0].release))
+    if found:
+        yield Text("  " + say("Memory and traffic"), style="bold")
+        yield from (Text(f"    {sentence}") for sentence in found)
+
+
 def _totals(report: Report) -> Text:
     counts = report.summary()
-    parts = [f"{counts['files']} files"]
-    parts += [
-        f"{counts[f'files_{status.value}']} {status.value.replace('_', ' ')}"
+    parts = [
+        f"{counts[f'files_{status.value}']} {say(status.value.replace('_', ' '))}"
         for status in Status
         if counts[f"files_{status.value}"]
     ]
-    return Text(": ".join((parts[0], ", ".join(parts[1:]))) if len(parts) > 1 else parts[0], style="bold")
+    return Text(": ".join(filter(None, (say("{count} files", count=counts["files"]), ", ".join(parts)))), style="bold")
 
 
 def _next_steps(report: Report) -> Iterator[Text]:
     if report.written:
-        yield from (Text.assemble(("wrote ", "green"), path) for path in report.written)
+        yield from (Text.assemble((say("wrote "), "green"), path) for path in report.written)
         if report.goes_over:
             yield Text(
-                "Put these files in the place of the originals; modules that stay as they are are not among them."
+                say("Put these files in the place of the originals; modules that stay as they are are not among them.")
             )
         yield from (Text(line, "yellow") for line in report.replaced)
         return
     converted = [entry for entry in report.entries if entry.result.new_source is not None]
     for path in sorted({entry.config_path or "" for entry in converted if entry.config_in_the_way}):
-        yield Text(f"{path} is there and differs: --force replaces it, --config-name NAME leaves it", "yellow")
+        said = say("{path} is there and differs: --force replaces it, --config-name NAME leaves it", path=path)
+        yield Text(said, "yellow")
     if converted and report.write_command:
-        yield Text("Nothing is written yet. Next:", style="bold")
+        yield Text(say("Nothing is written yet. Next:"), style="bold")
         yield Text(f"    {report.write_command}")
-
-
-def _to_fill_in(entry: Entry) -> str:
-    words = entry.result.placeholders
-    return f" (the script does not start without {', '.join(words)}: put your values there)" if words else ""
+        if report.verify_command:
+            yield Text(f"    {report.verify_command}")
 
 
 def _one_line(text: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dsmigrate.codemod.model import FileResult, Kind, Status
+from dsmigrate.codemod.model import NEWEST_DEEPSPEED, FileResult, Kind, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Entry:
     config_path: str | None = None
     config_in_the_way: bool = False
     is_launcher: bool = False
+    of: str = ""
+    release: str = NEWEST_DEEPSPEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Report:
     write_command: str | None = None
     goes_over: bool = False
     replaced: tuple[str, ...] = ()
+    verify_command: str | None = None
+    """The command line that trains original and result beside each other."""
 
     @property
     def exit_code(self) -> int:

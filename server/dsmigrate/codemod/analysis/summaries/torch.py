@@ -280,6 +280,7 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
         role=Const("optimizer"),
         params=given,
         arguments=Tup(tuple(asked.given.args[1:])),
+        **{f"arg_{name}": value for name, value in asked.given.named.items() if name != "params"},
     )
 
 
