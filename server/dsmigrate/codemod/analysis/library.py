@@ -64,7 +64,8 @@ def library_name(run: Machine, name: str) -> Value:
 def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: str = "") -> Value:
     """What a call gives of which nothing is known; what it is given may come to anything there."""
     inputs = given_.all()
-    things = [one for value in (*inputs, function) for one in run.things_in(value)]
+    holder = function.of if isinstance(function, Member) else function
+    things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         run.event(
@@ -397,6 +398,8 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
         tensor_attribute_written(run, of, name, value, node)
         return
     role = role_of(of)
+    if role is Role.WRAPPER:
+        run.event(Happening.ACCESS, node, of=of, name=Const(name), value=value)
     if name == "require_backward_grad_sync":
         run.event(Happening.SYNC, node, of=of, value=value)
     elif isinstance(of, Obj) and isinstance(of.fields.get(name), Tensor):

@@ -10,7 +10,7 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Litera
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.library import what_is_entered
+from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
@@ -551,6 +551,8 @@ def _partial(asked: Call) -> Value:
 @function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
           "functools.update_wrapper", "functools.total_ordering")  # fmt: skip
 def _decorator(asked: Call) -> Value:
+    if asked.name == "atexit.register":
+        run_functions(asked.run, Given(asked.given.args[:1]), asked.node)
     if asked.name == "typing.cast":
         return asked.get(1, "value")
     if asked.name == "functools.wraps":
@@ -588,7 +590,7 @@ def copied(asked: Call) -> Value:
         tag = f"copy of {id(of)}"
         made = run.make(of.kind, asked.node, tag=tag, made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of})
         for key, value in tuple(of.fields.items()):
-            run.put(made, key, _owned(run, value, of, made) if tracked else value)
+            run.put(made, key, _owned(asked, value, of, made) if tracked else value)
         return made
     if isinstance(of, Expr) and tracked:
         made_symbol = Expr("copy", of, asked.node)
@@ -597,10 +599,22 @@ def copied(asked: Call) -> Value:
     return of
 
 
-def _owned(run: Machine, value: Value, before: Obj, after: Obj) -> Value:
-    """A parameter or buffer of a copy belongs to the copy."""
+def _owned(asked: Call, value: Value, before: Obj, after: Obj) -> Value:
+    """A parameter or buffer of a copy belongs to the copy, and what is in a wrapper is copied with it."""
     if isinstance(value, Tensor) and value.of is before:
         return Tensor(value.kind, after, value.forwards, varies=value.varies)
+    if role_of(before) in {Role.WRAPPER, Role.REPLICAS} and asked.name == "copy.deepcopy":
+        inner = [one for one in each(value) if isinstance(one, Obj) and one is not before]
+        if inner and value == inner[0]:
+            made = asked.run.make(inner[0].kind, asked.node, tag=f"copy of {id(inner[0])}", made_by=inner[0].made_by, cls=inner[0].cls,
+                                  **{**inner[0].data, "copy_of": inner[0]})  # fmt: skip
+            for key, held in tuple(inner[0].fields.items()):
+                asked.run.put(made, key, _owned(asked, held, inner[0], made))
+            return made
+        if isinstance(value, Expr):
+            copied_symbol = Expr("copy", value, asked.node)
+            asked.run.known_models.add(copied_symbol)
+            return copied_symbol
     return value
 
 

@@ -376,7 +376,8 @@ def _parameter(asked: Call) -> Value:
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
     data = run.settle(asked.get(0, "data", NONE))
     made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
-    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0))
+    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0),
+              trained=asked.get(1, "requires_grad", TRUE_VALUE))  # fmt: skip
     return made
 
 
