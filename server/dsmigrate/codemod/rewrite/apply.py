@@ -13,6 +13,7 @@ from dsmigrate.codemod.program.edits import (
     AddArgument,
     AddParameter,
     Edit,
+    Enclose,
     Import,
     Insert,
     Remove,
@@ -39,6 +40,7 @@ class _Plan:
     statements: dict[cst.CSTNode, Edit] = field(default_factory=dict)
     before: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
     after: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
+    enclosed: dict[cst.CSTNode, str] = field(default_factory=dict)
     holes: dict[ast.AST, cst.CSTNode] = field(default_factory=dict)
     done: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
 
@@ -106,6 +108,8 @@ def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dic
                 plan.parameters[node].append(edit)
         case Remove() | ReplaceStatement() | Unwrap():
             plan.statements[node] = edit
+        case Enclose():
+            plan.enclosed[lines[edit.node]] = edit.header
         case Insert():
             place = plan.after if edit.after else plan.before
             if edit not in place[lines[edit.node]]:
@@ -202,7 +206,7 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.IndentedBlock | cst.Module)
         plan = self.plan
         if not any(
-            line in plan.before or line in plan.after or any(node in plan.statements for node in _small(line)) or _emptied(now)
+            line in plan.before or line in plan.after or line in plan.enclosed or any(node in plan.statements for node in _small(line)) or _emptied(now)
             for line, now in zip(original.body, updated.body, strict=True)
         ):
             return updated
@@ -212,6 +216,8 @@ class _Rewriter(cst.CSTTransformer):
             before = self._inserted(plan.before.get(line, ()))
             after = self._inserted(plan.after.get(line, ()))
             kept = self._line(line, now)
+            if line in plan.enclosed and kept:
+                kept = [_enclosed(plan.enclosed[line], kept)]
             if before and kept:
                 leading = _leading(kept[0])
                 before[0] = before[0].with_changes(leading_lines=[*leading, *_leading(before[0])])  # type: ignore[call-arg]
@@ -280,6 +286,13 @@ class _Rewriter(cst.CSTTransformer):
         if not made:
             return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
         return cst.IndentedBlock(made)
+
+
+def _enclosed(header: str, body: list[cst.BaseStatement]) -> cst.BaseStatement:
+    """Statements in a block with a header."""
+    made = cst.parse_statement(f"{header}\n    pass\n")
+    inner = [body[0].with_changes(leading_lines=[]), *body[1:]]  # type: ignore[call-arg]
+    return made.with_changes(body=cst.IndentedBlock(inner), leading_lines=_leading(body[0]))  # type: ignore[call-arg]
 
 
 class _Filler(cst.CSTTransformer):

@@ -390,6 +390,8 @@ def _same_model(asked: Call) -> Value:
         if first == NONE:
             return Lib("functools.wraps.wrapped")
         asked.run.event(Happening.COMPILED, asked.node, model=first, **_named(asked, ("model",)))
+    if "sync" in asked.name:
+        asked.run.event(Happening.ACCESS, asked.node, of=first, name=Const("sync_batchnorm"))
     return first
 
 
