@@ -17,7 +17,7 @@ from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import group
 from dsmigrate.codemod.idioms.loop import backward, step, windows
-from dsmigrate.codemod.idioms.model import arguments, beside, buffers, copies, handed, keys, unwrap, weights, wrap
+from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
 from dsmigrate.codemod.model import Idea
@@ -34,6 +34,11 @@ IDIOMS: tuple[Idiom, ...] = (
     handed.handed,
     keys.keys,
     buffers.buffers,
+    hooks.hooks,
+    inputs.inputs,
+    parameters.odd,
+    parameters.late,
+    compiled.compiled,
     copies.copies,
     copies.whole,
     weights.writes,

@@ -359,9 +359,31 @@ def _without_empty(now: cst.CSTNode) -> list[cst.BaseStatement]:
     if orelse is None:
         return [] if _is_pure(now.test) else [cst.SimpleStatementLine([cst.Expr(now.test)], leading_lines=now.leading_lines)]
     if isinstance(orelse, cst.If):
-        return [now]
+        if not _is_pure(now.test) or not _excludes(now.test, orelse):
+            return [now]
+        orelse = orelse.with_changes(leading_lines=now.leading_lines)
+        return _without_empty(orelse) if _emptied(orelse) else [orelse]
     opposite = _opposite(now.test)
     return [now.with_changes(test=opposite, body=orelse.body, orelse=None)]
+
+
+def _excludes(test: cst.BaseExpression, chain: cst.If) -> bool:
+    """Whether no arm of a chain runs where a test holds: all ask whether the same is equal to different literals."""
+    tests = [test]
+    arm: cst.If | cst.Else | None = chain
+    while isinstance(arm, cst.If):
+        tests.append(arm.test)
+        arm = arm.orelse
+    asked = [_equal_to(one) for one in tests]
+    return arm is None and None not in asked and len({left for left, _ in asked if left}) == 1 and len(set(asked)) == len(asked)  # type: ignore[misc]
+
+
+def _equal_to(test: cst.BaseExpression) -> tuple[str, str] | None:
+    """What is compared with which literal."""
+    match test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() | cst.Integer() as literal)]):
+            return cst.Module([]).code_for_node(left), literal.value
+    return None
 
 
 def _is_pure(test: cst.CSTNode) -> bool:
