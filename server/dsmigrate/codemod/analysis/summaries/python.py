@@ -8,6 +8,7 @@ from dsmigrate.codemod.analysis.calls import call_function
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
+from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
@@ -573,49 +574,13 @@ def _reduce(asked: Call) -> Value:
 
 
 @function("copy.deepcopy", "copy.copy")
-def copied(asked: Call) -> Value:
-    """A copy: of a model, which is another model from here on, or of data."""
+def _copied(asked: Call) -> Value:
     run = asked.run
     of = run.settle(asked.get(0, "x"))
-    if isinstance(of, Choice):
-        return choose(
-            (condition, copied(Call(run, asked.name, Given((option,)), asked.node)))
-            for condition, option in of.options
-            if option is not UNBOUND
-        )
-    tracked = is_tracked(run, of)
-    if tracked:
-        run.event(Happening.COPY, asked.node, of=of, name=Const(asked.name))
-    if isinstance(of, Obj) and of.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT, Kind.NAMESPACE, Kind.SET}:
-        tag = f"copy of {id(of)}"
-        made = run.make(of.kind, asked.node, tag=tag, made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of})
-        for key, value in tuple(of.fields.items()):
-            run.put(made, key, _owned(asked, value, of, made) if tracked else value)
-        return made
-    if isinstance(of, Expr) and tracked:
-        made_symbol = Expr("copy", of, asked.node)
-        run.known_models.add(made_symbol)
-        return made_symbol
-    return of
-
-
-def _owned(asked: Call, value: Value, before: Obj, after: Obj) -> Value:
-    """A parameter or buffer of a copy belongs to the copy, and what is in a wrapper is copied with it."""
-    if isinstance(value, Tensor) and value.of is before:
-        return Tensor(value.kind, after, value.forwards, varies=value.varies)
-    if role_of(before) in {Role.WRAPPER, Role.REPLICAS} and asked.name == "copy.deepcopy":
-        inner = [one for one in each(value) if isinstance(one, Obj) and one is not before]
-        if inner and value == inner[0]:
-            made = asked.run.make(inner[0].kind, asked.node, tag=f"copy of {id(inner[0])}", made_by=inner[0].made_by, cls=inner[0].cls,
-                                  **{**inner[0].data, "copy_of": inner[0]})  # fmt: skip
-            for key, held in tuple(inner[0].fields.items()):
-                asked.run.put(made, key, _owned(asked, held, inner[0], made))
-            return made
-        if isinstance(value, Expr):
-            copied_symbol = Expr("copy", value, asked.node)
-            asked.run.known_models.add(copied_symbol)
-            return copied_symbol
-    return value
+    for one in each(of):
+        if is_tracked(run, one):
+            run.event(Happening.COPY, asked.node, of=one, name=Const(asked.name))
+    return copied(run, of, asked.node, deep=asked.name == "copy.deepcopy")
 
 
 # -- options of the command line -------------------------------------------------------------------------------------

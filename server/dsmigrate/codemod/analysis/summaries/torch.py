@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dsmigrate.codemod.analysis.conditions import MAYBE
 from dsmigrate.codemod.analysis.containers import REST
+from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -337,7 +338,10 @@ def _make_model(asked: Call, made: Obj) -> None:
 
 
 def _make_averaged(asked: Call, made: Obj) -> None:
-    asked.run.put(made, "of", asked.get(0, "model", NONE))
+    model = asked.get(0, "model", NONE)
+    asked.run.put(made, "of", model)
+    for name in ("module", "ema"):  # as torch and timm call what they have copied
+        asked.run.put(made, name, copied(asked.run, model, asked.node))
     asked.run.event(Happening.COPY, asked.node, of=asked.get(0, "model", NONE), name=Const(asked.name))
 
 
