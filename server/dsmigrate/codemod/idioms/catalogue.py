@@ -17,7 +17,7 @@ from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import group
 from dsmigrate.codemod.idioms.loop import backward, step, windows
-from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, unwrap, weights, wrap
+from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
 from dsmigrate.codemod.model import Idea
@@ -42,6 +42,7 @@ IDIOMS: tuple[Idiom, ...] = (
     copies.copies,
     copies.whole,
     weights.writes,
+    starts.starts,
     stage3.partitioned,
     beside.past,
     beside.members,
