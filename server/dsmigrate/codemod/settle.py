@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dsmigrate.codemod.analysis.code import condition_said, holds_by_default
+from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.config.stage import preferred
@@ -22,30 +24,52 @@ _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "mana
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The decisions of a training as they hold together, its config, and the parts of ``ds_compat`` that it needs."""
+    """The decisions of a training as they hold together, and its config."""
 
     decisions: tuple[Decision, ...]
     config: dict[str, Any]
     stage: int
-    parts: frozenset[str]
 
 
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
     """Choose the stage, turn what contradicts it into its alternative, and write the config."""
     found = list(decisions)
     asked = facts.options.zero_stage
-    stage = min([preferred(training, facts), *(one.stage for one in found)]) if asked is None else asked
-    held = [one if one.stage >= stage else one.otherwise or one for one in found]
-    settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1), "zero_optimization.stage": Setting(None, static=stage)}
+    tests = {one: test for one in found if (test := _test(one, facts)) is not None} if asked is None else {}
+    limits = [one.stage for one in found if one not in tests]
+    stage = min([preferred(training, facts), *limits]) if asked is None else asked
+    held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
+    needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
+    held = [one if not one.excludes & needs else one.otherwise or one for one in held]
+    settings: dict[str, Setting] = {
+        "gradient_accumulation_steps": Setting(None, static=1),
+        "zero_optimization.stage": _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
+    }
     for one in held:
         settings.update(one.config)
-    parts = frozenset().union(*(one.parts for one in held)) if held else frozenset()
-    code, more = _config_code(facts, settings)
-    parts |= more
+    code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
-    imports = _imports(facts, done, parts, code)
+    imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), _config(settings), stage, parts)
+    return Settled(tuple(done), _config(settings), stage)
+
+
+def _test(decision: Decision, facts: Facts) -> str | None:
+    """The test that tells whether the stage limit of a decision holds in a run; None where it holds in all."""
+    if decision.stage == 3 or decision.when is TRUE:
+        return None
+    return condition_said(decision.when, facts.site.names)
+
+
+def _stage(facts: Facts, stage: int, limited: dict[Decision, str]) -> Setting:
+    """The stage, by the options of the run where some of them need a lower one."""
+    if not limited:
+        return Setting(None, static=stage)
+    lowest = min(one.stage for one in limited)
+    tests = list(dict.fromkeys(limited.values()))
+    by_default = any(holds_by_default(facts.training.analysis, one.when) is not False for one in limited)
+    code = f"{lowest} if {' or '.join(f'({test})' if ' ' in test and len(tests) > 1 else test for test in tests)} else {stage}"
+    return Setting(None, static=lowest if by_default else stage, code=code)
 
 
 def _config(settings: dict[str, Setting]) -> dict[str, Any]:
@@ -59,12 +83,12 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 
-def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, frozenset[str]]:
-    """The expression of the config where the engine is made, and the part that it needs."""
+def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
+    """The expression of the config where the engine is made."""
     name = facts.options.config_name
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
-        return f'str(Path(__file__).with_name("{name}"))', frozenset()
+        return f'str(Path(__file__).with_name("{name}"))'
     grouped: dict[str, dict[str, str]] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
         section, _, inner = key.rpartition(".")
@@ -76,7 +100,7 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, froze
         else:
             given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
-    return f"ds_compat.load_config({', '.join([start, *given])})", frozenset({"load_config"})
+    return f"ds_compat.load_config({', '.join([start, *given])})"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:

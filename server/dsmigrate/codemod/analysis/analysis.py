@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.classes import is_closed
-from dsmigrate.codemod.analysis.conditions import Condition
+from dsmigrate.codemod.analysis.conditions import Condition, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
@@ -219,6 +219,16 @@ def under(block: Block, outer: Block) -> bool:
     return any(one is outer for one in block.around())
 
 
+def within(event: Event, outer: Block) -> Condition:
+    """The condition of an event, seen from a block around it."""
+    tests: list[Condition] = []
+    for block in event.block.around():
+        if block is outer:
+            break
+        tests.append(block.test)
+    return both(*tests)
+
+
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +279,8 @@ def values_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.
 def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):
+        if value.value in {float("inf"), float("-inf")}:
+            return f'float("{value.value}")'
         text = repr(value.value)
         return f'"{text[1:-1]}"' if isinstance(value.value, str) and not set(text[1:-1]) & set("\\'\"") else text
     by_name = _named(value, names)

@@ -124,6 +124,8 @@ class Block:
     items: list[Event | Block] = field(default_factory=list)
     names: tuple[Mapping[str, Value], ...] = ()
     """What is bound outside: where only some ranks go in, and where a function is called."""
+    result: Value | None = None
+    """What a call gives."""
 
     def around(self) -> Iterator[Block]:
         """The block and those that hold it, from the inside out."""

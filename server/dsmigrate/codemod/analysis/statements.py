@@ -89,7 +89,7 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     run.state.undo(mark)
     ways: list[tuple[Condition, Changes]] = [] if alive is DEAD else [(MAYBE if node.handlers else TRUE, through)]
     for handler in node.handlers:
-        run.state.merge([(MAYBE, {}), *((MAYBE, changes) for changes in touched)])
+        run.meet([(MAYBE, {}), *((MAYBE, changes) for changes in touched)], handler)
         with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
             if handler.name:
                 run.bind_name(handler.name, run.unread(handler, tag="error"))
@@ -101,7 +101,7 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     if not ways:
         alive = DEAD
     else:
-        run.state.merge(ways)
+        run.meet(ways, node)
     if node.finalbody:
         left = run.body(node.finalbody)
         alive = both(alive, left)
@@ -175,9 +175,11 @@ def _import_from(run: Machine, node: ast.ImportFrom) -> Condition:
                 if source not in stars:
                     stars.append(source)
             continue
-        if isinstance(source, Obj):
+        if alias.name == "ds_compat":
+            value: Value = run.imported(alias.name)
+        elif isinstance(source, Obj):
             if alias.name in source.own:
-                value: Value = source.own[alias.name]
+                value = source.own[alias.name]
             else:
                 inner = run.project.find(f"{base}.{alias.name}")
                 is_package = source.module is not None and source.module.path.endswith("__init__.py")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import norm_method
 from dsmigrate.codemod.analysis.values import (
     NONE,
     TRUE_VALUE,
@@ -40,7 +41,7 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
     """An attribute of a tensor."""
     if name == "grad" and of.kind is TensorKind.PARAMETER:
         run.event(Happening.GRADIENT_READ, node, of=of)
-        return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies)
+        return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies, picked=of.picked)
     if name in {"grad", "main_grad"}:
         return Tensor(TensorKind.GRADIENT, of.of, of.forwards)
     if name in _ABOUT:
@@ -57,6 +58,9 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
     if name == "backward":
         run.event(Happening.BACKWARD, node, loss=of, **_backward_options(given))
         return NONE
+    norm = norm_method(run, of, name, given)
+    if norm is not None:
+        return norm
     if name in _NUMBERS:
         return Expr("number", replace(of, kind=TensorKind.DATA), node, varies=of.varies, loops=frozenset(run.loops))
     if name in _ABOUT:

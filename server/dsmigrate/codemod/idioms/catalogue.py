@@ -12,11 +12,11 @@ from dsmigrate.codemod import idioms
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.checkpoint import files
-from dsmigrate.codemod.idioms.clipping import norm
+from dsmigrate.codemod.idioms.clipping import measured, norm
 from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import group
-from dsmigrate.codemod.idioms.loop import backward, step, windows
+from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
@@ -51,10 +51,16 @@ IDIOMS: tuple[Idiom, ...] = (
     unwrap.modes,
     backward.backward,
     step.step,
-    step.zero_grad,
+    step.adding_up,
+    step.alone,
+    zeroing.zeroing,
+    gradients.looked_at,
+    gradients.hooks,
+    gradients.taken,
     windows.windows,
     windows.no_sync,
     norm.clip,
+    measured.measured,
     regions.regions,
     scaler.scaler,
     zero.untested,

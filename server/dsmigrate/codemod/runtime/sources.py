@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PARTS = (
+    "engine",
     "launch",
     "config",
     "parameters",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import posixpath
 
-from dsmigrate.codemod.analysis.calls import call_function
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either
+from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
+from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import norms_in, summed
+from dsmigrate.codemod.analysis.picks import with_test
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
@@ -40,6 +42,7 @@ from dsmigrate.codemod.analysis.values import (
     Obj,
     Super,
     Tensor,
+    TensorKind,
     Tup,
     Value,
     each,
@@ -253,8 +256,7 @@ def _getattr(asked: Call) -> Value:
     if isinstance(name, Choice):
         return choose(
             (condition, _getattr(Call(run, asked.name, Given((of, option, *asked.given.args[2:])), asked.node)))
-            for condition, option in name.options
-            if option is not UNBOUND
+            for condition, option in options_of(name)
         )
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
@@ -296,7 +298,7 @@ def _len(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     if isinstance(of, Choice):
         return choose(
-            (condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND
+            (condition, length(asked.run, option)) for condition, option in options_of(of)
         )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__len__")
@@ -321,7 +323,7 @@ def _iterator(asked: Call) -> Value:
         return made
     if not of:
         return asked.run.unread(asked.node, asked.given.all())
-    return asked.run.make(Kind.ITERATOR, asked.node, tag=name, made_by=name, of=of)
+    return asked.run.iterator(asked.node, name, *of)
 
 
 @function(
@@ -344,7 +346,7 @@ def _through(asked: Call) -> Value:
         found = looked_up(of.cls, "__iter__")
         if found is not None and asked.name == "builtins.iter" and isinstance(found[0], Obj):
             return asked.run.call(Bound(found[0], of), Given(), asked.node)
-    return asked.run.make(Kind.ITERATOR, asked.node, tag="iter", made_by="iter", of=(of,))
+    return asked.run.iterator(asked.node, "iter", of)
 
 
 @function("builtins.next")
@@ -352,10 +354,12 @@ def _next(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "iterator"))
     if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
         found: list[Value] = []
-        call_function(
-            asked.run, of.data["function"], of.data["given"], of.node or asked.node,
-            on_yield=lambda value: (found.append(value), NONE)[1],
-        )  # fmt: skip
+
+        def noted(value: Value) -> Value:
+            found.append(value)
+            return NONE
+
+        run_generator(asked.run, of, asked.node, noted)
         asked.run.stopped = False
         return choose((MAYBE, one) for one in found) if found else asked.run.unread(asked.node)
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
@@ -368,12 +372,10 @@ def _next(asked: Call) -> Value:
 @function("builtins.filter")
 def _filter(asked: Call) -> Value:
     of = asked.get(1, "iterable")
-    test = asked.run.settle(asked.get(0, "function"))
-    if test != NONE:
-        asked.run.call(test, Given((asked.run.element(of, asked.node),)), asked.node)
-    return asked.run.make(
-        Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(asked.run.element(of, asked.node),)
-    )
+    run = asked.run
+    test, element = run.settle(asked.get(0, "function")), run.element(of, asked.node)
+    passed = run.truth(run.call(test, Given((element,)), asked.node)) if test != NONE else TRUE
+    return run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(with_test(element, passed),))
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -439,10 +441,17 @@ def _number(asked: Call) -> Value:
                 return Expr(name, *args)
             if not isinstance(found, str) or len(found) < 4096:
                 return Const(found)
+    if name in {"any", "all"} and len(args) == 1:
+        items = run.exact_items(args[0])
+        if items is not None and len(items) <= LARGEST:
+            return from_condition((either if name == "any" else both)(*map(run.truth, items)))
     if name == "bool" and len(args) == 1:
         return from_condition(run.truth(args[0]))
     tensors = [one for value in args for one in run.things_in(value) if isinstance(one, Tensor)]
     if tensors:
+        norm = summed(norms_in(run, args[0])) if name == "sum" else args[0] if name in {"float", "abs"} else None
+        if isinstance(norm, Tensor) and norm.kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+            return norm
         if name in {"sum", "abs", "max", "min", "round"}:
             return joined_tensor(tensors)
         return Expr(
@@ -544,9 +553,9 @@ def _buffer(asked: Call) -> Value:
 @function("functools.partial", "functools.partialmethod")
 def _partial(asked: Call) -> Value:
     first, *args = asked.given.args
-    return asked.run.make(
-        Kind.PARTIAL, asked.node, function=first, args=tuple(args), named=dict(asked.given.named), more=asked.given.more
-    )
+    made = asked.run.make(Kind.PARTIAL, asked.node)
+    asked.run.keep(made, first, Given(tuple(args), asked.given.named, asked.given.more))
+    return made
 
 
 @function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",

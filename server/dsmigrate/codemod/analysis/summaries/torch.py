@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.conditions import MAYBE
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
@@ -173,7 +175,7 @@ def collective(asked: Call) -> Value:
 
 def _same(value: Value) -> Value:
     if isinstance(value, Tensor):
-        return Tensor(value.kind, value.of, value.forwards, value.scaler, value.detached, varies=False)
+        return replace(value, varies=False)
     if isinstance(value, Expr) and value.varies:
         return Expr("reduced", *value.args, loops=value.loops)
     return value
@@ -444,7 +446,7 @@ def _tensors(asked: Call, of: Value, kind: TensorKind, *, named: bool) -> Value:
     found = [Tensor(kind, one, varies=False) for one in each(owner) if isinstance(one, Obj | Expr)]
     value = choose((MAYBE, one) for one in found) if found else Tensor(kind, varies=False)
     run.event(Happening.PARAMETERS, asked.node, of=of, name=Const(asked.name))
-    return run.make(Kind.ITERATOR, asked.node, tag=asked.name, made_by="named" if named else "element", of=(value,))
+    return run.iterator(asked.node, "named" if named else "element", value, tag=asked.name)
 
 
 @_module_method("parameters", "named_parameters")
@@ -465,13 +467,7 @@ def _parts(asked: Call, of: Value) -> Value:
     run.known_models.add(part)
     if asked.name == "get_submodule":
         return part
-    return run.make(
-        Kind.ITERATOR,
-        asked.node,
-        tag=asked.name,
-        made_by="named" if asked.name.startswith("named") else "element",
-        of=(part,),
-    )
+    return run.iterator(asked.node, "named" if asked.name.startswith("named") else "element", part, tag=asked.name)
 
 
 @_module_method("state_dict")
@@ -767,23 +763,58 @@ def clip(asked: Call) -> Value:
         "by_value": Const(by_value),
     }
     run.event(Happening.CLIP, asked.node, **what)
-    return NONE if by_value else Tensor(varies=False)
+    return NONE if by_value else total_norm(run, what["params"])
+
+
+def total_norm(run: Machine, parameters: Value) -> Value:
+    """The norm of the gradients of some parameters."""
+    tensors = norms_in(run, parameters)
+    gradients = tuple(replace(one, kind=TensorKind.GRADIENT) for one in tensors if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT})
+    each_norm = norm_of(gradients) if len(gradients) == len(tensors) else None
+    found = norm_of((each_norm,)) if each_norm is not None else None
+    return Tensor(varies=False) if found is None else found
 
 
 @function("torch.nn.utils.get_total_norm")
+def _total(asked: Call) -> Value:
+    second = is_second(asked.get(1, "norm_type", Const(2.0)))
+    return total_norm(asked.run, asked.get(0, "tensors", NONE)) if second else Tensor(varies=False)
+
+
+@function("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm", "torch._foreach_norm")
 def _norm(asked: Call) -> Value:
-    return Tensor(varies=False)
+    of = asked.run.settle(asked.get(0, "tensors" if "_foreach" in asked.name else "input", asked.get(0, "x", NONE)))
+    if is_second(asked.get(1, "ord" if "linalg" in asked.name or "_foreach" in asked.name else "p", Const(2))):
+        found = norm_of(norms_in(asked.run, of))
+        if found is not None:
+            return found
+    return of_torch(asked.run, asked.name, asked.given, asked.node)
+
+
+@function("torch.stack", "torch.cat", "torch.hstack", "torch.tensor", "torch.as_tensor", "torch.sum", "torch.sqrt", "torch.square", "torch.pow", "math.sqrt")
+def _of_norms(asked: Call) -> Value:
+    norms = norms_in(asked.run, asked.run.settle(asked.get(0, "tensors", NONE)))
+    if norms and len({(one.kind, one.of, one.power) for one in norms}) == 1 and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+        match asked.name.rpartition(".")[2]:
+            case "sum":
+                found = summed(norms)
+            case "sqrt" | "square" | "pow" as name:
+                found = powered(norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2))
+            case _:
+                found = norms[0]
+        if found is not None:
+            return found
+    return call_unlisted(asked.run, asked.name, asked.given, asked.node)
 
 
 @function("torch.autograd.backward")
 def _backward(asked: Call) -> Value:
     run = asked.run
-    run.event(
-        Happening.BACKWARD,
-        asked.node,
-        loss=run.settle(asked.get(0, "tensors", NONE)),
-        function=Const("torch.autograd.backward"),
-    )
+    names = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
+    given = {name: value for index, name in enumerate(names, 1) if (value := asked.get(index, name, NONE)) != NONE}
+    if "grad_tensors" in given:
+        given["gradient"] = given.pop("grad_tensors")
+    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const(asked.name), **given)
     return NONE
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import loops_around, static_value
 from dsmigrate.codemod.analysis.code import said
+from dsmigrate.codemod.analysis.machine import sources
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -82,7 +83,7 @@ def _in(value: Value) -> Iterator[Obj]:
             if role_of(one) is Role.LOADER:
                 yield one
             elif one.kind is ThingKind.ITERATOR:
-                for inner in one.data["of"]:
+                for inner in sources(one):
                     yield from _in(inner)
         elif isinstance(one, Expr):
             continue
