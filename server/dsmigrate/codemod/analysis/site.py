@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.analysis import implies, paths_to, under
+from dsmigrate.codemod.analysis.analysis import implies, paths_to, under, values_at
 from dsmigrate.codemod.analysis.conditions import decided, literals_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
@@ -74,14 +74,16 @@ def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -
         return "the wrap and the optimizer are made where no statement can stand behind both"
     module = item.module if item.module is not None else last.module
     step = module.step(node)
+    if isinstance(step.node, ast.Return | ast.Raise):
+        return "the wrap and the optimizer are made where no statement can stand behind both"
     moment = _moment(training, step.node, block)
     if moment is None:
         return "what is bound behind the wrap and the optimizer cannot be seen"
     number = last_number(step.node, moment)
     if min(event.number for event in training.backwards) <= number:
         return "the model is trained before both the wrap and the optimizer are made"
-    target = next(iter(_targets(training, moment.names)), None)
-    optimizer = next(iter(paths_to(moment.names, set(training.optimizers))), None)
+    target = next((path for path in _targets(training, moment.names) if _is_there(training, moment, path)), None)
+    optimizer = next((path for path in paths_to(moment.names, set(training.optimizers)) if _is_there(training, moment, path)), None)
     if target is None:
         return "no name leads to the wrapped model where the optimizer is there too"
     if optimizer is None:
@@ -95,6 +97,15 @@ def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -
     unwrapped, model, reads = _unwrapped(training, module, place, target, moment.names)
     aliases, stale, left = _holders(moment, module, place, target)
     return replace(site, unwrapped=unwrapped, model=model, reads=reads, aliases=aliases, stale=stale, left=left)
+
+
+def _is_there(training: Training, moment: Moment, path: str) -> bool:
+    """Whether a path already led there at a moment: what objects hold is known as it is at the end."""
+    expression = ast.parse(path, mode="eval").body
+    if not isinstance(expression, ast.Attribute):
+        return True
+    bases = values_at(training.analysis.run, moment.names, expression.value) or []
+    return any((base, expression.attr) in moment.optimizers or (base, expression.attr) in moment.holders for base in bases if isinstance(base, Obj))
 
 
 _EARLY = frozenset(
