@@ -25,6 +25,8 @@ IDEAS = (
     ),
 )
 _PART = "copy_of_module"
+_RUN_HOOKS = frozenset({"torch.jit.trace", "torch.onnx.export", "torch.fx.symbolic_trace"})
+"""What runs the hooks of a module, and neither copies nor compiles them."""
 _STAGE3 = "the whole model cannot be copied at ZeRO 3: copy it before deepspeed.initialize, or gather its weights"
 
 
@@ -44,6 +46,12 @@ def copies(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
         given = _given(node)
         if given is None or there != {True}:
             yield Decision("MG506", Kind.TODO, event.module, node, "copy engine.module here, not the engine", "the engine cannot be copied")
+        elif constant(event["name"]) in _RUN_HOOKS:
+            if training.says_engine(event, given):
+                yield Decision(
+                    "MG506", Kind.CONVERTED, event.module, node, "the module is taken, not the engine", "the engine cannot be traced",
+                    edits=(Replace(event.module, given, (given, ".module")),),
+                )  # fmt: skip
         elif constant(event["name"]) in {"copy.deepcopy", "copy.copy"}:
             yield _decision(event, node, (Replace(event.module, node, _copied(training, event, given)),))
         else:

@@ -82,22 +82,29 @@ def _renamed(event: Event, node: ast.Call) -> tuple[Edit, ...]:
 
 
 def _matters(module: Module, node: ast.Call) -> bool:
-    """Whether something asks more of the names than how they end or what they contain."""
+    """Whether something asks more of the names than what they contain or how they end."""
     step = module.step(node).node
+    up = {child: one for one in ast.walk(step) for child in ast.iter_child_nodes(one)}
     for one in ast.walk(step):
         if isinstance(one, ast.For | ast.comprehension) and node in ast.walk(one.iter):
-            target = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else None
-            if isinstance(target, ast.Name):
-                return any(_compares(sub, target.id) for sub in ast.walk(step))
-    return False
+            name = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
+            if not isinstance(name, ast.Name):
+                return True
+            uses = [use for use in ast.walk(step) if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)]
+            return not all(_is_plain(use, up) for use in uses)
+    holder = up.get(node)
+    return not (isinstance(holder, ast.Call) and ast.unparse(holder.func) in {"list", "len"})
 
 
-def _compares(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=found), attr="startswith" | "split" | "replace")):
-            return found == name
-        case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=found)]):
-            return found == name and text.startswith("module")
-        case ast.Compare(left=ast.Name(id=found)):
-            return found == name
+def _is_plain(use: ast.Name, up: dict[ast.AST, ast.AST]) -> bool:
+    """``"bias" in name``, ``name.endswith(…)``, or a name that is shown."""
+    match up.get(use):
+        case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn()]):
+            return not text.startswith("module")
+        case ast.Compare(left=ast.Name(), ops=[ast.In() | ast.NotIn()], comparators=[found]):
+            return found is use
+        case ast.Attribute(attr="endswith") | ast.FormattedValue():
+            return True
+        case ast.Call(func=ast.Name(id="print")):
+            return True
     return False

@@ -46,7 +46,8 @@ def odd(training: Training, facts: Facts) -> Iterator[Decision]:
     why = "has no dimensions" if event.kind is Happening.MADE else "is in channels_last"
     yield Decision(
         "MG518", Kind.CONVERTED, event.module, event.node, f"{line} before the engine", f"DeepSpeed 0.19.8 cannot send what {why}",
-        edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-2),), parts=frozenset({"send_odd_parameters"}),
+        edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-2),), parts=frozenset({"send_odd_parameters"}), stage=2,
+        otherwise=Decision("MG518", Kind.TODO, event.module, event.node, f"ZeRO 3 cannot partition this: it {why}", "use ZeRO 2, or give it a dimension"),
     )  # fmt: skip
 
 
