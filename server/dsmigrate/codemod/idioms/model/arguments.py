@@ -20,7 +20,7 @@ IDEAS = (
         "Keywords that tune DDP's reducer have no meaning for the engine.",
         "device_ids and output_device are implied by the process's device; find_unused_parameters is the engine's normal behaviour "
         "(ignore_unused_parameters defaults to true); bucket_cap_mb, gradient_as_bucket_view and static_graph tune a reducer "
-        "that is no longer there. A process_group of some ranks only is marked: the engine averages over all of them.",
+        "that is no longer there.",
         "deepspeed/runtime/zero/config.py, ignore_unused_parameters",
         Kind.CONVERTED,
     ),
@@ -99,10 +99,8 @@ def _of_wrap(event: Event) -> Iterator[Decision]:
             "the wrapper cast the parameters for each forward",
         )  # fmt: skip
     if _is_given(event, "arg_process_group"):
-        yield Decision(
-            "MG103", Kind.TODO, module, node, "the engine averages over all ranks: drop process_group if it holds all of them",
-            "it has no group of its own for data parallel ranks",
-        )  # fmt: skip
+        yield Decision("MG903", Kind.REFUSED, module, node, "process_group: the model is wrapped with a process group of its own",
+                       "the engine averages over all ranks")  # fmt: skip
     if any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED):
         yield _unused(event)
 

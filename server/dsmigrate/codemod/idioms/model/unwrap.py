@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import wrappers
+from dsmigrate.codemod.analysis.analysis import implies, wrappers
+from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Remove, Replace, ReplaceStatement, Template
+from dsmigrate.codemod.program.edits import Edit, Import, Remove, Replace, ReplaceStatement, Template, Unwrap
 from dsmigrate.codemod.program.module import Module
 
 IDEAS = (
@@ -76,6 +77,7 @@ def unwrap(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
         elif there == {True}:
             if isinstance(node, ast.Attribute):
                 yield from _chosen(training, event, node)
+                yield from _always(training, event, node)
         else:
             yield Decision(
                 "MG504", Kind.CONVERTED, event.module, node, f'{_text(event, node)} → getattr({event.module.text(holder)}, "module", …)',
@@ -90,6 +92,22 @@ def _is_guarded(training: Training, module: Module, node: ast.AST) -> bool:
     tests = [one.test for one in ast.walk(step.node) if isinstance(one, ast.IfExp) and node in ast.walk(one.body)]
     tests += [one.node.test for one in step.around() if isinstance(one.node, ast.If) and one.function is step.function]
     return any(_asks_for_wrapper(training, test) for test in tests)
+
+
+def _always(training: Training, event: Event, node: ast.Attribute) -> Iterator[Decision]:
+    """``if distributed: raw = model.module``, which has to be done in every run now."""
+    module = event.module
+    step = module.step(node)
+    outer = step.up.node if step.up is not None else None
+    if not isinstance(outer, ast.If) or outer.orelse or outer.body != [step.node] or event.condition is TRUE:
+        return
+    if not isinstance(step.node, ast.Assign) or step.node.value is not node or event.condition.varies:
+        return
+    if any(implies(wrap.condition, event.block.test) for wrap in training.wraps):
+        yield Decision(
+            "MG503", Kind.CONVERTED, module, outer, f"{module.text(step.node)}, whatever the flag says", "the engine is always there",
+            edits=(Unwrap(module, outer),),
+        )  # fmt: skip
 
 
 def _holder(node: ast.AST) -> ast.expr | None:
@@ -176,7 +194,7 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
             yield Decision(
                 "MG502", Kind.CONVERTED, event.module, node, f"{event.module.text(kind)} → deepspeed.DeepSpeedEngine",
                 "the engine takes the wrapper's place",
-                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),),
+                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),), suits_all=both,
             )  # fmt: skip
 
 

@@ -156,6 +156,14 @@ def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...
     module, node = event.module, event.node
     step = module.step(node)
     statement = step.node
+    chosen = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(chosen, ast.IfExp) and node in (chosen.body, chosen.orelse) and _does_nothing(training, chosen.test):
+        other = chosen.orelse if chosen.body is node else chosen.body
+        if ast.unparse(other) == ast.unparse(model):  # both arms give the model
+            assert isinstance(statement, ast.Assign)
+            if [ast.unparse(one) for one in statement.targets] == [ast.unparse(model)]:
+                return (Remove(module, statement),)
+            return (Replace(module, chosen, (model,)),)
     if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
         if ast.unparse(statement.targets[0]) == ast.unparse(model):
             outer = step.up.node if step.up is not None else None
