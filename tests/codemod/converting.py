@@ -54,4 +54,4 @@ def converted(script: str, files: Mapping[str, str] | None = None, **options: An
     entry = found.results["train.py"]
     texts = {path: result.new_source.decode() for path, result in found.results.items() if result.new_source is not None}
     changes = tuple(change for result in found.results.values() for change in result.changes)
-    return Converted(entry.status, texts.get("train.py", every["train.py"]), texts, entry.config or {}, changes, found.parts)
+    return Converted(entry.status, texts.get("train.py", every["train.py"]), texts, entry.config or {}, changes, found.compat.parts if found.compat else frozenset())

@@ -94,6 +94,16 @@ class Gradients:
                 found.append(NormCall(block, reads))
         return found
 
+    def of_zeroing(self) -> frozenset[Event]:
+        """The reads that only ask whether there is a gradient to zero, in loops that do nothing else to gradients."""
+        found: set[Event] = set()
+        for event in self.training.events(Happening.ZERO_GRAD):
+            loop = next((block for block in loops_around(event) if over_parameters(self.training, block)), None)
+            inside = [one for one in loop.events() if one.kind in _KINDS] if loop is not None else []
+            if all(one.kind in {Happening.GRADIENT_READ, Happening.ZERO_GRAD} for one in inside):
+                found.update(one for one in inside if one.kind is Happening.GRADIENT_READ)
+        return frozenset(found)
+
     def _are_unclipped(self, reads: tuple[Event, ...]) -> bool:
         return all(there.pending and not there.clipped for event in reads for there in self.at(event))
 

@@ -57,16 +57,19 @@ def _why_not(training: Training, facts: Facts, event: Event, step: Event | None)
         return "MG423", "it uses another norm than the second"
     if holds_all(training, event["params"]) is False:
         return "MG423", "it clips some parameters only"
-    if _looked_at(training, event, step):
+    if _looked_at(training, facts, event):
         return "MG423", "the gradients are looked at between the clip and the step"
     if said(event["limit"], facts.site.names) is None:
         return "MG424", "its limit is not known where the engine is made"
     return None
 
 
-def _looked_at(training: Training, event: Event, step: Event) -> bool:
+def _looked_at(training: Training, facts: Facts, event: Event) -> bool:
+    """Whether gradients are read or written between a clip and the step behind it."""
     kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE)
-    return any(event.number < one.number < step.number and training.holds_parameters(one["of"]) for one in training.events(*kinds))
+    return any(
+        training.holds_parameters(one["of"]) and any(event in there.clipped for there in facts.gradients.at(one)) for one in training.events(*kinds)
+    )
 
 
 def limit_of(training: Training, facts: Facts, found: list[Clip]) -> Value | None:
@@ -176,7 +179,7 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
         measured = _measured(several)
         if engine is None or not measured:
             continue
-        quiet = not any(several[0][1].number < event.number < step.number and event.kind not in _QUIET for event in training.analysis.events)
+        quiet = not any(several[0][1].number < event.number < step.number and event.kind in _LOUD for event in training.analysis.events)
         edits = behind_step(measured, step, engine, f"ds_compat.grad_norm({engine})", quiet=quiet)
         if edits is not None:
             reads = frozenset().union(*(place[4] for place in several))
@@ -184,7 +187,12 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
     return found
 
 
-_QUIET = frozenset((Happening.UNSCALE, Happening.CLIP, Happening.COLLECTIVE, Happening.PARAMETERS, Happening.GRADIENT_READ))
+_LOUD = frozenset((
+    Happening.RATE_WRITE, Happening.SCHEDULE, Happening.GRADIENT_WRITE, Happening.WEIGHT_WRITE, Happening.WEIGHT_READ, Happening.BUFFER_WRITE,
+    Happening.OPAQUE, Happening.SAVE, Happening.STATE, Happening.RESTORE, Happening.FORWARD, Happening.BACKWARD, Happening.ZERO_GRAD,
+    Happening.COPY, Happening.THAW, Happening.SCALER_UPDATE,
+))  # fmt: skip
+"""What must not happen after a step that came before it."""
 
 
 def _measured(places: list[tuple[ast.AST, Event, Event, Module, frozenset[Event]]]) -> list[Measured]:
