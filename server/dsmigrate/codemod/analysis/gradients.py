@@ -243,7 +243,7 @@ class _Walk:
 
 
 _KINDS = frozenset(
-    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.OPAQUE)
+    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.SCALER_UPDATE, Happening.OPAQUE)
 )
 
 

@@ -91,7 +91,7 @@ def _schedule(asked: Call) -> Value:
 @function("timm.utils.dispatch_clip_grad", "timm.utils.clip_grad.dispatch_clip_grad")
 def _dispatch_clip(asked: Call) -> Value:
     run = asked.run
-    mode = asked.get(2, "mode", Const("norm"))
+    mode = run.settle(asked.get(2, "mode", Const("norm")))
     run.event(
         Happening.CLIP, asked.node, params=run.settle(asked.get(0, "parameters", NONE)), limit=asked.get(1, "value", NONE),
         norm=Const(2.0), by_value=Const(mode == Const("value")), mode=mode,
@@ -103,7 +103,9 @@ def _dispatch_clip(asked: Call) -> Value:
     "timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler", "timm.utils.ApexScaler", "timm.utils.cuda.ApexScaler"
 )
 def _native_scaler(asked: Call) -> Value:
-    return asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=Const(True), library=Const(True))
+    return made
 
 
 classes(Role.SCALER, "timm.utils.NativeScaler")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import posixpath
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
@@ -257,6 +258,8 @@ def _getattr(asked: Call) -> Value:
             (condition, _getattr(Call(run, asked.name, Given((of, option, *asked.given.args[2:])), asked.node)))
             for condition, option in options_of(name)
         )
+    if isinstance(name, Expr) and isinstance(of, Lib):
+        return Expr("getattr", of, name)
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
     if default is UNBOUND:
@@ -884,6 +887,14 @@ def _asdict(asked: Call) -> Value:
 @function("operator.attrgetter", "operator.itemgetter")
 def _getter(asked: Call) -> Value:
     return asked.run.unread(asked.node)
+
+
+@method(Role.REGION, "__enter__")
+def _entered(asked: Call, of: Value) -> Value:
+    by_hand = isinstance(asked.node, ast.Call) and isinstance(asked.node.func, ast.Attribute) and asked.node.func.attr == "__enter__"
+    if by_hand:
+        asked.run.event(Happening.PRECISION, asked.node, manager=of, name=Const("__enter__"))
+    return of
 
 
 @method(Role.REGION, "enter_context")
