@@ -15,7 +15,6 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template
-from dsmigrate.codemod.rewrite.layout import laid_out
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
           "zero_optimization", "torch_autocast", "fp16", "bf16", "communication_data_type", "optimizer", "zero_allow_untested_optimizer",
@@ -112,25 +111,11 @@ def _with_config(decision: Decision, code: str) -> Decision:
 
 def _filled(edit: Edit, code: str) -> Edit:
     if isinstance(edit, Replace):
-        return replace(edit, code=_line(edit.code, code, edit, int(getattr(edit.node, "col_offset", 0))))
+        return replace(edit, code=_line(edit.code, code))
     if isinstance(edit, Insert):
-        column = int(getattr(edit.module.step(edit.node).node, "col_offset", 0))
-        return replace(edit, code=tuple(_line(line, code, edit, column) for line in edit.code))
+        return replace(edit, code=tuple(_line(line, code) for line in edit.code))
     return edit
 
 
-def _line(line: Template, code: str, edit: Edit, column: int) -> Template:
-    return laid_out(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line), edit.module, column)
-
-
-def _imports(facts: Facts, decisions: list[Decision], parts: frozenset[str], code: str) -> tuple[Import, ...]:
-    """The imports of ``ds_compat`` in the files that use its parts, and of what the config's path is made with."""
-    found: dict[Import, None] = {}
-    if "Path(" in code:
-        found[Import(facts.site.module, "pathlib", "Path")] = None
-    del parts
-    for decision in decisions:
-        for edit in decision.edits:
-            if "ds_compat." in str(edit):
-                found[Import(edit.module, "ds_compat")] = None
-    return tuple(found)
+def _line(line: Template, code: str) -> Template:
+    return tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line)

@@ -331,6 +331,8 @@ class _Result(_Side):
             return f"backward of {_lines(event)}" if "engine" in event.what else "backward without the engine"
         if event.kind is Happening.STEP:
             return "step" if "engine" in event.what else "step without the engine"
+        if event.kind is Happening.SCALER_UPDATE and "library" in event.what:
+            return None
         return self.common(event)
 
 

@@ -142,6 +142,12 @@ class _Rewriter(cst.CSTTransformer):
         self.plan = plan
         self.tree = tree
         self.wanted = set(plan.holes.values())
+        self.depth = 0
+        self.limit = max(_SHORTEST, min(_LONGEST, max(map(len, tree.code.splitlines()), default=0)))
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.depth += isinstance(node, cst.IndentedBlock)
+        return True
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         plan = self.plan
@@ -165,6 +171,7 @@ class _Rewriter(cst.CSTTransformer):
             plan.done[original] = result
         if isinstance(original, cst.IndentedBlock | cst.Module):
             result = self._body(original, result)
+            self.depth -= isinstance(original, cst.IndentedBlock)
         elif isinstance(original, cst.SimpleStatementSuite):
             result = self._suite(original, result)
         return result
@@ -224,6 +231,16 @@ class _Rewriter(cst.CSTTransformer):
             found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])  # type: ignore[union-attr, call-arg]
         return found  # type: ignore[return-value]
 
+    def _broken(self, statement: cst.BaseStatement, deeper: int = 0) -> cst.BaseStatement:
+        """A statement that is not too long: the arguments of its first call of ours stand on lines of their own."""
+        if not isinstance(statement, cst.SimpleStatementLine):
+            return statement
+        indent = len(self.tree.default_indent) * (self.depth + deeper)
+        text = self.tree.code_for_node(statement.with_changes(leading_lines=[])).rstrip()
+        if "\n" in text or indent + len(text) <= self.limit:
+            return statement
+        return statement.visit(_Breaker(self.tree, indent, self.limit))  # type: ignore[return-value]
+
     def _inserted(self, edits: Sequence[Insert], guard: str = "") -> list[cst.BaseStatement]:
         """What is inserted at a line, in order; ``guard``: the test that it stands under already."""
         found: list[cst.BaseStatement] = []
@@ -269,7 +286,7 @@ class _Rewriter(cst.CSTTransformer):
             after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)
             if guard:
-                new += [*before, *kept, *after]
+                new += [self._broken(one, deeper=1) for one in (*before, *kept, *after)]
                 old.append(line.deep_clone())  # type: ignore[arg-type]
                 continue
             if before and kept:
@@ -278,7 +295,7 @@ class _Rewriter(cst.CSTTransformer):
                 kept[0] = kept[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
             elif not kept:
                 comments += _leading(line)
-            found = [*before, *kept, *after]
+            found = [one if one is line else self._broken(one) for one in (*before, *kept, *after)]
             if found and comments:
                 found[0] = _with_comments(found[0], comments)
                 comments = []
@@ -346,6 +363,53 @@ class _Rewriter(cst.CSTTransformer):
         return cst.IndentedBlock(made)
 
 
+_SHORTEST, _LONGEST = 88, 120
+
+
+class _Breaker(cst.CSTTransformer):
+    """Puts the arguments of calls of DeepSpeed's and of ``ds_compat`` on lines of their own, where a line is too long."""
+
+    def __init__(self, tree: cst.Module, column: int, limit: int) -> None:
+        self.tree = tree
+        self.column = column
+        self.limit = limit
+        self.inside = 0
+
+    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
+        self.inside += _is_ours(node)
+        return not _is_ours(node) or self.inside == 1
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
+        if not _is_ours(original_node):
+            return updated_node
+        self.inside -= 1
+        return updated_node if self.inside else self._broken(updated_node, 0)
+
+    def _broken(self, call: cst.Call, level: int) -> cst.Call:
+        """A call with its arguments in a line of their own, or each in one."""
+        room = self.limit - self.column - 4 * (level + 1)
+        inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    " * (level + 1)))
+        end = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    " * level))
+        last = call.args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=end)
+        if len(self.tree.code_for_node(call.with_changes(args=[*call.args[:-1], last])).partition("(")[2]) - 1 <= room:
+            return call.with_changes(args=[*call.args[:-1], last], whitespace_before_args=inner)
+        args = []
+        for arg in call.args:
+            value = arg.value
+            if isinstance(value, cst.Call) and _is_ours(value) and len(self.tree.code_for_node(arg)) > room:
+                value = self._broken(value, level + 1)
+            args.append(arg.with_changes(value=value, comma=cst.Comma(whitespace_after=inner)))
+        args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=end))
+        return call.with_changes(args=args, whitespace_before_args=inner)
+
+
+def _is_ours(call: cst.Call) -> bool:
+    root: cst.CSTNode = call.func
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    return isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and bool(call.args)
+
+
 _PLAIN_ARGUMENT = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.IfExp)
 
 
@@ -368,6 +432,17 @@ class _Filler(cst.CSTTransformer):
             return updated_node
         assert isinstance(found, cst.BaseExpression)
         return found.deep_clone()
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:  # noqa: N802
+        """An argument needs no parentheses of its own, but for a generator and the like beside others."""
+        value = updated_node.value
+        if not isinstance(original_node.value, cst.Name) or original_node.value.value not in self.names:
+            return updated_node
+        if isinstance(value, cst.Tuple | cst.GeneratorExp | cst.NamedExpr | cst.Yield) or not value.lpar:
+            return updated_node
+        if any(isinstance(paren.whitespace_after, cst.ParenthesizedWhitespace) for paren in value.lpar):
+            return updated_node
+        return updated_node.with_changes(value=value.with_changes(lpar=value.lpar[1:], rpar=value.rpar[:-1]))
 
 
 _WIDTH = 100

@@ -116,6 +116,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
     run = asked.run
     loss, optimizer = run.settle(asked.get(0, "loss", NONE)), run.settle(asked.get(1, "optimizer", NONE))
     update = asked.get(6, "need_update", Const(True))
+    engine = {"engine": of.fields["engine"]} if isinstance(of, Obj) and "engine" in of.fields else {}
     run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=Const(True))
     run.event(
         Happening.BACKWARD,
@@ -124,6 +125,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
         scaler=of,
         create_graph=asked.get(5, "create_graph", Const(False)),
         library=Const(True),
+        **engine,
     )
 
     def stepped() -> None:
@@ -132,7 +134,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
             run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=optimizer, library=Const(True))
             run.event(Happening.CLIP, asked.node, params=run.settle(asked.get(4, "parameters", NONE)), limit=limit,
                       norm=Const(2.0), by_value=Const(False), mode=asked.get(3, "clip_mode", Const("norm")), library=Const(True))  # fmt: skip
-        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True))
+        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True), **engine)
         run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
 
     condition = run.holds(run.truth(update))

@@ -377,7 +377,7 @@ def _filter(asked: Call) -> Value:
     run = asked.run
     test, element = run.settle(asked.get(0, "function")), run.element(of, asked.node)
     passed = run.truth(run.call(test, Given((element,)), asked.node)) if test != NONE else TRUE
-    return run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(with_test(element, passed),))
+    return run.iterator(asked.node, "element", with_test(element, passed), tag="filter")
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
