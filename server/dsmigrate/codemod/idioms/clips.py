@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from dsmigrate.codemod.analysis.analysis import nearest_common, within
 from dsmigrate.codemod.analysis.code import condition_said, said
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.state import choose
@@ -41,9 +42,18 @@ def clips_of(training: Training, facts: Facts) -> list[Clip]:
             continue
         steps = [step for step in training.steps if any(event in there.clipped for there in facts.gradients.at(step))]
         step = steps[0] if steps else None
-        condition = under(event.condition, {literal.atom: literal.holds for literal in literals_of(step.condition)}) if step is not None else event.condition
-        found.append(Clip(event, step, condition, _why_not(training, facts, event, step)))
+        found.append(Clip(event, step, event.condition if step is None else _relative(event, step), _why_not(training, facts, event, step)))
     return found
+
+
+def _relative(event: Event, step: Event) -> Condition:
+    """Under which condition a clip comes before its step, where that is made."""
+    common = nearest_common([event, step])
+    own, its = within(event, common), within(step, common)
+    if own is its:
+        return TRUE
+    parts = own.parts - (its.parts if isinstance(its, Several) and its.all_of else {its}) if isinstance(own, Several) and own.all_of else {own}
+    return under(both(*parts), {literal.atom: literal.holds for literal in literals_of(its)})
 
 
 def _why_not(training: Training, facts: Facts, event: Event, step: Event | None) -> tuple[str, str] | None:

@@ -239,6 +239,8 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
                 return None if name in of.fields else False
         if role is Role.MODEL and name == "module":
             return False
+        if of.made_by.startswith("torch.optim.") and role is Role.OPTIMIZER:
+            return name in _OPTIMIZER_API
     if isinstance(of, Expr) and name == "module":
         return False
     return None
@@ -247,6 +249,9 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
 _MODULE_API = frozenset(
     ["parameters", "state_dict", "load_state_dict", "train", "eval", "forward", "named_parameters", "buffers", "modules", "to", "cuda", "training"]
 )
+
+
+_OPTIMIZER_API = frozenset(["param_groups", "state", "defaults", "step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"])
 
 
 @function("builtins.getattr")
