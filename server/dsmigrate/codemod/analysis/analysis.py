@@ -280,7 +280,10 @@ def values_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.
 def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):
-        return f'float("{value.value}")' if value.value in {float("inf"), float("-inf")} else repr(value.value)
+        if value.value in {float("inf"), float("-inf")}:
+            return f'float("{value.value}")'
+        text = repr(value.value)
+        return f'"{text[1:-1]}"' if isinstance(value.value, str) and not set(text[1:-1]) & set("\\'\"") else text
     by_name = _named(value, names)
     if by_name is not None:
         return by_name

@@ -372,7 +372,7 @@ def _tried(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Va
 def augmented(run: Machine, node: ast.AugAssign) -> None:
     """Run ``x += y``."""
     left, right = run.value(node.target), run.value(node.value)
-    changed_in_place(run, left, node)
+    changed_in_place(run, left, node, "", [right])
     if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
         extended(run, left, right, node)
         return

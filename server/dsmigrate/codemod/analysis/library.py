@@ -65,7 +65,8 @@ def library_name(run: Machine, name: str) -> Value:
 def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: str = "") -> Value:
     """What a call gives of which nothing is known; what it is given may come to anything there."""
     inputs = given_.all()
-    things = [one for value in (*inputs, function) for one in run.things_in(value)]
+    holder = function.of if isinstance(function, Member) else function
+    things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         run.event(
@@ -114,7 +115,7 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     tensors = [one for one in things if isinstance(one, Tensor)]
     run_functions(run, given, node)
     if name.endswith("_") and tensors:
-        changed_in_place(run, given.args[0] if given.args else tensors[0], node, name.rpartition(".")[2])
+        changed_in_place(run, given.args[0] if given.args else tensors[0], node, name.rpartition(".")[2], given.all())
     if tensors:
         return joined_tensor(tensors)
     tracked = [one for one in things if is_tracked(run, one)]
@@ -403,13 +404,13 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
         tensor_attribute_written(run, of, name, value, node)
         return
     role = role_of(of)
+    if role is Role.WRAPPER:
+        run.event(Happening.ACCESS, node, of=of, name=Const(name), value=value)
     if name == "require_backward_grad_sync":
         run.event(Happening.SYNC, node, of=of, value=value)
-    elif isinstance(of, Obj) and isinstance(of.fields.get(name), Tensor):
-        before = of.fields[name]
-        assert isinstance(before, Tensor)
-        if before.kind is TensorKind.BUFFER:
-            run.event(Happening.BUFFER_WRITE, node, of=before, name=Const(name))
+    elif isinstance(of, Obj) and name in of.data.get("buffers", ()):
+        before = Tensor(TensorKind.BUFFER, of, varies=False)
+        run.event(Happening.BUFFER_WRITE, node, of=before, name=Const(name), varies=Const(may_vary(value)))
     if role is Role.OPTIMIZER and name in {"param_groups", "state"}:
         run.event(Happening.RATE_WRITE, node, of=of, key=Const(name), value=value)
 
@@ -450,7 +451,7 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
 def item_written(run: Machine, of: Obj | Expr | Tensor, key: Value, value: Value, node: ast.AST) -> None:
     """Note what an assignment to an item brings about: of a group of an optimizer, of a tensor."""
     if isinstance(of, Tensor):
-        changed_in_place(run, of, node, "[]")
+        changed_in_place(run, of, node, "[]", [value])
     elif isinstance(of, Obj) and of.data.get("group_of") is not None:
         run.event(Happening.RATE_WRITE, node, of=of.data["group_of"], key=key, value=value)
     elif isinstance(of, Obj) and of.data.get("state_of") is not None:

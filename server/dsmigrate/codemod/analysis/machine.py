@@ -155,6 +155,8 @@ class Moment:
     block: Block
     names: tuple[Mapping[str, Value], ...]
     holders: tuple[tuple[Obj, Any], ...]
+    optimizers: frozenset[tuple[Obj, Any]]
+    """Who has an optimizer."""
     number: int
     """Of the last event before it."""
 
@@ -211,6 +213,7 @@ class Machine(ABC):
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
+        self.optimizers: set[Obj] = set()
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.steps = 0
         self.events = 0
@@ -287,6 +290,8 @@ class Machine(ABC):
         event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
         if kind is Happening.WRAP:
             self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
+        if kind is Happening.MADE and what["role"] == Const("optimizer"):
+            self.optimizers.update(one for one in each(what["what"]) if isinstance(one, Obj))
         if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] in _LANDMARKS):
             self.landmarks += 1
         self.block.items.append(event)
@@ -483,19 +488,18 @@ class Machine(ABC):
         return alive
 
     def _moment(self, node: ast.stmt) -> Moment:
-        held = [
-            (obj, key)
-            for obj in self.made.values()
-            for key, value in obj.own.items()
-            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
-        ]
-        held += [
-            (top, key)
-            for top in self.modules.values()
-            for key, value in top.own.items()
-            if any(isinstance(one, Obj) and one in self.wrappers for one in each(value))
-        ]
-        return Moment(node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), self.events)
+        held: list[tuple[Obj, Any]] = []
+        optimizers: list[tuple[Obj, Any]] = []
+        for obj in (*self.made.values(), *self.modules.values()):
+            for key, value in obj.own.items():
+                things = [one for one in each(value) if isinstance(one, Obj)]
+                if any(one in self.wrappers for one in things):
+                    held.append((obj, key))
+                if any(one in self.optimizers for one in things):
+                    optimizers.append((obj, key))
+        return Moment(
+            node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), frozenset(optimizers), self.events
+        )
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
         """Run each arm from here under its condition, and go on from where those meet that are come through."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dsmigrate.codemod.analysis.analysis import implies, paths_to, under
+from dsmigrate.codemod.analysis.analysis import implies, paths_to, under, values_at
 from dsmigrate.codemod.analysis.conditions import decided, literals_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.values import Const, Kind, Obj, Value, each
-from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.module import Module, Step
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.training import Training
@@ -60,48 +60,95 @@ def find_site(training: Training) -> Site | str:
     if not made:
         return "the optimizer of the wrapped model is not made where it can be seen"
     last = max([*training.wraps, *made], key=lambda event: event.number)
-    block = _block(training, last)
+    found = [_site_in(training, block, last, made) for block in _blocks(training, last)]
+    sites = [one for one in found if isinstance(one, Site)]
+    good = next((one for one in sites if _serves(training, one)), next(iter(sites), None))
+    return good if good is not None else found[0] if found else "the wrap and the optimizer are made where no statement can stand behind both"
+
+
+def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -> Site | str:
+    """The place in a block; why there is none."""
     item = child_with(block, last)
     node = item.node
     if node is None:
         return "the wrap and the optimizer are made where no statement can stand behind both"
     module = item.module if item.module is not None else last.module
     step = module.step(node)
+    if isinstance(step.node, ast.Return | ast.Raise):
+        return "the wrap and the optimizer are made where no statement can stand behind both"
     moment = _moment(training, step.node, block)
     if moment is None:
         return "what is bound behind the wrap and the optimizer cannot be seen"
     number = last_number(step.node, moment)
     if min(event.number for event in training.backwards) <= number:
         return "the model is trained before both the wrap and the optimizer are made"
-    target = next(iter(_targets(training, moment.names)), None)
-    optimizer = next(iter(paths_to(moment.names, set(training.optimizers))), None)
+    target = next((path for path in _targets(training, moment.names) if _is_there(training, moment, path)), None)
+    optimizer = next((path for path in paths_to(moment.names, set(training.optimizers)) if _is_there(training, moment, path)), None)
     if target is None:
         return "no name leads to the wrapped model where the optimizer is there too"
     if optimizer is None:
         return "no name leads to the optimizer where the wrapped model is there too"
     wrap = _in_place(training, step.node, last, made)
-    site = Site(module, step.node, target, target, optimizer, moment.names, number, wrap, block)
+    place, number = _behind_copies(training, step, moment, number)
+    wrap = wrap if place is step.node else None
+    site = Site(module, place, target, target, optimizer, moment.names, number, wrap, block)
     if wrap is not None:
         return replace(site, number=wrap.number)
-    unwrapped, model, reads = _unwrapped(training, module, step.node, target, moment.names)
-    aliases, stale, left = _holders(moment, module, step.node, target)
+    unwrapped, model, reads = _unwrapped(training, module, place, target, moment.names)
+    aliases, stale, left = _holders(moment, module, place, target)
     return replace(site, unwrapped=unwrapped, model=model, reads=reads, aliases=aliases, stale=stale, left=left)
+
+
+def _is_there(training: Training, moment: Moment, path: str) -> bool:
+    """Whether a path already led there at a moment: what objects hold is known as it is at the end."""
+    expression = ast.parse(path, mode="eval").body
+    if not isinstance(expression, ast.Attribute):
+        return True
+    bases = values_at(training.analysis.run, moment.names, expression.value) or []
+    return any((base, expression.attr) in moment.optimizers or (base, expression.attr) in moment.holders for base in bases if isinstance(base, Obj))
+
+
+_EARLY = frozenset(
+    {Happening.MADE, Happening.COPY, Happening.ACCESS, Happening.PARAMETERS, Happening.MODE, Happening.THAW, Happening.HOOK}
+)
+"""What may come between the optimizer and the engine."""
+
+
+def _behind_copies(training: Training, step: Step, moment: Moment, number: int) -> tuple[ast.stmt, int]:
+    """The statement that copies the model as it is made, if nothing else is done with it before: the engine comes behind."""
+    place: ast.stmt = step.node
+    for following in step.body[step.index + 1 :]:
+        inside = set(ast.walk(following))
+        items = [item for item in moment.block.items if item.node in inside]
+        events = [event for item in items for event in ((item,) if isinstance(item, Event) else item.events())]
+        simple = isinstance(following, ast.Assign | ast.AnnAssign | ast.Expr | ast.For)
+        if any(event.kind not in _EARLY for event in events) or not simple:
+            break
+        if any(event.kind is Happening.COPY and training.is_model(event["of"]) for event in events):
+            place, number = following, max(event.number for event in events)
+    return place, number
+
+
+def _serves(training: Training, site: Site) -> bool:
+    """Whether every backward finds the engine by a name, not the plain model that callers of the place go on holding."""
+    for event in training.backwards:
+        said = training.engine_at(event)
+        if said is not None and is_engine_there(site, event, ast.parse(said, mode="eval").body) is False:
+            return False
+    return True
 
 
 # -- the block ---------------------------------------------------------------------------------------------------------
 
 
-def _block(training: Training, last: Event) -> Block:
-    """The block that the engine is made in: where the last of both is made, or one around it that leads to the backwards."""
-    block = inner = _made_in(last)
-    while block.up is not None and not all(_leads_to(block, event) for event in training.backwards):
-        block = block.up
-    again = (
-        block.kind is BlockKind.CALL
-        and isinstance(block.label, Obj)
-        and _calls(training, block.label) > max(1, len(training.runs))
-    )
-    return inner if again and inner is not block and last in training.wraps else block
+def _blocks(training: Training, last: Event) -> Iterator[Block]:
+    """The blocks that the engine may be made in, from the inside out: all backwards are in them, or behind."""
+    inner = _made_in(last)
+    for block in inner.around():
+        if not all(_leads_to(block, event) for event in training.backwards):
+            continue
+        again = block.kind is BlockKind.CALL and isinstance(block.label, Obj) and _calls(training, block.label) > max(1, len(training.runs))
+        yield inner if again and inner is not block and last in training.wraps else block
 
 
 def _made_in(event: Event) -> Block:

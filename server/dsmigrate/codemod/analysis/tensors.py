@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.events import Happening
@@ -20,6 +21,7 @@ from dsmigrate.codemod.analysis.values import (
     each,
     forwards_in,
     joined_tensor,
+    may_vary,
 )
 
 _STAYS = frozenset(
@@ -76,7 +78,7 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
     if name == "register_hook":
         return NONE
     if name.endswith("_") and not name.startswith("__"):
-        changed_in_place(run, of, node, name)
+        changed_in_place(run, of, node, name, given.all())
         return of
     others = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
     return joined_tensor([of, *others])
@@ -91,7 +93,7 @@ def _backward_options(given: Given) -> dict[str, Value]:
     return found
 
 
-def changed_in_place(run: Machine, of: Value, node: ast.AST, name: str = "") -> None:
+def changed_in_place(run: Machine, of: Value, node: ast.AST, name: str = "", values: Sequence[Value] = ()) -> None:
     """Note that the content of a parameter, a gradient or a buffer is written."""
     for one in each(of):
         if isinstance(one, Tensor):
@@ -102,7 +104,7 @@ def changed_in_place(run: Machine, of: Value, node: ast.AST, name: str = "") -> 
                 case TensorKind.PARAMETER | TensorKind.WEIGHT if one.of is not None:
                     run.event(Happening.WEIGHT_WRITE, node, of=one, name=Const(name))
                 case TensorKind.BUFFER:
-                    run.event(Happening.BUFFER_WRITE, node, of=one, name=Const(name))
+                    run.event(Happening.BUFFER_WRITE, node, of=one, name=Const(name), varies=Const(any(map(may_vary, values))))
 
 
 def tensor_attribute_written(run: Machine, of: Tensor, name: str, value: Value, node: ast.AST) -> None:

@@ -25,7 +25,7 @@ from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
-from dsmigrate.codemod.analysis.values import Const, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import UNBOUND, Const, Obj, Value, each, forwards_in
 from dsmigrate.codemod.program.module import Module
 
 
@@ -76,10 +76,19 @@ class Training:
         """Whether a value may be a copy of the model that was made with its wrapper."""
         return any(isinstance(one, Obj) and one.data.get("copy_of") in self.wrappers for one in each(value))
 
+    def values_at(self, event: Event, expression: ast.expr) -> list[Value]:
+        """What a name, or attributes of one, may be at an event; nothing for any other expression."""
+        return values_at(self.analysis.run, event.names, expression) or []
+
+    def is_named_wrapper(self, event: Event, expression: ast.expr) -> bool:
+        """Whether an expression may lead to the wrapped model at an event, on this way or another."""
+        return any(self.is_wrapped(one) for one in values_at(self.analysis.run, event.names, expression) or ())
+
     def says_engine(self, event: Event, expression: ast.expr) -> bool | None:
         """Whether an expression is the engine at an event of the converted script, whatever wrapped the model there."""
         found = values_at(self.analysis.run, event.names, expression)
-        if found is not None and not any(self.is_wrapped(one) for one in found):
+        of = event.what.get("of", UNBOUND)
+        if not any(self.is_wrapped(one) for one in ([of] if found is None else found)):
             return False
         return self.has_engine(event, expression)
 

@@ -17,7 +17,7 @@ from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import group
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
-from dsmigrate.codemod.idioms.model import arguments, handed, unwrap, wrap
+from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import native, regions, scaler
 from dsmigrate.codemod.model import Idea
@@ -32,6 +32,20 @@ IDIOMS: tuple[Idiom, ...] = (
     wrap.repeated,
     arguments.arguments,
     handed.handed,
+    keys.keys,
+    buffers.buffers,
+    hooks.hooks,
+    inputs.inputs,
+    parameters.odd,
+    parameters.late,
+    compiled.compiled,
+    copies.copies,
+    copies.whole,
+    weights.writes,
+    starts.starts,
+    stage3.partitioned,
+    beside.past,
+    beside.members,
     unwrap.unwrap,
     unwrap.kind_tests,
     unwrap.modes,

@@ -51,6 +51,13 @@ class Unwrap(Edit):
 
 
 @dataclass(frozen=True, slots=True)
+class Enclose(Edit):
+    """A statement goes into a block of its own: ``header`` is its first line, with the colon."""
+
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
 class Insert(Edit):
     """Statements before or after a statement, one template a line; deeper lines are indented by four blanks."""
 

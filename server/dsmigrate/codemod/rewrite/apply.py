@@ -15,6 +15,7 @@ from dsmigrate.codemod.program.edits import (
     AddParameter,
     Comment,
     Edit,
+    Enclose,
     Import,
     Insert,
     Remove,
@@ -41,6 +42,7 @@ class _Plan:
     statements: dict[cst.CSTNode, Edit] = field(default_factory=dict)
     before: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
     after: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
+    enclosed: dict[cst.CSTNode, str] = field(default_factory=dict)
     comments: dict[cst.CSTNode, list[Comment]] = field(default_factory=lambda: defaultdict(list))
     guards: dict[cst.CSTNode, str] = field(default_factory=dict)
     """Lines of which the old form stays, for where a test does not hold."""
@@ -129,6 +131,8 @@ def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dic
                 plan.parameters[node].append(edit)
         case Remove() | ReplaceStatement() | Unwrap():
             plan.statements[node] = edit
+        case Enclose():
+            plan.enclosed[lines[edit.node]] = edit.header
         case Insert():
             place = plan.after if edit.after else plan.before
             if edit not in place[lines[edit.node]]:
@@ -268,7 +272,8 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.IndentedBlock | cst.Module)
         plan = self.plan
         if not any(
-            line in plan.before or line in plan.after or line in plan.guards or line in plan.comments or any(node in plan.statements for node in _small(line)) or _emptied(now)
+            line in plan.before or line in plan.after or line in plan.guards or line in plan.comments or line in plan.enclosed
+            or any(node in plan.statements for node in _small(line)) or _emptied(now)
             for line, now in zip(original.body, updated.body, strict=True)
         ):
             return updated
@@ -285,6 +290,8 @@ class _Rewriter(cst.CSTTransformer):
             before = self._inserted(plan.before.get(line, ()), guard)
             after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)
+            if line in plan.enclosed and kept:
+                kept = [_enclosed(plan.enclosed[line], kept)]
             if guard:
                 new += [self._broken(one, deeper=1) for one in (*before, *kept, *after)]
                 old.append(line.deep_clone())  # type: ignore[arg-type]
@@ -361,6 +368,13 @@ class _Rewriter(cst.CSTTransformer):
             return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
         made[0] = _commented(made[0], plan.comments.get(original, ()))  # type: ignore[assignment]
         return cst.IndentedBlock(made)
+
+
+def _enclosed(header: str, body: list[cst.BaseStatement]) -> cst.BaseStatement:
+    """Statements in a block with a header."""
+    made = cst.parse_statement(f"{header}\n    pass\n")
+    inner = [body[0].with_changes(leading_lines=[]), *body[1:]]  # type: ignore[call-arg]
+    return made.with_changes(body=cst.IndentedBlock(inner), leading_lines=_leading(body[0]))  # type: ignore[call-arg]
 
 
 _SHORTEST, _LONGEST = 88, 120
@@ -510,9 +524,31 @@ def _without_empty(now: cst.CSTNode) -> list[cst.BaseStatement]:
     if orelse is None:
         return [] if _is_pure(now.test) else [cst.SimpleStatementLine([cst.Expr(now.test)], leading_lines=now.leading_lines)]
     if isinstance(orelse, cst.If):
-        return [now]
+        if not _is_pure(now.test) or not _excludes(now.test, orelse):
+            return [now]
+        orelse = orelse.with_changes(leading_lines=now.leading_lines)
+        return _without_empty(orelse) if _emptied(orelse) else [orelse]
     opposite = _opposite(now.test)
     return [now.with_changes(test=opposite, body=orelse.body, orelse=None)]
+
+
+def _excludes(test: cst.BaseExpression, chain: cst.If) -> bool:
+    """Whether no arm of a chain runs where a test holds: all ask whether the same is equal to different literals."""
+    tests = [test]
+    arm: cst.If | cst.Else | None = chain
+    while isinstance(arm, cst.If):
+        tests.append(arm.test)
+        arm = arm.orelse
+    asked = [_equal_to(one) for one in tests]
+    return arm is None and None not in asked and len({left for left, _ in asked if left}) == 1 and len(set(asked)) == len(asked)  # type: ignore[misc]
+
+
+def _equal_to(test: cst.BaseExpression) -> tuple[str, str] | None:
+    """What is compared with which literal."""
+    match test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() | cst.Integer() as literal)]):
+            return cst.Module([]).code_for_node(left), literal.value
+    return None
 
 
 def _is_pure(test: cst.CSTNode) -> bool:

@@ -8,10 +8,11 @@ import posixpath
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
+from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.iteration import run_generator
-from dsmigrate.codemod.analysis.library import what_is_entered
+from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
@@ -568,6 +569,8 @@ def _partial(asked: Call) -> Value:
 @function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
           "functools.update_wrapper", "functools.total_ordering")  # fmt: skip
 def _decorator(asked: Call) -> Value:
+    if asked.name == "atexit.register":
+        run_functions(asked.run, Given(asked.given.args[:1]), asked.node)
     if asked.name == "typing.cast":
         return asked.get(1, "value")
     if asked.name == "functools.wraps":
@@ -588,36 +591,13 @@ def _reduce(asked: Call) -> Value:
 
 
 @function("copy.deepcopy", "copy.copy")
-def copied(asked: Call) -> Value:
-    """A copy: of a model, which is another model from here on, or of data."""
+def _copied(asked: Call) -> Value:
     run = asked.run
     of = run.settle(asked.get(0, "x"))
-    if isinstance(of, Choice):
-        return choose(
-            (condition, copied(Call(run, asked.name, Given((option,)), asked.node)))
-            for condition, option in options_of(of)
-        )
-    tracked = is_tracked(run, of)
-    if tracked:
-        run.event(Happening.COPY, asked.node, of=of, name=Const(asked.name))
-    if isinstance(of, Obj) and of.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT, Kind.NAMESPACE, Kind.SET}:
-        tag = f"copy of {id(of)}"
-        made = run.make(of.kind, asked.node, tag=tag, made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of})
-        for key, value in tuple(of.fields.items()):
-            run.put(made, key, _owned(run, value, of, made) if tracked else value)
-        return made
-    if isinstance(of, Expr) and tracked:
-        made_symbol = Expr("copy", of, asked.node)
-        run.known_models.add(made_symbol)
-        return made_symbol
-    return of
-
-
-def _owned(run: Machine, value: Value, before: Obj, after: Obj) -> Value:
-    """A parameter or buffer of a copy belongs to the copy."""
-    if isinstance(value, Tensor) and value.of is before:
-        return Tensor(value.kind, after, value.forwards, varies=value.varies)
-    return value
+    for one in each(of):
+        if is_tracked(run, one):
+            run.event(Happening.COPY, asked.node, of=one, name=Const(asked.name))
+    return copied(run, of, asked.node, deep=asked.name == "copy.deepcopy")
 
 
 # -- options of the command line -------------------------------------------------------------------------------------

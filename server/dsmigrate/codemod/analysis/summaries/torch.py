@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from dsmigrate.codemod.analysis.conditions import MAYBE
 from dsmigrate.codemod.analysis.containers import REST
+from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -344,7 +345,10 @@ def _make_model(asked: Call, made: Obj) -> None:
 
 
 def _make_averaged(asked: Call, made: Obj) -> None:
-    asked.run.put(made, "of", asked.get(0, "model", NONE))
+    model = asked.get(0, "model", NONE)
+    asked.run.put(made, "of", model)
+    for name in ("module", "ema"):  # as torch and timm call what they have copied
+        asked.run.put(made, name, copied(asked.run, model, asked.node))
     asked.run.event(Happening.COPY, asked.node, of=asked.get(0, "model", NONE), name=Const(asked.name))
 
 
@@ -383,7 +387,8 @@ def _parameter(asked: Call) -> Value:
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
     data = run.settle(asked.get(0, "data", NONE))
     made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
-    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0))
+    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0),
+              trained=asked.get(1, "requires_grad", TRUE_VALUE))  # fmt: skip
     return made
 
 
@@ -396,6 +401,8 @@ def _same_model(asked: Call) -> Value:
         if first == NONE:
             return Lib("functools.wraps.wrapped")
         asked.run.event(Happening.COMPILED, asked.node, model=first, **_named(asked, ("model",)))
+    if "sync" in asked.name:
+        asked.run.event(Happening.ACCESS, asked.node, of=first, name=Const("sync_batchnorm"))
     return first
 
 

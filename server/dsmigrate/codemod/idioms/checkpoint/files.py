@@ -6,14 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing
-from dsmigrate.codemod.analysis.conditions import TRUE, without_ranks
-from dsmigrate.codemod.analysis.events import Block, Event, Happening
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Insert, Template
-from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.edits import Insert, Replace, Template
 
 IDEAS = (
     Idea(
@@ -35,102 +35,189 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG627",
+        "Hyperparameters out of the optimizer's state",
+        "optimizer.state_dict()['param_groups'] becomes optimizer.param_groups.",
+        "state_dict() would gather the states of all ranks for it.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG633",
         "A checkpoint of a rank that stops alone",
-        "A checkpoint is saved where no place is left that all ranks reach before it.",
-        "The state is spread over the ranks, and all of them have to be there to gather it.",
+        "A checkpoint is saved in an except around the training, in a signal handler or by atexit, or where no place is left that "
+        "all ranks reach before it.",
+        "The state is spread over the ranks, and all of them have to be there to gather it. In a handler set a flag only; behind "
+        "each step let all ranks agree on it (all_reduce) and save together.",
         "deepspeed/utils/tensor_fragment.py",
         Kind.TODO,
     ),
+    Idea(
+        "MG635",
+        "Each rank saves by a metric of its own",
+        "`if acc > best: torch.save(…)` on all ranks, where acc is of this rank's part of the data.",
+        "Every rank whose own metric is better writes the file, and the last one wins, as under DDP; all gather before. Reduce the "
+        "metric over the ranks (all_reduce), and the best checkpoint is that of the whole data.",
+        "run on two processes",
+        Kind.KEPT,
+    ),
 )
+_WHOLE_SAVES = frozenset({"save_pretrained", "push_to_hub"})
 
 
 def files(training: Training, facts: Facts) -> Iterator[Decision]:
-    """The decisions about saved and loaded states of the optimizer, and loaded weights."""
-    states = [event for event in training.events(Happening.STATE) if training.is_optimizer(event["of"])]
+    """The decisions about saved and loaded states of the optimizer, and of weights."""
+    states = [event for event in _states(training, facts) if not _is_of_groups(event)]
+    yield from (_groups(event) for event in _states(training, facts) if _is_of_groups(event))
     loads = [event for event in training.events(Happening.RESTORE) if training.is_optimizer(event["of"])]
-    weights = [
-        event
-        for event in training.events(Happening.RESTORE)
-        if training.is_model(event["of"]) and not training.is_before(event)
-    ]
-    whole = [event for event in training.events(Happening.STATE) if training.is_model(event["of"]) and not training.is_before(event)]
-    if not (states or loads or weights or (facts.options.zero_stage == 3 and whole)):
+    weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
+    if states or loads or weights:
+        yield from _taught(training, facts, [*states, *loads])
+    if not any(dividing(event) is not None or is_stopping(event) for event in states):
         return
-    engine = facts.site.target
+    places: dict[tuple[ast.AST, str], list[tuple[Event, Meeting]]] = {}
+    for event in states:
+        found = None if is_stopping(event) else meeting(training, event)
+        if found is None:
+            yield Decision(
+                "MG633", Kind.TODO, event.module, event.node, "save where all ranks are: the others may not be here to gather the state",
+                "ZeRO spreads it over the ranks",
+            )  # fmt: skip
+        else:
+            places.setdefault((found.node, found.engine), []).append((event, found))
+    for pairs in places.values():
+        yield from _gathered(training, pairs)
+
+
+def _states(training: Training, facts: Facts) -> list[Event]:
+    """The events at which a state is asked for that is not whole on each rank."""
+    found = [event for event in training.events(Happening.STATE) if training.is_optimizer(event["of"])]
+    if facts.options.zero_stage == 3:
+        found += [
+            event
+            for event in training.events(Happening.STATE, Happening.FORWARD)
+            if training.is_model(of := event["of"] if event.kind is Happening.STATE else event["model"])
+            if not training.is_before(event) and not training.is_copy(of)
+            if event.kind is Happening.STATE or constant(event["method"]) in _WHOLE_SAVES
+        ]
+    found += [event for event in training.events(Happening.OPAQUE) if dividing(event) is not None and _is_given_optimizer(training, event)]
+    return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
+
+
+def _is_early(training: Training, event: Event) -> bool:
+    return training.is_before(event) and event.kind is not Happening.STATE
+
+
+def _is_given_optimizer(training: Training, event: Event) -> bool:
+    """Whether an unread call is given the optimizer, or is one of an object that was."""
+    run = training.analysis.run
+    given = [value for name, value in event.what.items() if name.startswith("thing")]
+    held = [one for value in given for one in each(value)]
+    held += [inner for one in held for inner in run.held.get(one, ())]  # type: ignore[call-overload]
+    return any(training.is_optimizer(one) for one in held)
+
+
+def _taught(training: Training, facts: Facts, events: list[Event]) -> Iterator[Decision]:
+    """The line that teaches the optimizer and the model, and the one that notes the groups."""
+    site = facts.site
+    engine = site.target
+    groups = ""
+    if _may_be_frozen(training):
+        names = {name for scope in site.names for name in scope}
+        groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
+        yield _noted(training, facts, groups, events)
+    given = f"{engine}, {groups}" if groups else engine
+    line = f"ds_compat.keep_torch_checkpoints({given})"
     yield Decision(
-        "MG622", Kind.CONVERTED, facts.site.module, facts.site.node, f"ds_compat.keep_torch_checkpoints({engine})",
-        "checkpoints stay files with the whole state",
-        edits=(Insert(facts.site.module, facts.site.node, ((f"ds_compat.keep_torch_checkpoints({engine})",),), after=True, rank=1),),
+        "MG622", Kind.CONVERTED, site.module, site.node, line, "checkpoints stay files with the whole state",
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),),
         parts=frozenset({"keep_torch_checkpoints"}), lines=(0, 0),
     )  # fmt: skip
-    gathered = [*states, *(whole if facts.options.zero_stage == 3 else ())]
-    divided = [event for event in gathered if dividing(event) is not None]
-    if not divided:
-        return
-    seen: set[object] = set()
-    for event in gathered:
-        block = dividing(event)
-        if block is None:
-            place: tuple[Module, ast.AST] | None = (event.module, event.node)
-            more = ", keep=True"
-            test = None
-        else:
-            place = _before(block)
-            more = ""
-            test = _test(block, event)
-        if place is None or place[1] in seen:
-            continue
-        seen.add(place[1])
-        yield _gather(training, facts, event, place, block, more, test)
 
 
-def _before(block: Block) -> tuple[Module, ast.AST] | None:
-    """The statement before which all ranks still are together."""
-    if block.module is None or block.node is None:
-        return None
-    return block.module, block.module.step(block.node).node if not isinstance(block.node, ast.stmt) else block.node
+def _may_be_frozen(training: Training) -> bool:
+    """Whether parameters of the model may be frozen: torch's format counts them, DeepSpeed drops them."""
+    for event in training.events(Happening.THAW, Happening.MADE):
+        if event.kind is Happening.THAW:
+            of = event["of"]
+            owners: list[Value] = [one.of for one in each(of) if isinstance(one, Tensor) and one.of is not None]
+            if constant(event["value"]) is not True and any(training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)):
+                return True
+        elif constant(event["role"]) == "parameter" and constant(event["trained"]) is not True:
+            what = event["what"]
+            if isinstance(what, Tensor) and what.of is not None and training.is_model(what.of):
+                return True
+    return False
 
 
-def _test(block: Block, event: Event) -> str | None:
-    """The part of a save's condition on which all ranks agree, as it can be said before the save."""
-    del event
-    left = without_ranks(block.test)
-    if left is None or left is TRUE or block.node is None or block.module is None:
-        return None
-    return _conjuncts(block.module, block.node)
-
-
-def _conjuncts(module: Module, node: ast.AST) -> str | None:
-    """``epoch % 5 == 0`` of ``if rank == 0 and epoch % 5 == 0``, where that is how the test is written."""
-    del module, node
-    return None
-
-
-def _gather(
-    training: Training, facts: Facts, event: Event, place: tuple[Module, ast.AST], block: Block | None, more: str, test: str | None
-) -> Decision:
-    module, node = place
-    engine = _engine_before(training, facts, event, block)
-    if engine is None or not isinstance(node, ast.stmt | ast.expr):
-        return Decision(
-            "MG633", Kind.TODO, event.module, event.node, "call gather_checkpoint(engine) on all ranks before this save",
-            "no place before it where all ranks are and the engine is known",
-        )  # fmt: skip
-    line: Template = (f"ds_compat.gather_checkpoint({engine}{more})",)
-    code = (line,) if test is None else ((f"if {test}:",), (f"    {line[0]}",))
-    statement = node if isinstance(node, ast.stmt) else module.step(node).node
+def _noted(training: Training, facts: Facts, groups: str, events: list[Event]) -> Decision:
+    """``groups = parameter_groups(optimizer)``: before the optimizer loads its state and DeepSpeed takes it."""
+    site = facts.site
+    line = f"{groups} = ds_compat.parameter_groups({site.optimizer})"
+    node: ast.stmt = site.node
+    after = site.wrap is None
+    early = [event for event in events if training.is_before(event)]
+    own = site.module.step(node)
+    for event in training.events(Happening.MADE):
+        if early and constant(event["role"]) == "optimizer" and training.is_optimizer(event["what"]) and event.module is site.module:
+            made = site.module.step(event.node)
+            if made.body is own.body:
+                node, after = made.node, True
     return Decision(
-        "MG621", Kind.CONVERTED, module, statement, f"ds_compat.gather_checkpoint({engine}) before the save", "all ranks bring their part",
-        edits=(Insert(module, statement, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0),
+        "MG622", Kind.CONVERTED, site.module, node, line, "frozen parameters count in torch's format",
+        edits=(Insert(site.module, node, ((line,),), after=after, rank=-1),), parts=frozenset({"parameter_groups"}), lines=(0, 0),
     )  # fmt: skip
 
 
-def _engine_before(training: Training, facts: Facts, event: Event, block: Block | None) -> str | None:
-    """How the engine is called at the place before a save."""
-    if block is None:
-        return facts.engine(event)
-    found = training.engine_names(block.names)
-    return found[0] if found else None
+def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:
+    """One line for all saves behind one place."""
+    event, place = pairs[0]
+    keeps = {found.keep for _, found in pairs}
+    tests = {found.test for _, found in pairs}
+    keep = next(iter(keeps)) if len(keeps) == 1 else "True"
+    test = next(iter(tests)) if len(tests) == 1 else ""
+    has_optimizer = any(_is_of_optimizer(training, one) for one, _ in pairs)
+    more = (f", keep={keep}" if keep else "") + ("" if has_optimizer else ", optimizer=False")
+    line = f"ds_compat.gather_checkpoint({place.engine}{more})"
+    code: tuple[Template, ...] = ((line,),) if not test else ((f"if {test}:",), (f"    {line}",))
+    yield Decision(
+        "MG621", Kind.CONVERTED, place.module, place.node, f"{line} before the save", "all ranks bring their part",
+        edits=(Insert(place.module, place.node, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0),
+    )  # fmt: skip
+    if any(found.by_data for _, found in pairs):
+        yield Decision(
+            "MG635", Kind.KEPT, event.module, event.node, "ranks save here by a value of their own: all_reduce it, or the last one wins",
+            "as under DDP",
+        )  # fmt: skip
 
 
+def _is_of_optimizer(training: Training, event: Event) -> bool:
+    return event.kind is Happening.OPAQUE or (event.kind is Happening.STATE and training.is_optimizer(event["of"]))
+
+
+def _is_of_groups(event: Event) -> bool:
+    """``optimizer.state_dict()["param_groups"]``."""
+    return _subscript(event) is not None
+
+
+def _subscript(event: Event) -> ast.Subscript | None:
+    statement = event.module.step(event.node).node
+    return next(
+        (
+            one
+            for one in ast.walk(statement)
+            if isinstance(one, ast.Subscript) and one.value is event.node and isinstance(one.slice, ast.Constant) and one.slice.value == "param_groups"
+        ),
+        None,
+    )
+
+
+def _groups(event: Event) -> Decision:
+    found = _subscript(event)
+    assert found is not None
+    assert isinstance(event.node, ast.Call)
+    assert isinstance(event.node.func, ast.Attribute)
+    return Decision(
+        "MG627", Kind.CONVERTED, event.module, found, 'state_dict()["param_groups"] → param_groups', "nothing has to be gathered for it",
+        edits=(Replace(event.module, found, (event.node.func.value, ".param_groups")),),
+    )  # fmt: skip

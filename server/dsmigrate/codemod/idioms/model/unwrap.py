@@ -176,7 +176,7 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
             yield Decision(
                 "MG502", Kind.CONVERTED, event.module, node, f"{event.module.text(kind)} → deepspeed.DeepSpeedEngine",
                 "the engine takes the wrapper's place",
-                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),),
+                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),), suits_all=both,
             )  # fmt: skip
 
 

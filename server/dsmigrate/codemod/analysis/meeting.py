@@ -1,0 +1,136 @@
+"""Where all ranks still are before something that only some of them do, and how it is said there who does it, and when."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from dsmigrate.codemod.analysis.analysis import dividing
+from dsmigrate.codemod.analysis.code import Names, condition_said
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Const, Expr, Tup, Value
+from dsmigrate.codemod.program.module import Module, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """The statement that all ranks come to before an event. ``test``: when they have to meet, "" for always.
+
+    ``keep`` says in code which ranks run the event; "" for the first of each node.
+    """
+
+    module: Module
+    node: ast.stmt
+    engine: str
+    test: str
+    keep: str
+    by_data: bool = False
+    """Whether each rank decides by data of its own."""
+
+
+def meeting(training: Training, event: Event) -> Meeting | None:
+    """The place where all ranks are before an event, behind the engine, with a name for it; None where there is none."""
+    block = dividing(event)
+    divided = block is not None
+    if block is None:
+        engine = training.engine_at(event)
+        step = _outside_elif(event.module.step(event.node))
+        if engine is not None:
+            return Meeting(event.module, step.node, engine, "", "True")
+        block = event.block
+    while block is not None and (block.node is None or block.module is None or not training.engine_names(block.names)):
+        block = next((one for one in block.around() if one is not block and one.kind is BlockKind.CALL), None)
+    if block is None or block.node is None or block.module is None or not _is_behind(training, block):
+        return None
+    chain = [one for one in event.block.around() if any(inner is block for inner in one.around())]
+    engine = training.engine_names(block.names)[0]
+    step = _outside_elif(block.module.step(block.node))
+    varying = [part for one in chain for part in _conjuncts(one.test) if part.varies] if divided else []
+    by_data = bool(varying) and not any(_speaks_of_rank(atom) for part in varying for atom in atoms_of(part))
+    keep = _who(varying, block.names) if divided else "True"
+    return Meeting(block.module, step.node, engine, _when(chain, block.names), keep, by_data)
+
+
+def is_stopping(event: Event) -> bool:
+    """Whether an event happens as something went wrong, or when a signal comes: other ranks may not be there."""
+    return any(block.kind is BlockKind.HANDLER or _is_registered(block) for block in event.block.around())
+
+
+def _is_registered(block: Block) -> bool:
+    """Whether a function is called as it was handed to ``signal.signal`` or ``atexit.register``."""
+    node = block.node
+    if block.kind is not BlockKind.CALL or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return ast.unparse(node.func) in {"signal.signal", "atexit.register"}
+
+
+def _is_behind(training: Training, block: Block) -> bool:
+    first = next(block.events(), None)
+    return first is not None and not training.is_before(first)
+
+
+def _outside_elif(step: Step) -> Step:
+    """The whole ``if`` that an ``elif`` belongs to."""
+    while step.up is not None and isinstance(step.up.node, ast.If) and step.up.node.orelse == [step.node] and isinstance(step.node, ast.If):
+        step = step.up
+    return step
+
+
+def _when(chain: list[Block], names: Names) -> str:
+    """The part of the conditions on which all ranks agree, as far as it can be said."""
+    left = [part for block in reversed(chain) for part in _conjuncts(block.test) if not part.varies and part is not TRUE]
+    said = condition_said(both(*left), names)
+    if said is not None:
+        return "" if said == "True" else said
+    parts = [text for part in left if (text := condition_said(part, names)) is not None]
+    return " and ".join(f"({text})" if " or " in text else text for text in dict.fromkeys(parts))
+
+
+def _who(varying: list[Condition], names: Names) -> str:
+    if any(_is_first_of_node(part) for part in varying):
+        return ""
+    said = [condition_said(part, names) for part in varying]
+    texts = [text for text in dict.fromkeys(said) if text is not None]
+    return " and ".join(texts) if len(texts) == len(set(said)) == 1 else "True"
+
+
+def _conjuncts(condition: Condition) -> list[Condition]:
+    return sorted(condition.parts, key=str) if isinstance(condition, Several) and condition.all_of else [condition]
+
+
+def _is_first_of_node(condition: Condition) -> bool:
+    """Whether only ranks come through that are the first of their node: ``rank == 0``, ``not local_rank``."""
+    if isinstance(condition, Several):
+        parts = [part for part in condition.parts if part.varies]
+        return all(map(_is_first_of_node, parts)) if not condition.all_of else any(map(_is_first_of_node, parts))
+    if not isinstance(condition, Literal):
+        return False
+    atom = condition.atom
+    if not condition.holds:
+        return _is_rank(atom)
+    match atom.op, atom.args:
+        case ("==" | "<="), (subject, Const(value=0 | -1)):  # -1: no launcher
+            return _is_rank(subject)
+        case "<", (subject, Const(value=1)):
+            return _is_rank(subject)
+        case "in", (subject, Const(value=tuple(values) | list(values))):
+            return _is_rank(subject) and set(values) <= {-1, 0}
+        case "in", (subject, Tup(items=items)):
+            return _is_rank(subject) and all(one in {Const(-1), Const(0)} for one in items)
+    return False
+
+
+def _speaks_of_rank(value: object) -> bool:
+    if not isinstance(value, Expr):
+        return False
+    return _is_rank(value) or any(map(_speaks_of_rank, value.args))
+
+
+def _is_rank(value: Value) -> bool:
+    if not isinstance(value, Expr) or not value.varies:
+        return False
+    if value.op in {"int", "%", "max"}:
+        return _is_rank(value.args[0])
+    return value.op in {"rank", "local_rank", "process", "env", "arg"}

@@ -1,0 +1,103 @@
+"""Names of weights: a wrapped model's begin with ``module.``, the engine's do, a plain model's do not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts, constant
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Edit, Replace
+from dsmigrate.codemod.program.module import Module
+
+IDEAS = (
+    Idea(
+        "MG508",
+        "Names of weights keep the prefix that DDP gave them",
+        "Before the engine is made, state_dict and load_state_dict of a model that was wrapped there put `module.` before the "
+        "names, or take it off; other uses of such names are marked.",
+        "The wrapper's names begin with `module.`, and so do those of its files. The plain model's do not: a file would not fit, "
+        "or, with strict=False, nothing of it would be loaded.",
+        "torch.nn.Module.load_state_dict; measured against torch 2.13",
+        Kind.CONVERTED,
+    ),
+)
+_PREFIX = "module."
+
+
+def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """The decisions about places that give or take weights by name."""
+    places: dict[ast.AST, list[Event]] = {}
+    for event in training.events(Happening.STATE, Happening.RESTORE, Happening.PARAMETERS):
+        if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute):
+            if training.is_model(event["of"]) or training.is_wrapped(event["of"]) or training.is_copy(event["of"]):
+                places.setdefault(event.node, []).append(event)
+    for node, events in places.items():
+        assert isinstance(node, ast.Call)
+        assert isinstance(node.func, ast.Attribute)
+        holder = node.func.value
+        before = {training.is_wrapped(event["of"]) or training.is_copy(event["of"]) for event in events}
+        after = {not training.is_copy(event["of"]) and training.says_engine(event, holder) for event in events}
+        yield from _changed(events[0], node, holder, before, after)
+
+
+def _changed(event: Event, node: ast.Call, holder: ast.expr, before: set[bool], after: set[bool | None]) -> Iterator[Decision]:
+    module = event.module
+    if event.kind is Happening.PARAMETERS:
+        by_name = str(constant(event["name"])).startswith("named")
+        if by_name and before != after and True in before and _matters(module, node):
+            yield Decision("MG508", Kind.TODO, module, node, "these names have no 'module.' any more: check what compares them")
+        return
+    if before == after or (len(before) > 1 and after == {True}):
+        if len(before) > 1 and event.kind is Happening.STATE:
+            yield Decision(
+                "MG508", Kind.KEPT, module, node, "names of weights begin with 'module.' in runs that were not wrapped, too",
+                "every run has an engine", differs=True,
+            )  # fmt: skip
+    elif after == {True}:
+        yield Decision(
+            "MG508", Kind.CONVERTED, module, node, f"{module.text(holder)} → {module.text(holder)}.module", "names without 'module.', as before",
+            edits=(Replace(module, holder, (holder, ".module")),),
+        )  # fmt: skip
+    elif after == {False}:
+        yield Decision(
+            "MG508", Kind.CONVERTED, module, node, "names of weights keep their 'module.'", "the wrapper put it before them",
+            edits=_renamed(event, node),
+        )  # fmt: skip
+    else:
+        yield Decision("MG508", Kind.TODO, module, node, "some runs come here with the plain model: its names have no 'module.'")
+
+
+def _renamed(event: Event, node: ast.Call) -> tuple[Edit, ...]:
+    items = ".items()}"
+    if event.kind is Happening.STATE:
+        return (Replace(event.module, node, (f'{{f"{_PREFIX}{{name}}": weight for name, weight in ', node, items)),)
+    given = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "state_dict"), None)
+    if given is None:
+        return ()
+    return (Replace(event.module, given, (f'{{name.removeprefix("{_PREFIX}"): weight for name, weight in ', given, items)),)
+
+
+def _matters(module: Module, node: ast.Call) -> bool:
+    """Whether something asks more of the names than how they end or what they contain."""
+    step = module.step(node).node
+    for one in ast.walk(step):
+        if isinstance(one, ast.For | ast.comprehension) and node in ast.walk(one.iter):
+            target = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else None
+            if isinstance(target, ast.Name):
+                return any(_compares(sub, target.id) for sub in ast.walk(step))
+    return False
+
+
+def _compares(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=found), attr="startswith" | "split" | "replace")):
+            return found == name
+        case ast.Compare(left=ast.Constant(value=str(text)), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=found)]):
+            return found == name and text.startswith("module")
+        case ast.Compare(left=ast.Name(id=found)):
+            return found == name
+    return False

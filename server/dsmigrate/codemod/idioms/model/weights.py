@@ -1,0 +1,88 @@
+"""Weights that the script writes itself behind the engine: the optimizer's own copies have to learn of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Insert
+from dsmigrate.codemod.program.module import Module, Step
+
+IDEAS = (
+    Idea(
+        "MG509",
+        "Weights are written after the engine is made",
+        "Masks, clamps, weight clipping and averages that are put back reach the optimizer's fp32 copies by refresh_masters.",
+        "At ZeRO 1-3 the optimizer steps copies of the weights; an edit in place alone is undone by the next step.",
+        "engine-semantics 12; deepspeed/utils/tensor_fragment.py",
+        Kind.CONVERTED,
+    ),
+)
+_TRAINS = (Happening.STEP, Happening.FORWARD, Happening.BACKWARD, Happening.SAVE)
+
+
+def writes(training: Training, facts: Facts) -> Iterator[Decision]:
+    """A decision for each place that writes weights of the model."""
+    places: dict[tuple[Module, ast.stmt], tuple[Event, str | None]] = {}
+    for event in training.events(Happening.WEIGHT_WRITE):
+        if training.is_before(event) or not _is_ours(training, event):
+            continue
+        module, node, engine = _place(training, facts, event)
+        places.setdefault((module, node), (event, engine))
+    for (module, node), (event, engine) in places.items():
+        if engine is None:
+            yield Decision(
+                "MG509", Kind.TODO, event.module, event.node, "call ds_compat.refresh_masters(engine) once these weights are written",
+                "the next step overwrites them at ZeRO 1-3",
+            )  # fmt: skip
+            continue
+        line = f"ds_compat.refresh_masters({engine})"
+        site = facts.site
+        taught = f"ds_compat.keep_torch_checkpoints({site.target})"
+        yield Decision(
+            "MG509", Kind.CONVERTED, event.module, event.node, f"{line} behind it", "the optimizer's copies learn of the new weights",
+            edits=(Insert(module, node, ((line,),), after=True), Insert(site.module, site.node, ((taught,),), after=True, rank=1)),
+            parts=frozenset({"refresh_masters", "keep_torch_checkpoints"}), stage=2,
+            otherwise=Decision(
+                "MG509", Kind.TODO, event.module, event.node, "write these weights under deepspeed.zero.GatheredParameters(…, modifier_rank=0)",
+                "they are partitioned at ZeRO 3",
+            ),
+        )  # fmt: skip
+
+
+def _is_ours(training: Training, event: Event) -> bool:
+    of = event["of"]
+    owner = getattr(of, "of", None)
+    return owner is not None and training.is_model(owner)
+
+
+def _place(training: Training, facts: Facts, event: Event) -> tuple[Module, ast.stmt, str | None]:
+    """The statement behind which all of it is written, and the engine's name there: outside of the loop over parameters."""
+    module, step = event.module, event.module.step(event.node)
+    engine = facts.engine(event)
+    if engine is None:
+        for block in event.block.around():
+            names = training.engine_names(block.names) if block.kind is BlockKind.CALL and block.module is not None else []
+            if names and block.node is not None and block.module is not None:
+                module, step, engine = block.module, block.module.step(block.node), names[0]
+                break
+    return module, _outermost(training, step).node, engine
+
+
+def _outermost(training: Training, step: Step) -> Step:
+    """What is around a statement, as long as nothing in it trains or saves."""
+    while step.up is not None and isinstance(step.up.node, ast.For | ast.With) and not _trains(training, step.up.node):
+        step = step.up
+    return step
+
+
+def _trains(training: Training, node: ast.stmt) -> bool:
+    inside = set(ast.walk(node))
+    return any(
+        event.node in inside or any(block.node in inside for block in event.block.around()) for event in training.events(*_TRAINS)
+    )
