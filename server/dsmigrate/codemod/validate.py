@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -289,6 +290,9 @@ class _Original(_Side):
     def __init__(self, training: Training, holds: Condition) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
+        gradients = gradients_of(training)
+        self.unseen = gradients.of_zeroing() | {read for call in gradients.norm_calls() for read in call.reads}
+        """Reads of gradients whose zeroing goes, or whose norm the engine gives."""
 
     def is_model(self, value: Value) -> bool:
         return owner(value) in self.training.models
@@ -301,7 +305,7 @@ class _Original(_Side):
             return f"backward of {_lines(event)}"
         if event.kind is Happening.STEP and event in self.training.steps:
             return "step"
-        if event.kind is Happening.SCALER_UPDATE and "library" in event.what:
+        if event in self.unseen or (event.kind is Happening.SCALER_UPDATE and "library" in event.what):
             return None
         return self.common(event)
 
@@ -327,6 +331,8 @@ class _Result(_Side):
             return f"backward of {_lines(event)}" if "engine" in event.what else "backward without the engine"
         if event.kind is Happening.STEP:
             return "step" if "engine" in event.what else "step without the engine"
+        if event.kind is Happening.SCALER_UPDATE and "library" in event.what:
+            return None
         return self.common(event)
 
 

@@ -19,6 +19,7 @@ from dsmigrate.codemod.analysis.values import (
     Const,
     Expr,
     Kind,
+    Lib,
     Obj,
     Tensor,
     Value,
@@ -299,6 +300,13 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
             parts = [code_for(arg, names) for arg in args]
             if None not in parts:
                 return f"{op}({', '.join(map(str, parts))})"
+        case "cuda", _:
+            return _call_of("torch.cuda", "is_available", names)
+        case "bf16", _:
+            return _call_of("torch.cuda", "is_bf16_supported", names)
+        case "getattr", (Lib(name=of), name):
+            library, inner = library_said(of, names), code_for(name, names)
+            return f"getattr({library}, {inner})" if library and inner else None
         case "world_size", _:
             return _call_of("torch.distributed", "get_world_size", names)
         case "field", (base, str(name)):
@@ -352,16 +360,20 @@ def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
 
 
 def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
-    from dsmigrate.codemod.analysis.values import Lib
+    said = library_said(f"{module}.{function}", names)
+    return None if said is None else f"{said}()"
 
-    for scope in names:
-        for name, value in scope.items():
-            if value == Lib(module):
-                return f"{name}.{function}()"
-            if value == Lib(f"{module}.{function}"):
-                return f"{name}()"
-            if value == Lib("torch"):
-                return f"{name}.distributed.{function}()"
+
+def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """How something of a library is said at a place, by a name that it or one of the modules around it has there."""
+    rest = ""
+    while full:
+        for scope in names:
+            for name, value in scope.items():
+                if value == Lib(full):
+                    return f"{name}{rest}"
+        full, _, last = full.rpartition(".")
+        rest = f".{last}{rest}"
     return None
 
 

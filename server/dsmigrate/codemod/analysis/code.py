@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsmigrate.codemod.analysis.analysis import Analysis, code_for, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, code_for, library_said, static_value
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Value
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
 
 Names = tuple[Mapping[str, Value], ...]
 
@@ -14,7 +14,9 @@ Names = tuple[Mapping[str, Value], ...]
 def said(value: Value, names: Names) -> str | None:
     """An expression that gives a value at a place; None where there is none."""
     if isinstance(value, Choice):
-        return _chosen(value, names)
+        return code_for(value, names) or _chosen(value, names)
+    if isinstance(value, Lib):
+        return library_said(value.name, names)
     if isinstance(value, Expr) and value.op in {"==", "<", "<=", "is", "in", "not", "and", "or", "condition"}:
         return _test(value, names)
     return code_for(value, names)
@@ -22,13 +24,19 @@ def said(value: Value, names: Names) -> str | None:
 
 def _chosen(value: Choice, names: Names) -> str | None:
     options = [(condition, option) for condition, option in value.options if option is not UNBOUND]
-    if len(options) != 2:
+    if not 2 <= len(options) <= _LONGEST:
         return None
-    condition, first = options[0]
-    test, one, other = condition_said(condition, names), said(first, names), said(options[1][1], names)
-    if test is None or one is None or other is None:
-        return None
-    return f"{one} if {test} else {other}"
+    code = said(options[-1][1], names)
+    for condition, option in reversed(options[:-1]):
+        test, one = condition_said(condition, names), said(option, names)
+        if test is None or one is None or code is None:
+            return None
+        code = f"{one} if {test} else {code}"
+    return code
+
+
+_LONGEST = 4
+"""Values that a conditional expression chooses from, at most."""
 
 
 def condition_said(condition: Condition, names: Names) -> str | None:

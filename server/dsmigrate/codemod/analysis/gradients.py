@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of, under as is_under
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.machine import sources
 from dsmigrate.codemod.analysis.norms import total_norms
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -93,6 +94,16 @@ class Gradients:
             if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(block.result):
                 found.append(NormCall(block, reads))
         return found
+
+    def of_zeroing(self) -> frozenset[Event]:
+        """The reads that only ask whether there is a gradient to zero, in loops that do nothing else to gradients."""
+        found: set[Event] = set()
+        for event in self.training.events(Happening.ZERO_GRAD):
+            loop = next((block for block in loops_around(event) if over_parameters(self.training, block)), None)
+            inside = [one for one in loop.events() if one.kind in _KINDS] if loop is not None else []
+            if all(one.kind in {Happening.GRADIENT_READ, Happening.ZERO_GRAD} for one in inside):
+                found.update(one for one in inside if one.kind is Happening.GRADIENT_READ)
+        return frozenset(found)
 
     def _are_unclipped(self, reads: tuple[Event, ...]) -> bool:
         return all(there.pending and not there.clipped for event in reads for there in self.at(event))
@@ -198,7 +209,9 @@ class _Walk:
             if joined == head:
                 break
             head = joined
-        return _merged((there, frozenset(one for one in given if node not in one[0].loops)) for there, given in _all(head))
+        last = [(there, given) for there, given in _all(end) if not any(not holds and _is_last(atom, block) for atom, holds in given)]
+        ways = [*_all(worlds), *last]
+        return _merged((there, frozenset(one for one in given if node not in one[0].loops)) for there, given in ways)
 
     def _arms(self, arms: list[Block], worlds: Worlds) -> Worlds:
         """Each world goes into the arm that its test leads to; one that nothing decides goes into each."""
@@ -233,7 +246,7 @@ class _Walk:
 
 
 _KINDS = frozenset(
-    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.OPAQUE)
+    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.SCALER_UPDATE, Happening.OPAQUE)
 )
 
 
@@ -291,6 +304,30 @@ def _decided(tests: list[Condition], given: Given, *, certain: bool) -> Iterator
     else:
         for holds in (True, False):
             yield from _decided(tests, given | {(atom, holds)}, certain=certain)
+
+
+def _is_last(atom: Expr, loop: Block) -> bool:
+    """Whether a test asks for the last turn of a loop: ``i + 1 == len(loader)``, ``i == len(loader) - 1``."""
+    if atom.op != "==" or not all(isinstance(arg, Expr) for arg in atom.args):
+        return False
+    for turn, count in (atom.args, atom.args[::-1]):
+        shift = 0
+        if turn.op == "+" and turn.args[1] == Const(1):
+            turn, shift = turn.args[0], 1  # noqa: PLW2901 - the number of the turn itself
+        if count.op == "-" and count.args[1] == Const(1):
+            count, shift = count.args[0], shift + 1  # noqa: PLW2901
+        if turn.op == "index" and turn.args[0] is loop.node and count.op == "len" and shift == 1:
+            return count.args[0] in set(_gone_over(loop.label))
+    return False
+
+
+def _gone_over(label: Value | None) -> Iterator[Value]:
+    """What a loop goes over, and what that is made of."""
+    for one in each(label) if label is not None else ():
+        yield one
+        if isinstance(one, Obj) and one.kind is Kind.ITERATOR:
+            for inner in sources(one):
+                yield from _gone_over(inner)
 
 
 def _next_turn(given: Given, loop: ast.AST) -> Given:

@@ -200,6 +200,8 @@ class Machine(ABC):
         self.known_models: set[Value] = set()
         """Symbols that are models, as they were wrapped or handed to an optimizer."""
         self.in_forward = 0
+        self.ending: set[ast.AST] = set()
+        """Branches one arm of which ends the process, or raises."""
         self.flags = Obj(Kind.FRAME, None, self.context)
         """What is so of the process: whether it is in a group."""
         self.fresh: list[set[Obj]] = []
@@ -543,6 +545,7 @@ class Machine(ABC):
         opposite = negate(condition)
         alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
         if alive is not DEAD and len(stopped) == 1:
+            self.ending.add(node)
             left = negate(stopped[0])
             self.assume(left)
             if not left.varies:

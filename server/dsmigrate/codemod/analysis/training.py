@@ -145,17 +145,22 @@ class Training:
         return found[0] if found else None
 
     def place_with(self, wanted: set[Value]) -> tuple[Moment, str, str] | None:
-        """The first place behind the engine where names lead to it and to one of some things, with both."""
+        """The first place behind the engine where names lead to it and to one of some things, with both.
+
+        One in the function that makes the engine comes before all others.
+        """
         site = self.site
         if not isinstance(site, Site):
             return None
+        found: list[tuple[Moment, str, str]] = []
         for moment in sorted(self.analysis.run.moments.values(), key=lambda one: one.number):
             if moment.node is not site.node and last_number(moment.node, moment) <= site.number:
                 continue
             engine, other = self.engine_names(moment.names), paths_to(moment.names, wanted)
             if engine and other:
-                return moment, engine[0], other[0]
-        return None
+                found.append((moment, engine[0], other[0]))
+        function = site.module.step(site.node).function
+        return next((one for one in found if one[0].module is site.module and one[0].module.step(one[0].node).function is function), found[0] if found else None)
 
     def engine_names(self, names: tuple[Mapping[str, Value], ...]) -> list[str]:
         """Every way to say the engine at a place with some names."""

@@ -33,8 +33,8 @@ def behind_step(measured: list[Measured], step: Event, engine: str, value: str, 
     edits: list[Edit] = []
     for one in measured:
         found = _behind(one, place, module)
-        if found is None and len(measured) == 1 and quiet:
-            return _step_before(one, place, module, engine, value)
+        if found is None and quiet:
+            return _step_before(measured, place, module, engine, value)
         if found is None:
             return None
         edits.append(Remove(module, one.node))
@@ -75,13 +75,20 @@ def _together(measured: list[Measured], place: Step, module: Module) -> dict[str
     }
 
 
-def _step_before(one: Measured, place: Step, module: Module, engine: str, value: str) -> tuple[Edit, ...] | None:
-    """The step goes where the value was worked out: what stands between the two looks at it."""
-    own = module.step(one.node)
-    between = own.body[own.index + 1 : place.index]
-    if place.body is not own.body or place.index < own.index or any(isinstance(sub, _LEAVES) for later in between for sub in ast.walk(later)):
+def _step_before(measured: list[Measured], place: Step, module: Module, engine: str, value: str) -> tuple[Edit, ...] | None:
+    """The step goes where the value was worked out first: what stands between the two looks at it."""
+    steps = sorted((module.step(one.node) for one in measured), key=lambda step: step.index)
+    between = place.body[steps[0].index + 1 : place.index]
+    if any(step.body is not place.body or step.index > place.index for step in steps):
         return None
-    return (ReplaceStatement(module, own.node, ((f"{engine}.step()",), (f"{one.target} = {value}",))), Remove(module, place.node))
+    if any(isinstance(sub, _LEAVES) for later in between for sub in ast.walk(later)):
+        return None
+    first, *others = sorted(measured, key=lambda one: module.step(one.node).index)
+    return (
+        ReplaceStatement(module, first.node, ((f"{engine}.step()",), (f"{first.target} = {value}",))),
+        *(ReplaceStatement(module, one.node, ((f"{one.target} = {value}",),)) for one in others),
+        Remove(module, place.node),
+    )
 
 
 def _reads(node: ast.AST, target: str) -> bool:

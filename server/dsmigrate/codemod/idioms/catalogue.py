@@ -19,7 +19,7 @@ from dsmigrate.codemod.idioms.launch import group
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
-from dsmigrate.codemod.idioms.precision import regions, scaler
+from dsmigrate.codemod.idioms.precision import native, regions, scaler
 from dsmigrate.codemod.model import Idea
 
 Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
@@ -63,6 +63,7 @@ IDIOMS: tuple[Idiom, ...] = (
     measured.measured,
     regions.regions,
     scaler.scaler,
+    native.native,
     zero.untested,
     files.files,
     batch.batch,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from dsmigrate.codemod.analysis.analysis import nearest_common, within
 from dsmigrate.codemod.analysis.code import condition_said, said
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.state import choose
@@ -41,9 +42,18 @@ def clips_of(training: Training, facts: Facts) -> list[Clip]:
             continue
         steps = [step for step in training.steps if any(event in there.clipped for there in facts.gradients.at(step))]
         step = steps[0] if steps else None
-        condition = under(event.condition, {literal.atom: literal.holds for literal in literals_of(step.condition)}) if step is not None else event.condition
-        found.append(Clip(event, step, condition, _why_not(training, facts, event, step)))
+        found.append(Clip(event, step, event.condition if step is None else _relative(event, step), _why_not(training, facts, event, step)))
     return found
+
+
+def _relative(event: Event, step: Event) -> Condition:
+    """Under which condition a clip comes before its step, where that is made."""
+    common = nearest_common([event, step])
+    own, its = within(event, common), within(step, common)
+    if own is its:
+        return TRUE
+    parts = own.parts - (its.parts if isinstance(its, Several) and its.all_of else {its}) if isinstance(own, Several) and own.all_of else {own}
+    return under(both(*parts), {literal.atom: literal.holds for literal in literals_of(its)})
 
 
 def _why_not(training: Training, facts: Facts, event: Event, step: Event | None) -> tuple[str, str] | None:
@@ -57,16 +67,19 @@ def _why_not(training: Training, facts: Facts, event: Event, step: Event | None)
         return "MG423", "it uses another norm than the second"
     if holds_all(training, event["params"]) is False:
         return "MG423", "it clips some parameters only"
-    if _looked_at(training, event, step):
+    if _looked_at(training, facts, event):
         return "MG423", "the gradients are looked at between the clip and the step"
     if said(event["limit"], facts.site.names) is None:
         return "MG424", "its limit is not known where the engine is made"
     return None
 
 
-def _looked_at(training: Training, event: Event, step: Event) -> bool:
+def _looked_at(training: Training, facts: Facts, event: Event) -> bool:
+    """Whether gradients are read or written between a clip and the step behind it."""
     kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE)
-    return any(event.number < one.number < step.number and training.holds_parameters(one["of"]) for one in training.events(*kinds))
+    return any(
+        training.holds_parameters(one["of"]) and any(event in there.clipped for there in facts.gradients.at(one)) for one in training.events(*kinds)
+    )
 
 
 def limit_of(training: Training, facts: Facts, found: list[Clip]) -> Value | None:
@@ -176,7 +189,7 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
         measured = _measured(several)
         if engine is None or not measured:
             continue
-        quiet = not any(several[0][1].number < event.number < step.number and event.kind not in _QUIET for event in training.analysis.events)
+        quiet = not any(several[0][1].number < event.number < step.number and event.kind in _LOUD for event in training.analysis.events)
         edits = behind_step(measured, step, engine, f"ds_compat.grad_norm({engine})", quiet=quiet)
         if edits is not None:
             reads = frozenset().union(*(place[4] for place in several))
@@ -184,7 +197,12 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
     return found
 
 
-_QUIET = frozenset((Happening.UNSCALE, Happening.CLIP, Happening.COLLECTIVE, Happening.PARAMETERS, Happening.GRADIENT_READ))
+_LOUD = frozenset((
+    Happening.RATE_WRITE, Happening.SCHEDULE, Happening.GRADIENT_WRITE, Happening.WEIGHT_WRITE, Happening.WEIGHT_READ, Happening.BUFFER_WRITE,
+    Happening.OPAQUE, Happening.SAVE, Happening.STATE, Happening.RESTORE, Happening.FORWARD, Happening.BACKWARD, Happening.ZERO_GRAD,
+    Happening.COPY, Happening.THAW, Happening.SCALER_UPDATE,
+))  # fmt: skip
+"""What must not happen after a step that came before it."""
 
 
 def _measured(places: list[tuple[ast.AST, Event, Event, Module, frozenset[Event]]]) -> list[Measured]:

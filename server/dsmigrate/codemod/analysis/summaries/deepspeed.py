@@ -110,4 +110,6 @@ def _copy(asked: Call) -> Value:
 
 @function("ds_compat.EngineScaler")
 def _engine_scaler(asked: Call) -> Value:
-    return asked.get(1, "scaler", NONE)
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+    asked.run.put(made, "engine", asked.get(0, "engine", NONE))
+    return made

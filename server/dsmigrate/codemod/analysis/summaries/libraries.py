@@ -91,7 +91,7 @@ def _schedule(asked: Call) -> Value:
 @function("timm.utils.dispatch_clip_grad", "timm.utils.clip_grad.dispatch_clip_grad")
 def _dispatch_clip(asked: Call) -> Value:
     run = asked.run
-    mode = asked.get(2, "mode", Const("norm"))
+    mode = run.settle(asked.get(2, "mode", Const("norm")))
     run.event(
         Happening.CLIP, asked.node, params=run.settle(asked.get(0, "parameters", NONE)), limit=asked.get(1, "value", NONE),
         norm=Const(2.0), by_value=Const(mode == Const("value")), mode=mode,
@@ -103,7 +103,9 @@ def _dispatch_clip(asked: Call) -> Value:
     "timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler", "timm.utils.ApexScaler", "timm.utils.cuda.ApexScaler"
 )
 def _native_scaler(asked: Call) -> Value:
-    return asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
+    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=Const(True), library=Const(True))
+    return made
 
 
 classes(Role.SCALER, "timm.utils.NativeScaler")
@@ -114,6 +116,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
     run = asked.run
     loss, optimizer = run.settle(asked.get(0, "loss", NONE)), run.settle(asked.get(1, "optimizer", NONE))
     update = asked.get(6, "need_update", Const(True))
+    engine = {"engine": of.fields["engine"]} if isinstance(of, Obj) and "engine" in of.fields else {}
     run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=Const(True))
     run.event(
         Happening.BACKWARD,
@@ -122,6 +125,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
         scaler=of,
         create_graph=asked.get(5, "create_graph", Const(False)),
         library=Const(True),
+        **engine,
     )
 
     def stepped() -> None:
@@ -130,7 +134,7 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
             run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=optimizer, library=Const(True))
             run.event(Happening.CLIP, asked.node, params=run.settle(asked.get(4, "parameters", NONE)), limit=limit,
                       norm=Const(2.0), by_value=Const(False), mode=asked.get(3, "clip_mode", Const("norm")), library=Const(True))  # fmt: skip
-        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True))
+        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True), **engine)
         run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
 
     condition = run.holds(run.truth(update))

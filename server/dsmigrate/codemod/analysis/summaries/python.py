@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import posixpath
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
@@ -239,6 +240,8 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
                 return None if name in of.fields else False
         if role is Role.MODEL and name == "module":
             return False
+        if of.made_by.startswith("torch.optim.") and role is Role.OPTIMIZER:
+            return name in _OPTIMIZER_API
     if isinstance(of, Expr) and name == "module":
         return False
     return None
@@ -247,6 +250,9 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
 _MODULE_API = frozenset(
     ["parameters", "state_dict", "load_state_dict", "train", "eval", "forward", "named_parameters", "buffers", "modules", "to", "cuda", "training"]
 )
+
+
+_OPTIMIZER_API = frozenset(["param_groups", "state", "defaults", "step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"])
 
 
 @function("builtins.getattr")
@@ -258,6 +264,8 @@ def _getattr(asked: Call) -> Value:
             (condition, _getattr(Call(run, asked.name, Given((of, option, *asked.given.args[2:])), asked.node)))
             for condition, option in options_of(name)
         )
+    if isinstance(name, Expr) and isinstance(of, Lib):
+        return Expr("getattr", of, name)
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
     if default is UNBOUND:
@@ -375,7 +383,7 @@ def _filter(asked: Call) -> Value:
     run = asked.run
     test, element = run.settle(asked.get(0, "function")), run.element(of, asked.node)
     passed = run.truth(run.call(test, Given((element,)), asked.node)) if test != NONE else TRUE
-    return run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(with_test(element, passed),))
+    return run.iterator(asked.node, "element", with_test(element, passed), tag="filter")
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -864,6 +872,14 @@ def _asdict(asked: Call) -> Value:
 @function("operator.attrgetter", "operator.itemgetter")
 def _getter(asked: Call) -> Value:
     return asked.run.unread(asked.node)
+
+
+@method(Role.REGION, "__enter__")
+def _entered(asked: Call, of: Value) -> Value:
+    by_hand = isinstance(asked.node, ast.Call) and isinstance(asked.node.func, ast.Attribute) and asked.node.func.attr == "__enter__"
+    if by_hand:
+        asked.run.event(Happening.PRECISION, asked.node, manager=of, name=Const("__enter__"))
+    return of
 
 
 @method(Role.REGION, "enter_context")

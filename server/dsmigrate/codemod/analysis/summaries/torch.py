@@ -201,6 +201,11 @@ def _cuda(asked: Call) -> Value:  # noqa: ARG001
     return Expr("cuda")
 
 
+@function("torch.cuda.is_bf16_supported")
+def _bf16(asked: Call) -> Value:  # noqa: ARG001
+    return Expr("bf16")
+
+
 @function("torch.cuda.device_count")
 def _device_count(asked: Call) -> Value:  # noqa: ARG001
     return Expr("device_count")
@@ -702,6 +707,12 @@ def _scaler_step(asked: Call, of: Value) -> Value:
 def _unscale(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=asked.get(0, "optimizer", NONE))
     return NONE
+
+
+@method(Role.SCALER, "_found_inf_per_device", "_check_inf_per_device")
+def _infinities(asked: Call, of: Value) -> Value:
+    asked.run.event(Happening.ACCESS, asked.node, of=of, name=Const(asked.name))
+    return asked.run.unread(asked.node)
 
 
 @method(Role.SCALER, "update")

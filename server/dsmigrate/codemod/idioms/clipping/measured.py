@@ -9,6 +9,7 @@ from dsmigrate.codemod.decision import Decision, Need
 from dsmigrate.codemod.idioms.clips import clips_of, limit_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Insert
 
 IDEAS = (
     Idea(
@@ -26,11 +27,19 @@ IDEAS = (
 def measured(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about what clips give, and about functions that work the norm out."""
     done = set()
-    for one in moved_norms(training, facts):
+    moved = moved_norms(training, facts)
+    for one in moved:
         done |= one.nodes
         yield Decision(
             "MG422", Kind.CONVERTED, one.step.module, one.step.node, f"the norm is ds_compat.grad_norm({one.engine}), behind the step",
             "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}), lines=(0, 0),
+        )  # fmt: skip
+    if moved:
+        site = facts.site
+        line = f"ds_compat.keep_grad_norm({site.target})"
+        yield Decision(
+            "MG422", Kind.CONVERTED, site.module, site.node, line, "at ZeRO 0 the engine measures no norm by itself",
+            edits=(Insert(site.module, site.node, ((line,),), after=True, rank=3),), lines=(0, 0),
         )  # fmt: skip
     clips = clips_of(training, facts)
     if limit_of(training, facts, clips) is None:

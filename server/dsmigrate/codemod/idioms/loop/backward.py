@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Tensor, each, forwards_in
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Tensor, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, by_place, given_at
 from dsmigrate.codemod.model import Idea, Kind
@@ -43,10 +43,8 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
         if engine is None:
             continue
         loss = _loss(node, is_function="function" in event.what) if isinstance(node, ast.Call) else None
-        others = [one for one in training.analysis.by_node[node] if one not in training.backwards and forwards_in(one.what.get("loss", NONE))]
-        if loss is None or (others and not any(one in other.backwards for one in others for other in facts.beside)):
-            why = "how it is written hides the loss" if loss is None else "it runs for another model too"
-            yield Decision("MG401", Kind.TODO, event.module, node, f"call {engine}.backward(loss) here", why)
+        if loss is None:
+            yield Decision("MG401", Kind.TODO, event.module, node, f"call {engine}.backward(loss) here", "how it is written hides the loss")
             continue
         assert isinstance(node, ast.Call)
         yield Decision(

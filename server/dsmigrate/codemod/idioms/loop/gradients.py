@@ -47,7 +47,7 @@ _WHY = "p.grad is None after backward at ZeRO 1-3"
 
 def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each statement that reads or writes gradients of the model."""
-    moved = frozenset().union(*(one.reads for one in moved_norms(training, facts)))
+    moved = facts.gradients.of_zeroing().union(*(one.reads for one in moved_norms(training, facts)))
     seen: set[ast.AST] = set()
     for event in training.events(Happening.GRADIENT_READ, Happening.GRADIENT_WRITE):
         if event in moved or not training.holds_parameters(event["of"]):
@@ -55,7 +55,7 @@ def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
         statement = event.module.step(event.node).node
         there = facts.gradients.at(event)
         pending, stale = any(one.pending for one in there), any(one.stale for one in there)
-        if statement in seen or not (pending or stale) or _zeroes(training, statement, event):
+        if statement in seen or not (pending or stale):
             continue
         seen.add(statement)
         if pending:
@@ -70,12 +70,6 @@ def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
                 "MG410", Kind.TODO, event.module, event.node, "p.grad is read after the step, which has cleared it: read it before, at ZeRO 0",
                 "engine.step() zeroes the gradients",
             )  # fmt: skip
-
-
-def _zeroes(training: Training, statement: ast.stmt, event: Event) -> bool:
-    """Whether a read is part of a zeroing: ``if p.grad is not None: p.grad = None``."""
-    inside = {one.node for one in training.events(Happening.ZERO_GRAD) if one.module is event.module}
-    return any(node in inside for node in ast.walk(statement))
 
 
 def hooks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature

@@ -50,10 +50,8 @@ def step(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event)
         if engine is None:
             continue
-        others = [one for one in training.analysis.by_node[node] if one.kind is event.kind and one not in training.steps]
-        if not isinstance(node, ast.Call) or (others and not any(one in other.steps for one in others for other in facts.beside)):
-            why = "it steps another optimizer too" if others else "how it is written hides the optimizer"
-            yield Decision("MG402", Kind.TODO, event.module, node, f"call {engine}.step() here", why)
+        if not isinstance(node, ast.Call):
+            yield Decision("MG402", Kind.TODO, event.module, node, f"call {engine}.step() here", "how it is written hides the optimizer")
             continue
         yield Decision(
             "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()", "the engine clips, steps and zeroes",
@@ -97,6 +95,6 @@ def _own_test(training: Training, event: Event) -> Block | None:
     for block in event.block.around():
         if block is loop:
             return None
-        if block.kind is BlockKind.BRANCH and block.test.varies:
+        if block.kind is BlockKind.BRANCH and block.test.varies and block.node not in training.analysis.run.ending:
             return block
     return None

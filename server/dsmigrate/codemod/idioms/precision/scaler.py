@@ -3,92 +3,204 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from dsmigrate.codemod import targets
+from dsmigrate.codemod.analysis.analysis import values_at
+from dsmigrate.codemod.analysis.code import condition_said
+from dsmigrate.codemod.analysis.conditions import either, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, Const, Obj, Value, each
-from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, is_statement
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Choice, Lib, Obj, Value, each, forwards_in
+from dsmigrate.codemod.decision import Decision, Need
+from dsmigrate.codemod.idioms.facts import Facts, by_place, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Insert, Remove, Replace
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
 
 IDEAS = (
     Idea(
         "MG302",
         "The gradient scaler drives the engine",
         "The script's scaler keeps its scale, schedule and state; use_grad_scaler makes the engine scale and skip by it.",
-        "DeepSpeed's own scale under torch_autocast does not follow the script's, and never falls at ZeRO 1-3 (0.19.8).",
+        "DeepSpeed's own scale under torch_autocast does not follow the script's, and never falls at ZeRO 1-3 (0.19.8). Where the "
+        "script trains in float16 without a scaler, a scaler that is off keeps DeepSpeed from scaling.",
         "deepspeed/runtime/engine.py, torch_autocast_z0_gradscaler",
         Kind.CONVERTED,
+    ),
+    Idea(
+        "MG303",
+        "scaler.update without a step",
+        "The script updates its scale also where it takes no step; the engine finds infinities in its step only.",
+        "Without a step the scaler has recorded nothing, and update() raises. Take the step in any case: one with gradients that are "
+        "not finite is skipped.",
+        "torch/amp/grad_scaler.py, update",
+        Kind.TODO,
     ),
     Idea(
         "MG425",
         "unscale_ goes",
         "The engine unscales the gradients before it clips them.",
-        "A second unscaling would divide them again.",
+        "A second unscaling would divide them again. What unscale_ has found (_found_inf_per_device) is known behind the step only.",
         "torch/amp/grad_scaler.py, unscale_",
         Kind.CONVERTED,
+    ),
+    Idea(
+        "MG426",
+        "unscale_ stays where gradients are looked at",
+        "Code between backward and step that reads or edits p.grad finds unscaled gradients, as before.",
+        "At ZeRO stage 0 the scaler unscales where the script asks for it; the engine does not ask a second time.",
+        "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.KEPT,
     ),
 )
 
 
 def scaler(training: Training, facts: Facts) -> Iterator[Decision]:
-    """The decisions about the scaler of the training."""
+    """The decisions about the scalers of the training."""
     scalers = _scalers(training)
-    if not scalers:
-        return
-    for event in _one_each(training, Happening.SCALE, scalers):
-        node = event.node
-        if isinstance(node, ast.Call) and node.args:
+    for node, events in by_place(_of(training, Happening.SCALE, scalers)).items():
+        yield from _scaled(node, events)
+    for node, events in by_place(_of(training, Happening.UNSCALE, scalers)).items():
+        yield from _unscaled(facts, node, events)
+    for event in _of(training, Happening.SCALER_UPDATE, scalers):
+        if any(there.unscaled for there in facts.gradients.at(event)):
             yield Decision(
-                "MG302", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {event.module.text(node.args[0])}",
-                "the engine scales the loss", edits=(Replace(event.module, node, (node.args[0],)),),
+                "MG303", Kind.TODO, event.module, event.node, "the scale is updated here without a step, too: step in any case",
+                "a step whose gradients are not finite is skipped by itself",
             )  # fmt: skip
-    for event in _one_each(training, Happening.UNSCALE, scalers):
-        if is_statement(event):
+            break
+    for event in training.events(Happening.ACCESS):
+        if any(one in scalers for one in each(event["of"])) and constant(event["name"]) in {"_found_inf_per_device", "_check_inf_per_device"}:
             yield Decision(
-                "MG425", Kind.CONVERTED, event.module, event.node, f"{event.module.text(_expression(event))} removed",
-                "the engine unscales before it clips", edits=(Remove(event.module, event.module.step(event.node).node),),
+                "MG425", Kind.TODO, event.module, event.node, "infinities are found in the step now: compare get_scale() before and after update()",
+                "the engine unscales within its step",
             )  # fmt: skip
-    yield from _taught(training, facts, scalers)
+    yield from _taught(training, facts, scalers) if scalers else _untaught(training, facts)
 
 
 def _scalers(training: Training) -> set[Value]:
-    """The scalers that a loss or a step of the training goes through."""
-    found: set[Value] = set()
-    for event in training.steps:
-        found.update(one for one in each(event.what.get("scaler", Const(None))) if isinstance(one, Obj))
-    return found
+    """The scalers that a loss or a step of the training goes through; not those of libraries that step by themselves."""
+    steps = (event for event in training.steps if "library" not in event.what)
+    return {one for event in steps for one in each(event.what.get("scaler", NONE)) if isinstance(one, Obj)}
 
 
-def _one_each(training: Training, kind: Happening, scalers: set[Value]) -> list[Event]:
-    events = [event for event in training.events(kind) if any(one in scalers for one in each(event["scaler"])) and "library" not in event.what]
-    return list({event.node: event for event in reversed(events)}.values())[::-1]
+def _of(training: Training, kind: Happening, scalers: set[Value]) -> Iterator[Event]:
+    for event in training.events(kind):
+        if "library" not in event.what and any(one in scalers for one in each(event["scaler"])):
+            yield event
 
 
-def _expression(event: Event) -> ast.expr:
-    assert isinstance(event.node, ast.expr)
-    return event.node
+def _scaled(node: ast.AST, events: list[Event]) -> Iterator[Decision]:
+    """``scaler.scale(loss)`` is the loss: the engine scales it."""
+    module = events[0].module
+    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+        yield Decision("MG302", Kind.TODO, module, node, "take the loss itself here: the engine scales it", "how it is written hides the loss")
+        return
+    loss = node.args[0] if node.args else node.keywords[0].value
+    statement = module.step(node).node
+    same = isinstance(statement, ast.Assign) and statement.value is node and module.text(statement.targets[0]) == module.text(loss)
+    edit: Edit = Remove(module, statement) if same else Replace(module, node, (loss,))
+    yield Decision(
+        "MG302", Kind.CONVERTED, module, node, f"{module.text(node)} → {module.text(loss)}", "the engine scales the loss", edits=(edit,),
+    )  # fmt: skip
+
+
+def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Decision]:
+    """``scaler.unscale_(optimizer)`` goes, but at ZeRO 0 where the gradients are looked at behind it."""
+    event = events[0]
+    module = event.module
+    if not any(facts.training.is_optimizer(one["optimizer"]) for one in events):
+        return
+    stays = Decision("MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code behind it looks at the gradients")
+    if is_statement(event):
+        statement = module.step(node).node
+        yield Decision(
+            "MG425", Kind.CONVERTED, module, node, f"{module.text(statement)} removed", "the engine unscales before it clips",
+            edits=(Remove(module, statement),), excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=stays,
+        )  # fmt: skip
+    else:
+        yield Decision("MG425", Kind.TODO, module, node, "take unscale_ out here: the engine unscales before it clips", "it would divide twice")
 
 
 def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[Decision]:
     """The line that lets the engine ask the scaler, behind both."""
     made = [event for event in training.events(Happening.MADE) if any(one in scalers for one in each(event["what"]))]
-    if made and all(event.what.get("enabled") == FALSE_VALUE for event in made):
+    if made and all(event.what.get("enabled") == FALSE_VALUE for event in made) and not _is_half(training):
         return
-    parts = frozenset({"use_grad_scaler"})
+    where = made[0] if made else training.steps[0]
+    yield from _by_release(facts, where)
+    if len(scalers) > 1 and len({event.node for event in made}) > 1 and not _are_apart(made):
+        yield Decision("MG302", Kind.TODO, where.module, where.node, "the engine asks one scaler: several are used here", "whose scale counts is not clear")
+        return
     place = training.place_with(scalers)
-    if place is not None:
-        moment, engine, name = place
-        line = f"ds_compat.use_grad_scaler({engine}, {name})"
+    lines = None if place is None else _lines(training, place[0].names, place[2], scalers, f"ds_compat.use_grad_scaler({place[1]}, {place[2]})")
+    if place is None or lines is None:
         yield Decision(
-            "MG302", Kind.CONVERTED, moment.module, moment.node, line, "the scaler keeps its scale and schedule",
-            edits=(Insert(moment.module, moment.node, ((line,),), after=True, rank=2),), parts=parts, lines=(0, 0),
+            "MG302", Kind.TODO, where.module, where.node, "call ds_compat.use_grad_scaler(engine, scaler) where both are there", "no name leads to both",
+            parts=frozenset({"use_grad_scaler"}),
         )  # fmt: skip
         return
-    event = made[0] if made else training.steps[0]
+    moment = place[0]
     yield Decision(
-        "MG302", Kind.TODO, event.module, event.node, "call use_grad_scaler(engine, scaler) where both are there", "no name leads to both",
-        parts=parts,
+        "MG302", Kind.CONVERTED, moment.module, moment.node, "".join(map(str, lines[-1])).strip(), "the scaler keeps its scale and schedule",
+        edits=(Insert(moment.module, moment.node, lines, after=True, rank=2),), parts=frozenset({"use_grad_scaler"}), lines=(0, 0),
     )  # fmt: skip
+
+
+def _lines(training: Training, names: tuple[Mapping[str, Value], ...], name: str, scalers: set[Value], line: str) -> tuple[Template, ...] | None:
+    """A line about a scaler, under a test where there may be none."""
+    found = values_at(training.analysis.run, names, ast.parse(name, mode="eval").body) or []
+    held = next((scope[name] for scope in names if name in scope), None)
+    if isinstance(held, Choice) and len(options_of(held)) < len(held.options):  # on some ways nothing is bound to the name
+        test = condition_said(either(*(condition for condition, one in options_of(held) if one in scalers)), names)
+        return None if test is None else ((f"if {test}:",), (f"    {line}",))
+    if NONE in found:
+        return (f"if {name} is not None:",), (f"    {line}",)
+    return ((line,),)
+
+
+def _are_apart(made: list[Event]) -> bool:
+    """Whether scalers are made on ways of which a run takes one."""
+    return len({event.block.node for event in made}) == 1
+
+
+def _is_half(training: Training) -> bool:
+    """Whether the training runs in float16, for which DeepSpeed scales by itself."""
+    nodes = {(forward.node, forward.context) for event in training.backwards for forward in forwards_in(event["loss"])}
+    for event in training.events(Happening.FORWARD):
+        if (event.node, event.context) in nodes and training.is_wrapper(event["model"]):
+            dtype = precision_at(training.analysis, event).dtype
+            if dtype is not None and any(one == Lib("torch.float16") or not isinstance(one, Lib) for one in each(dtype)):
+                return True
+    return False
+
+
+def _untaught(training: Training, facts: Facts) -> Iterator[Decision]:
+    """A training in float16 without a scaler: DeepSpeed's own stays off."""
+    if any("scaler" in event.what for event in training.steps) or any(True for _ in training.events(Happening.AMP)) or not _is_half(training):
+        return
+    site = facts.site
+    if not targets.holds("scaler_at_zero_0", facts.options.target_version):
+        return
+    line = f"ds_compat.use_grad_scaler({site.target}, torch.amp.GradScaler(enabled=False))"
+    yield Decision(
+        "MG302", Kind.CONVERTED, site.module, site.node, line, "the loss is not scaled, as before: DeepSpeed would, in float16",
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), imports=(Import(site.module, "torch"),),
+        parts=frozenset({"use_grad_scaler"}), lines=(0, 0),
+    )  # fmt: skip
+
+
+def _by_release(facts: Facts, where: Event) -> Iterator[Decision]:
+    """Whether the release cannot be driven by a scaler."""
+    release = facts.options.target_version
+    if not targets.holds("torch_autocast", release):
+        yield Decision(
+            "MG302", Kind.TODO, where.module, where.node, f"DeepSpeed {release} cannot follow this scaler: switch it off, or train in bfloat16",
+            "up to 0.17.1 ZeRO looks for overflows in half-precision parameters only",
+        )  # fmt: skip
+    elif not targets.holds("scaler_at_zero_0", release) and facts.options.zero_stage in {None, 0}:
+        yield Decision(
+            "MG302", Kind.TODO, where.module, where.node, f"in DeepSpeed {release} ZeRO 0 ignores this scaler: choose ZeRO stage 1, 2 or 3",
+            "engine.torch_autocast_z0_gradscaler is new in 0.18.0",
+        )  # fmt: skip
