@@ -300,9 +300,14 @@ def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...])
     return None
 
 
+def parsers(analysis: Analysis) -> list[Obj]:
+    """The parsers of the command line that the script gives options to."""
+    return list(dict.fromkeys(obj for obj in analysis.run.made.values() if "options" in obj.data))
+
+
 def default_of(analysis: Analysis, name: str) -> object:
     """The default of an option of the command line; None where there is none, or it is not written out."""
-    for parser in {obj for obj in analysis.run.made.values() if "options" in obj.data}:
+    for parser in parsers(analysis):
         option = parser.data["options"].get(name)
         if option is not None:
             default = option.get("default")
@@ -369,10 +374,17 @@ def _reckoned(op: str, parts: list[object]) -> object:
 
 def implies(condition: Condition, other: Condition) -> bool:
     """Whether one condition holds only where another does."""
-    from dsmigrate.codemod.analysis.conditions import TRUE, decided, literals_of
+    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Several, decided, literals_of
 
-    if other is TRUE or condition is other:
+    if other is TRUE or condition is other or condition is FALSE:
         return True
+    if isinstance(other, Several) and other.all_of:
+        return all(implies(condition, part) for part in other.parts)
+    if isinstance(condition, Several):
+        if not condition.all_of:
+            return all(implies(part, other) for part in condition.parts)
+        if other in condition.parts:
+            return True
     assumed = {literal.atom: literal.holds for literal in literals_of(condition)}
     return decided(other, assumed) is True
 

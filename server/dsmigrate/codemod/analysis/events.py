@@ -18,6 +18,7 @@ class Happening(enum.Enum):
     GROUP = "Group"
     GROUP_GONE = "GroupGone"
     DEVICE = "Device"
+    MOVE = "Move"
     SPAWN = "Spawn"
     ENVIRONMENT = "Environment"
     SYS_PATH = "SysPath"

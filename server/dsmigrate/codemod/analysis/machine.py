@@ -169,6 +169,10 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.asked: set[str] = set()
+        """Variables of the environment that are asked for by key, without a default."""
+        self.paths: list[tuple[str, Condition]] = []
+        """Options of the command line that are taken for paths, and under which conditions."""
         self.made: dict[tuple[Any, ...], Obj] = {}
         self.shadows: dict[Expr, Obj] = {}
         self.held: dict[Expr, frozenset[Value]] = {}

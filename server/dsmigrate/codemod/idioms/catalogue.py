@@ -15,7 +15,7 @@ from dsmigrate.codemod.idioms.checkpoint import files
 from dsmigrate.codemod.idioms.clipping import norm
 from dsmigrate.codemod.idioms.config import batch
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.idioms.launch import group
+from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, step, windows
 from dsmigrate.codemod.idioms.model import handed, unwrap, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
@@ -26,6 +26,12 @@ Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
 
 IDIOMS: tuple[Idiom, ...] = (
     group.group,
+    ranks.ranks,
+    options.local_rank,
+    environment.address,
+    environment.visible_devices,
+    alone.alone,
+    alone.on_cpu,
     wrap.wrap,
     wrap.replicas,
     handed.handed,

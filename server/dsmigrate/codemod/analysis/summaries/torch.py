@@ -494,6 +494,8 @@ def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
+    if isinstance(of, Obj) and name in {"to", "cuda", "cpu", "xpu", "npu"}:
+        asked.run.event(Happening.MOVE, asked.node, of=of, device=asked.get(0, "device", Const(name)))
     if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
         kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
             0
