@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed
-from dsmigrate.codemod.analysis.training import trainings
+from dsmigrate.codemod.analysis.conditions import forget
+from dsmigrate.codemod.analysis.training import Training, trainings
 from dsmigrate.codemod.audit import undefined_names
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.catalogue import IDIOMS
@@ -20,6 +21,7 @@ from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.rewrite.apply import rewritten
 from dsmigrate.codemod.settle import Settled, settled
+from dsmigrate.codemod.validate import Difference, differences
 from dsmigrate.files.diff import unified
 from dsmigrate.files.text import encode
 
@@ -37,6 +39,7 @@ class Conversion:
 
 def convert(read: Read, entry: str, options: Options, *, shown: Callable[[str], str] = str, cache: Cache | None = None) -> Conversion:
     """Convert an entry script together with the modules that its training runs through."""
+    forget()
     project = Project(read, entry, cache or Cache(), [""])
     analysis = analysed(project)
     found = trainings(analysis)
@@ -55,6 +58,12 @@ def convert(read: Read, entry: str, options: Options, *, shown: Callable[[str], 
             return Conversion(entry, {entry: FileResult(shown(entry), Status.REFUSED, (_change(refusal),))})
         all_settled.append(settled(training, facts, decisions))
     return _written(analysis, entry, all_settled, shown)
+
+
+def validated(read: Read, entry: str, training: Training, conversion: Conversion, cache: Cache) -> list[Difference]:
+    """What the result of one training does otherwise than the script."""
+    texts = {path: result.new_source for path, result in conversion.results.items() if result.new_source is not None}
+    return differences(read, entry, training, conversion.settled[0], texts, cache)
 
 
 def _written(analysis: Analysis, entry: str, found: list[Settled], shown: Callable[[str], str]) -> Conversion:

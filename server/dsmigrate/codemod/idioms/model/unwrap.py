@@ -65,23 +65,33 @@ def unwrap(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
                 "the engine is not there yet", edits=(Replace(event.module, node, (node.value,)),),
             )  # fmt: skip
             continue
-        yield from _chosen(event, node)
+        if not any(training.is_before(one) for one in events):
+            yield from _chosen(training, event, node)
 
 
-def _chosen(event: Event, node: ast.Attribute) -> Iterator[Decision]:
+def _asks_for_wrapper(training: Training, test: ast.expr) -> bool:
+    """Whether a test looks at the model itself, and so holds for the engine too where it should."""
+    inside = set(ast.walk(test))
+    return any(
+        event.node in inside or any(block.node in inside for block in event.block.around())
+        for event in training.events(Happening.KIND_TEST)
+    )
+
+
+def _chosen(training: Training, event: Event, node: ast.Attribute) -> Iterator[Decision]:
     """``model.module if distributed else model``, as an expression or as a statement."""
     module = event.module
     step = module.step(node)
     plain = ast.dump(node.value)
     for sub in ast.walk(step.node):
-        if isinstance(sub, ast.IfExp) and {ast.dump(sub.body), ast.dump(sub.orelse)} == {ast.dump(node), plain}:
+        if isinstance(sub, ast.IfExp) and not _asks_for_wrapper(training, sub.test) and {ast.dump(sub.body), ast.dump(sub.orelse)} == {ast.dump(node), plain}:
             yield Decision(
                 "MG503", Kind.CONVERTED, module, sub, f"{module.text(sub)} → {module.text(node)}", "the engine is always there",
                 edits=(Replace(module, sub, (sub.body if ast.dump(sub.body) == ast.dump(node) else sub.orelse,)),),
             )  # fmt: skip
             return
     outer = step.up.node if step.up is not None else None
-    if isinstance(outer, ast.If) and len(outer.body) == len(outer.orelse) == 1:
+    if isinstance(outer, ast.If) and len(outer.body) == len(outer.orelse) == 1 and not _asks_for_wrapper(training, outer.test):
         one, other = outer.body[0], outer.orelse[0]
         if isinstance(one, ast.Assign) and isinstance(other, ast.Assign) and ast.dump(one.targets[0]) == ast.dump(other.targets[0]):
             if {ast.dump(one.value), ast.dump(other.value)} == {ast.dump(node), plain}:
