@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed
@@ -13,8 +13,10 @@ from dsmigrate.codemod.analysis.conditions import forget
 from dsmigrate.codemod.analysis.training import Training, trainings
 from dsmigrate.codemod.audit import undefined_names
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.catalogue import IDIOMS
+from dsmigrate.codemod.idioms.catalogue import IDIOMS, REFUSALS
 from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.refusals.unseen import do_not_meet, not_trained
+from dsmigrate.codemod.launching import Launching, launching
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
 from dsmigrate.codemod.program.edits import Edit, Import, line_range
 from dsmigrate.codemod.program.module import Module
@@ -44,20 +46,30 @@ def convert(read: Read, entry: str, options: Options, *, shown: Callable[[str], 
     analysis = analysed(project)
     found = trainings(analysis)
     if not found:
-        return Conversion(entry, {entry: FileResult(shown(entry), Status.UNCHANGED)})
+        return _not_trained(analysis, entry, shown(entry))
     all_settled: list[Settled] = []
     for training in found:
-        if isinstance(training.site, str):
-            event = training.wraps[0]
-            change = Change("MG911", Kind.REFUSED, event.line, event.line, training.site, "model and optimizer have to meet")
-            return Conversion(entry, {entry: FileResult(shown(entry), Status.REFUSED, (change,))})
-        facts = Facts(training, options)
-        decisions = [decision for idiom in IDIOMS for decision in idiom(training, facts)]
-        refusal = next((one for one in decisions if one.kind is Kind.REFUSED), None)
-        if refusal is not None:
-            return Conversion(entry, {entry: FileResult(shown(entry), Status.REFUSED, (_change(refusal),))})
+        facts = Facts(training, options, tuple(other for other in found if other is not training))
+        refused = _refused(decision for idiom in REFUSALS for decision in idiom(training, facts))
+        if refused is None and isinstance(training.site, str):
+            refused = _change(do_not_meet(training))
+        decisions = [] if refused is not None else [decision for idiom in IDIOMS for decision in idiom(training, facts)]
+        refused = refused or _refused(decisions)
+        if refused is not None:
+            return Conversion(entry, {entry: FileResult(shown(entry), Status.REFUSED, (refused,))})
         all_settled.append(settled(training, facts, decisions))
-    return _written(analysis, entry, all_settled, shown)
+    return _written(analysis, entry, all_settled, shown, launching(analysis, found, shown(entry)))
+
+
+def _not_trained(analysis: Analysis, entry: str, shown: str) -> Conversion:
+    """What is said of a script without a training that could be converted."""
+    changes = tuple(_change(decision) for decision in not_trained(analysis))
+    refused = any(change.kind is Kind.REFUSED for change in changes)
+    return Conversion(entry, {entry: FileResult(shown, Status.REFUSED if refused else Status.UNCHANGED, changes)})
+
+
+def _refused(decisions: Iterable[Decision]) -> Change | None:
+    return next((_change(one) for one in decisions if one.kind is Kind.REFUSED), None)
 
 
 def validated(read: Read, entry: str, training: Training, conversion: Conversion, cache: Cache) -> list[Difference]:
@@ -66,7 +78,7 @@ def validated(read: Read, entry: str, training: Training, conversion: Conversion
     return differences(read, entry, training, conversion.settled[0], texts, cache)
 
 
-def _written(analysis: Analysis, entry: str, found: list[Settled], shown: Callable[[str], str]) -> Conversion:
+def _written(analysis: Analysis, entry: str, found: list[Settled], shown: Callable[[str], str], launched: Launching) -> Conversion:
     edits: dict[str, list[Edit]] = defaultdict(list)
     imports: dict[str, list[Import]] = defaultdict(list)
     changes: dict[str, list[Change]] = defaultdict(list)
@@ -102,6 +114,9 @@ def _written(analysis: Analysis, entry: str, found: list[Settled], shown: Callab
             unified(before, after, shown(path)),
             None if before == after else text,
             found[0].config if path == entry else None,
+            launched.commands if path == entry else (),
+            start=launched.start if path == entry else None,
+            placeholders=launched.placeholders if path == entry else (),
         )
     return Conversion(entry, results, frozenset().union(*(one.parts for one in found)), tuple(found), tuple(modules))
 

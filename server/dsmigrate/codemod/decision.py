@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.values import Value
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.program.edits import Edit, Import
@@ -42,6 +43,7 @@ class Decision:
     imports: tuple[Import, ...] = ()
     config: Mapping[str, Setting] = field(default_factory=dict)
     stage: int = 3
+    when: Condition | None = None
     otherwise: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False

@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dsmigrate.codemod.analysis.code import condition_said, holds_by_default
+from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
+from dsmigrate.codemod.idioms.config.existing import merged
 from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
@@ -32,19 +36,41 @@ class Settled:
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
     """Choose the stage, turn what contradicts it into its alternative, and write the config."""
     found = list(decisions)
-    asked = facts.options.zero_stage
-    stage = min([preferred(training, facts), *(one.stage for one in found)]) if asked is None else asked
-    held = [one if one.stage >= stage else one.otherwise or one for one in found]
-    settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1), "zero_optimization.stage": Setting(None, static=stage)}
+    stage, code = _stage(training, facts, found)
+    held = [one if one.stage >= stage or (code and one.when is not None) else one.otherwise or one for one in found]
+    held.append(stage_said(training, facts, stage, code))
+    settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)
+    if facts.options.precision != "keep":
+        settings = {key: value for key, value in settings.items() if not key.startswith("torch_autocast")}
     parts = frozenset().union(*(one.parts for one in held)) if held else frozenset()
+    config, more_said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
+    held += more_said
     code, more = _config_code(facts, settings)
     parts |= more
     done = [_with_config(one, code) for one in held]
     imports = _imports(facts, done, parts, code)
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), _config(settings), stage, parts)
+    return Settled(tuple(done), config, stage, parts)
+
+
+def _stage(training: Training, facts: Facts, found: list[Decision]) -> tuple[int, str]:
+    """The stage by default, and the expression that gives it where an option asks for a lower one."""
+    if facts.options.zero_stage is not None:
+        return facts.options.zero_stage, ""
+    highest = min([preferred(training, facts), *(one.stage for one in found if one.when is None)])
+    lower = [one for one in found if one.when is not None and one.stage < highest]
+    code, by_default = str(highest), highest
+    for one in sorted(lower, key=lambda one: (-one.stage, one.code)):
+        test = condition_said(one.when or TRUE, facts.site.names)
+        if test is None:
+            return min([highest, *(one.stage for one in lower)]), ""
+        part = f"{one.stage} if {test} else "
+        code = code if part in code else part + code
+        if holds_by_default(training.analysis, one.when or TRUE) is not False:
+            by_default = min(by_default, one.stage)
+    return by_default, code if lower else ""
 
 
 def _config(settings: dict[str, Setting]) -> dict[str, Any]:
@@ -54,7 +80,8 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
         place = made
         for section in sections:
             place = place.setdefault(section, {})
-        place[name] = setting.static
+        if setting.static is not None or not setting.code:
+            place[name] = setting.static
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 

@@ -169,6 +169,8 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.sizes: dict[Expr, Value] = {}
+        """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()
         """Variables of the environment that are asked for by key, without a default."""
         self.paths: list[tuple[str, Condition]] = []

@@ -13,18 +13,23 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.checkpoint import files
 from dsmigrate.codemod.idioms.clipping import norm
-from dsmigrate.codemod.idioms.config import batch
+from dsmigrate.codemod.idioms.config import batch, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, step, windows
 from dsmigrate.codemod.idioms.model import handed, unwrap, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
+from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
 
 Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
 
+REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, backwards.backwards, backwards.closures)
+"""Those that look at a training before the place of the engine is known."""
+
 IDIOMS: tuple[Idiom, ...] = (
+    *REFUSALS,
     group.group,
     ranks.ranks,
     options.local_rank,
@@ -49,6 +54,8 @@ IDIOMS: tuple[Idiom, ...] = (
     zero.untested,
     files.files,
     batch.batch,
+    precision.asked,
+    stage.first_update,
 )
 
 

@@ -21,6 +21,8 @@ class Facts:
 
     training: Training
     options: Options
+    beside: tuple[Training, ...] = ()
+    """The other trainings of the script."""
 
     @property
     def site(self) -> Site:

@@ -233,6 +233,15 @@ def _set_grad(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by=asked.name)
 
 
+@function("torch.randint")
+def _randint(asked: Call) -> Value:
+    """Random numbers; a list of them are as a rule the places of a batch's samples."""
+    size = asked.run.settle(asked.get(1 if len(asked.given.args) < 3 else 2, "size", NONE))
+    if isinstance(size, Tup) and len(size.items) == 1:
+        asked.run.event(Happening.BATCH, asked.node, loader=NONE, size=size.items[0])
+    return Tensor(varies=True)
+
+
 # -- making things ---------------------------------------------------------------------------------------------------
 
 
@@ -775,7 +784,10 @@ def _backward(asked: Call) -> Value:
 def _grad(asked: Call) -> Value:
     run = asked.run
     outputs = run.settle(asked.get(0, "outputs", NONE))
-    run.event(Happening.GRADIENT, asked.node, outputs=outputs, inputs=asked.get(1, "inputs", NONE))
+    run.event(
+        Happening.GRADIENT, asked.node, outputs=outputs, inputs=asked.get(1, "inputs", NONE),
+        create_graph=asked.get(4, "create_graph", FALSE_VALUE) if asked.name == "torch.autograd.grad" else TRUE_VALUE,
+    )  # fmt: skip
     tensors = [one for one in run.things_in(outputs) if isinstance(one, Tensor)]
     return joined_tensor(tensors) if tensors else Tensor()
 
