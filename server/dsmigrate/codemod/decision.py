@@ -47,5 +47,7 @@ class Decision:
     otherwise: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False
+    suits_all: bool = False
+    """Whether its edits are right too where another model than the engine comes."""
     lines: tuple[int, int] | None = None
     """The lines that it speaks of, where they are not those of the node."""

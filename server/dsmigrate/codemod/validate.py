@@ -18,6 +18,8 @@ from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
+from dsmigrate.codemod.model import Idea
+from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.settle import Settled
 
@@ -46,13 +48,32 @@ class Difference:
     result: Entry | None
 
     def __str__(self) -> str:
-        left = "nothing" if self.original is None else f"{self.original.what} at line {self.original.event.line}"
-        right = "nothing" if self.result is None else f"{self.result.what} at line {self.result.event.line}"
-        return f"{left} became {right}"
+        if self.original is None:
+            return f"{_said(self.result)}, which the script does not do" if self.result else ""
+        if self.result is None:
+            return f"{_said(self.original)}, which the converted script does not do"
+        return f"{_said(self.original)} has become {_said(self.result)} in the converted script"
 
 
-def differences(read: Read, entry: str, training: Training, settled: Settled, texts: Mapping[str, bytes], cache: Cache) -> list[Difference]:
-    """What a result does otherwise than the script, as far as an abstract run shows it; ``texts`` are the new files."""
+def _said(entry: Entry) -> str:
+    return f"{entry.what} (line {entry.event.line})"
+
+
+IDEAS = (
+    Idea(
+        "MG999",
+        "The converted script does something else here",
+        "dsmigrate read the result back and held it against the script: what happens here has no counterpart.",
+        "Both are run abstractly, and every forward, backward, step, clip, save, load and collective has to have its image. "
+        "Look at both places, and say so in an issue: it is a gap in dsmigrate.",
+        "dsmigrate",
+        DecisionKind.TODO,
+    ),
+)
+
+
+def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) -> Analysis:
+    """Run a converted script; ``texts`` are the new files. What has not changed is not read again."""
 
     def reading(path: str) -> bytes | None:
         return texts[path] if path in texts else read(path)
@@ -60,7 +81,11 @@ def differences(read: Read, entry: str, training: Training, settled: Settled, te
     shared = Cache({path: data for path, data in cache.bytes.items() if path not in texts}, {
         key: module for key, module in cache.modules.items() if key[0] not in texts
     })  # fmt: skip
-    after = analysed(Project(reading, entry, shared, [""]))
+    return analysed(Project(reading, entry, shared, [""]))
+
+
+def differences(training: Training, after: Analysis, settled: Settled) -> list[Difference]:
+    """What a result does otherwise than the script, as far as an abstract run shows it."""
     found: list[Difference] = []
     for wrap in {event.node: event for event in training.wraps}.values():
         before = _joined(_Original(training, wrap.condition).entries())

@@ -24,6 +24,7 @@ from common import (
     config,
     ddp,
     engine,
+    error_of,
     from_rank_0,
     losses_apart,
     made,
@@ -133,15 +134,25 @@ def copies(stage: int) -> dict[str, Any]:
 
 
 def directories(stage: int) -> dict[str, Any]:
-    """DeepSpeed's own checkpoints work beside torch's."""
-    wrapped, own = engine("AdamW", stage)
+    """DeepSpeed's own checkpoints, with what a script adds to them, and with optimizers that keep torch's too."""
+    wrapped, own = engine("AdamW", stage, gradient_clipping=CLIP)
     train(wrapped, own, BEFORE)
-    wrapped.save_checkpoint("directories", tag=str(stage))
+    ds_compat.save_directory(wrapped, f"directories/{stage}", {"lr_scheduler": 1, "global_steps": 99})
     expected = train(wrapped, own, AFTER)
-    other, stepping = engine("AdamW", stage)
-    other.load_checkpoint("directories", tag=str(stage))
-    found = {"losses": losses_apart(expected, train(other, stepping, AFTER))}
-    return {**found, "state": apart(saved(wrapped, own), saved(other, stepping))}
+    other, stepping = engine("AdamW", stage, gradient_clipping=9.0)
+    added = ds_compat.load_directory(other, f"directories/{stage}")
+    limit = getattr(other.optimizer, "clip_grad", 9.0)
+    if stage:
+        other.optimizer.clip_grad = CLIP
+    else:
+        other.gradient_clipping = lambda: CLIP
+    return {
+        "losses": losses_apart(expected, train(other, stepping, AFTER)),
+        "state": apart(saved(wrapped, own), saved(other, stepping)),
+        "added": apart({"lr_scheduler": 1, "global_steps": 99}, added),
+        "limit": float(limit != 9.0),
+        "nowhere": float("FileNotFoundError" not in error_of(lambda: ds_compat.load_directory(other, "nowhere"))),
+    }
 
 
 def scheduled(stage: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dsmigrate.codemod.analysis.roles import inside_of, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
     Choice,
     Const,
     Expr,
@@ -218,7 +219,7 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):
         return repr(value.value)
-    by_name = _named(value, names)
+    by_name = named(value, names)
     if by_name is not None:
         return by_name
     if not isinstance(value, Expr):
@@ -250,7 +251,8 @@ def _in_parentheses(value: Value, code: str | None) -> str:
     )
 
 
-def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """A name or an attribute of one that holds a value at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:
         for name, held in scope.items():
@@ -268,10 +270,17 @@ def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
             for one in each(held):
                 if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
                     for attribute, inner in one.own.items():
-                        if isinstance(attribute, str) and inner == value and attribute.isidentifier():
+                        if isinstance(attribute, str) and _now(one, attribute, inner) == value and attribute.isidentifier():
                             return f"{name}.{attribute}"
         hidden.update(name for name in scope if isinstance(name, str))
     return None
+
+
+def _now(of: Obj, attribute: str, inner: Value) -> Value:
+    """What an attribute is: of an option that is overwritten on some ways only, what the command line said on the others."""
+    if of.kind is Kind.NAMESPACE and isinstance(inner, Choice) and any(option is UNBOUND for _, option in inner.options):
+        return Choice(tuple((condition, Expr("arg", attribute) if option is UNBOUND else option) for condition, option in inner.options))
+    return inner
 
 
 def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:

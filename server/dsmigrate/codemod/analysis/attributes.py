@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from dsmigrate.codemod.analysis.classes import bases_of, looked_up, order
-from dsmigrate.codemod.analysis.conditions import MAYBE
+from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
 from dsmigrate.codemod.analysis.library import (
     attribute_of_object,
     attribute_of_symbol,
@@ -68,8 +68,7 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
             return run.values_of(
                 [
                     (condition, lambda one=option: run.attribute(one, name, node))
-                    for condition, option in of.options
-                    if option is not UNBOUND
+                    for condition, option in options_of(of)
                 ],
                 node,
             )

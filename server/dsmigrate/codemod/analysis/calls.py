@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import instantiate
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, library_method, opaque
-from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine
+from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, kept
 from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, choose
 from dsmigrate.codemod.analysis.values import (
@@ -37,6 +37,8 @@ from dsmigrate.codemod.analysis.values import (
 )
 from dsmigrate.codemod.program.module import FunctionNode, names_of
 
+DEFAULTS = ("defaults",)
+"""The field of a function that holds its defaults, beside its attributes."""
 _AGAIN = 2
 """Calls of a function within itself after which its arguments are taken for unknown, and then its result."""
 
@@ -75,8 +77,7 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return run.values_of(
                 [
                     (condition, lambda one=option: run.call(one, given_, node))
-                    for condition, option in function.options
-                    if option is not UNBOUND
+                    for condition, option in options_of(function)
                 ],
                 node,
             )
@@ -87,20 +88,18 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
         case Obj(kind=Kind.CLASS):
             return instantiate(run, function, given_, node)
         case Obj(kind=Kind.PARTIAL):
-            first = Given(
-                function.data["args"],
-                {**function.data["named"], **given_.named},
-                (*function.data["more"], *given_.more),
-            )
-            return run.call(
-                function.data["function"], Given((*first.args, *given_.args), first.named, first.more), node
-            )
+
+            def finished(inner: Value, first: Given) -> Callable[[], Value]:
+                named = {**first.named, **given_.named}
+                return lambda: run.call(inner, Given((*first.args, *given_.args), named, (*first.more, *given_.more)), node)
+
+            return run.values_of([(condition, finished(inner, first)) for condition, inner, first in kept(function)], node)
         case Lib():
             return call_library(run, function.name, given_, node)
         case Member():
-            return run.call_member(function.of, function.name, given_, node)
+            return library_method(run, function.of, function.name, given_, node)
         case Expr(op="field"):
-            return run.call_member(function.args[0], function.args[1], given_, node)
+            return library_method(run, function.args[0], function.args[1], given_, node)
         case Obj():
             return call_object(run, function, given_, node)
         case Tensor() if function.forwards:
@@ -115,8 +114,7 @@ def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST
         return run.values_of(
             [
                 (condition, lambda one=option: run.call_member(one, name, given_, node))
-                for condition, option in of.options
-                if option is not UNBOUND
+                for condition, option in options_of(of)
             ],
             node,
         )
@@ -145,14 +143,16 @@ def define_function(run: Machine, node: FunctionNode) -> Value:
         name=getattr(node, "name", "lambda"),
         frame=outer,
         owner=frame.obj if frame.is_class else None,
-        defaults=[run.value(default) for default in taken.defaults],
-        named_defaults={
-            arg.arg: run.value(default)
-            for arg, default in zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
-            if default is not None
-        },
         role="",
     )
+    positional = [arg.arg for arg in (*taken.posonlyargs, *taken.args)]
+    named = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+    defaults = [
+        *zip(positional[len(positional) - len(taken.defaults) :], taken.defaults, strict=True),
+        *((arg.arg, default) for arg, default in named if default is not None),
+    ]
+    if defaults:
+        run.put(made, DEFAULTS, Tup(tuple(Tup((Const(name), run.value(default))) for name, default in defaults)))
     value: Value = made
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         for decorator in reversed(node.decorator_list):
@@ -163,12 +163,13 @@ def define_function(run: Machine, node: FunctionNode) -> Value:
 def call_function(
     run: Machine, function: Obj, given_: Given, node: ast.AST, *, on_yield: Callable[[Value], Value] | None = None
 ) -> Value:
-    """Machine a function of the script."""
+    """Run a function of the script."""
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = names_of(definition)
     if names.is_generator and on_yield is None:
-        made = run.make(Kind.GENERATOR, node, tag=f"generator {id(definition)}", function=function, given=given_)
+        made = run.make(Kind.GENERATOR, node, tag=f"generator {id(definition)}")
+        run.keep(made, function, given_)
         return made
     again = sum(frame.node is definition for frame in run.frames)
     if again > _AGAIN:
@@ -192,6 +193,7 @@ class _Memory:
     versions: tuple[tuple[Obj, int], ...]
     names: tuple[tuple[tuple[Obj, str], Value], ...]
     reads: frozenset[Obj]
+    fresh: frozenset[Obj]
     value: Value
     changes: Changes
     block: Block | None
@@ -203,7 +205,7 @@ _WORTH = 40
 
 
 def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Value:
-    """Machine a function, or say what it did when it was called from here with the same, on the same state, before."""
+    """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
     key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, frozenset(run.assumed.items()),
            run.loops, bool(run.in_forward))  # fmt: skip
     memories = run.memory.get(key)
@@ -233,7 +235,6 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
                 run.named[-1].setdefault(place, found)
     if run.steps - steps >= _WORTH:
         changes = run.state.changes(mark)
-        written = {obj for obj, _ in changes}
         seen = reads - fresh
         versions = run.state.versions_at(mark, seen)
         made = run.block.items[at:]
@@ -242,7 +243,8 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
             memory = _Memory(
                 tuple(versions.items()),
                 tuple(names.items()),
-                frozenset(seen | written),
+                frozenset(seen),
+                frozenset(fresh),
                 value,
                 changes,
                 block,
@@ -259,11 +261,7 @@ def _recalled(run: Machine, memory: _Memory) -> Value:
         for place, found in memory.names:
             run.named[-1].setdefault(place, found)
     if run.fresh:
-        run.fresh[-1].update(obj for obj, _ in memory.changes if obj not in memory.reads)
-    run.allocated += 1
-    for obj, _ in memory.changes:
-        if obj not in memory.reads:
-            obj.born = run.allocated
+        run.fresh[-1] |= memory.fresh
     run.state.apply(memory.changes)
     if memory.block is not None:
         memory.block.up = run.block
@@ -276,7 +274,6 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     outer: Frame = function.data["frame"]
-    born = run.allocated
     obj = run.make(Kind.FRAME, definition)
     owner = function.data["owner"]
     frame = Frame(obj, definition, outer.module, outer.top, outer, names_of(definition), owner, on_yield=on_yield)
@@ -294,21 +291,20 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
         for name, value in bound.items():
             run.put(obj, name, value)
         with contextlib.ExitStack() as around:
-            block = around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
-            block.names = names
+            around.enter_context(run.inside(BlockKind.CALL, node, function, caller)).names = names
             for region in function.data.get("regions", ()):
                 around.enter_context(run.inside(BlockKind.WITH, region.node, region))
             if isinstance(definition, ast.Lambda):
                 return run.value(definition.body)
             alive = run.body(definition.body)
-        return _left(run, frame, alive, born)
+        return _left(run, frame, alive)
     finally:
         run.frames.pop()
         run._forget(assumptions)  # noqa: SLF001
         run.loops = loops
 
 
-def _left(run: Machine, frame: Any, alive: Any, born: int) -> Value:
+def _left(run: Machine, frame: Any, alive: Any) -> Value:
     """Go on from where the ways out of a function meet; gives what it returns."""
     exits = frame.exits
     ways: list[tuple[Any, Changes]] = [(one.condition, one.changes) for one in exits]
@@ -320,7 +316,7 @@ def _left(run: Machine, frame: Any, alive: Any, born: int) -> Value:
         run.stopped = True
         ways.append((alive, run.state.changes(frame.mark)))
     run.state.undo(frame.mark)
-    run.state.merge([(condition, _outlasting(changes)) for condition, changes in ways], born)
+    run.meet([(condition, _outlasting(changes)) for condition, changes in ways], frame.node)
     return choose(values)
 
 
@@ -368,11 +364,13 @@ def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, a
         if given_.more:
             run.put(rest_dict, "*", run.unread(at, given_.more, tag="**"))
         found[taken.kwarg.arg] = rest_dict
-    defaults = function.data["defaults"]
-    for name, default in zip(positional[len(positional) - len(defaults) :], defaults, strict=True):
-        found.setdefault(name, default if not given_.more else choose_default(run, default, given_, at, name))
-    for name, default in function.data["named_defaults"].items():
-        found.setdefault(name, default if not given_.more else choose_default(run, default, given_, at, name))
+    defaults = function.fields.get(DEFAULTS)
+    for pair in defaults.items if isinstance(defaults, Tup) else ():
+        assert isinstance(pair, Tup)
+        name, default = pair.items
+        assert isinstance(name, Const)
+        if name.value not in found:
+            found[name.value] = choose_default(run, default, given_, at, name.value) if given_.more else default
     for name in names:
         if name not in found:
             found[name] = run.unread(at, given_.more, tag=name)

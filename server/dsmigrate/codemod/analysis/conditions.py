@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from dsmigrate.codemod.analysis.values import Const, Expr, show
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Interning, Value, show
 
 LARGEST = 12
 """Literals in a condition; one of more says nothing (``MAYBE``)."""
@@ -105,8 +105,16 @@ _COMBINED: dict[tuple[bool, frozenset[Condition]], Condition] = {}
 _OPPOSITES: dict[Condition, Condition] = {}
 
 
+def options_of(value: Value) -> list[tuple[Condition, Value]]:
+    """The values that a value may be with their conditions, without nothing."""
+    if isinstance(value, Choice):
+        return [(condition, option) for condition, option in value.options if option is not UNBOUND]
+    return [] if value is UNBOUND else [(TRUE, value)]
+
+
 def forget() -> None:
-    """Let go of the conditions of former runs."""
+    """Let go of the values and conditions of former runs."""
+    Interning.forget()
     Literal._known.clear()  # noqa: SLF001 - of this module
     Several._known.clear()  # noqa: SLF001
     _COMBINED.clear()

@@ -234,7 +234,7 @@ def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.A
             for key in tuple(of.fields):
                 run.put(of, key, UNBOUND)
         case Kind.DICT, "keys" | "values" | "items":
-            return run.make(Kind.ITERATOR, node, made_by=f"dict.{name}", of=(of,))
+            return run.iterator(node, f"dict.{name}", of)
         case _, "copy" | "union":
             made = run.make(of.kind, node, tag="copy", open=bool(of.data.get("open")), default=of.data.get("default"))
             for key, value in tuple(of.fields.items()):

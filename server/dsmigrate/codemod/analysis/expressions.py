@@ -9,7 +9,17 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.calls import define_function, given
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, both, either, negate
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    both,
+    either,
+    negate,
+    options_of,
+)
 from dsmigrate.codemod.analysis.containers import added, append, dict_item, extended, list_item, put_item
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
@@ -55,7 +65,7 @@ def truth(run: Machine, value: Value) -> Condition:
             return TRUE if value.value else FALSE
         case Choice():
             return either(
-                *(both(condition, run.truth(option)) for condition, option in value.options if option is not UNBOUND)
+                *(both(condition, run.truth(option)) for condition, option in options_of(value))
             )
         case Expr(op="not"):
             return negate(run.truth(value.args[0]))
@@ -159,11 +169,11 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     of = run.settle(of)
     if isinstance(of, Choice):
         return choose(
-            (condition, run.item(option, key, node)) for condition, option in of.options if option is not UNBOUND
+            (condition, run.item(option, key, node)) for condition, option in options_of(of)
         )
     if isinstance(key, Choice) and isinstance(of, Obj | Tup):
         return choose(
-            (condition, run.item(of, option, node)) for condition, option in key.options if option is not UNBOUND
+            (condition, run.item(of, option, node)) for condition, option in options_of(key)
         )
     match of:
         case Tup():
@@ -301,7 +311,7 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
         return joined_tensor(tensors)
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
-            pairs = ((condition, option) for condition, option in value.options if option is not UNBOUND)
+            pairs = ((condition, option) for condition, option in options_of(value))
             return choose(
                 (condition, operated(run, op, option, other, node) if first else operated(run, op, other, option, node))
                 for condition, option in pairs
@@ -358,7 +368,7 @@ def _tried(work: Callable[[Any, Any], Any], left: Any, right: Any, otherwise: Va
 
 
 def augmented(run: Machine, node: ast.AugAssign) -> None:
-    """Machine ``x += y``."""
+    """Run ``x += y``."""
     left, right = run.value(node.target), run.value(node.value)
     changed_in_place(run, left, node)
     if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
@@ -413,7 +423,7 @@ def _boolean(run: Machine, node: ast.BoolOp) -> Value:
         changes = run.state.changes(mark)
         if changes:
             run.state.undo(mark)
-            run.state.merge([(going, changes), (negate(going), {})])
+            run.meet([(going, changes), (negate(going), {})], first)
         return _combined(run, value, found[0], condition, stops=stops)
 
     return rest(node.values)
@@ -485,8 +495,7 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
                             condition,
                             run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)),
                         )
-                        for condition, option in value.options
-                        if option is not UNBOUND
+                        for condition, option in options_of(value)
                     )
                 )
             )
@@ -556,7 +565,7 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
                 inside = right.fields[left.value]
                 if isinstance(inside, Choice):
                     return from_condition(
-                        either(*(condition for condition, option in inside.options if option is not UNBOUND))
+                        either(*(condition for condition, option in options_of(inside)))
                     )
                 return TRUE_VALUE
             if not right.data.get("open"):

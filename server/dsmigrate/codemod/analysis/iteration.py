@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Sequence
 
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of
 from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.library import item_of
-from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, Turn
+from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, OnYield, Turn, kept, sources
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.state import Changes, choose
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -52,32 +52,35 @@ def exact_items(run: Machine, value: Value) -> list[Value] | None:
 
 
 def _exact_iterator(run: Machine, value: Obj) -> list[Value] | None:
-    inner = value.data["of"]
+    inner = sources(value)
+    if not inner or value in inner:
+        return None
     match value.made_by:
-        case "dict.values" if not is_open(inner[0]):
-            return list(inner[0].fields.values())
-        case "dict.keys" if not is_open(inner[0]):
-            return [Const(key) for key in inner[0].fields]
-        case "dict.items" if not is_open(inner[0]):
-            return [Tup((Const(key), one)) for key, one in inner[0].fields.items()]
+        case "dict.values" | "dict.keys" | "dict.items":
+            held = run.settle(inner[0])
+            if not isinstance(held, Obj) or is_open(held):
+                return None
+            pairs = [(Const(key), one) for key, one in held.fields.items()]
+            if value.made_by == "dict.items":
+                return [Tup(pair) for pair in pairs]
+            return [one for _, one in pairs] if value.made_by == "dict.values" else [key for key, _ in pairs]
         case "enumerate":
             items = run.exact_items(inner[0])
             start = inner[1]
             if items is not None and isinstance(start, Const) and isinstance(start.value, int):
                 return [Tup((Const(start.value + index), one)) for index, one in enumerate(items)]
         case "zip":
-            lists = [run.exact_items(one) for one in inner]
-            if lists and all(one is not None for one in lists):
-                return [Tup(pair) for pair in zip(*lists, strict=False)]  # type: ignore[arg-type]
+            lists = [found for one in inner if (found := run.exact_items(one)) is not None]
+            if len(lists) == len(inner):
+                return [Tup(tuple(pair)) for pair in zip(*lists, strict=False)]
         case "iter" | "reversed" | "sorted":
             items = run.exact_items(inner[0])
             return items if items is None or value.made_by != "reversed" else items[::-1]
-        case "range" if all(isinstance(one, Const) and isinstance(one.value, int) for one in inner):
-            try:
-                numbers = range(*(one.value for one in inner))
-            except (TypeError, ValueError):
-                return None
-            return [Const(number) for number in numbers] if len(numbers) <= _RANGE else None
+        case "range":
+            numbers = [one.value for one in inner if isinstance(one, Const) and isinstance(one.value, int)]
+            if len(numbers) == len(inner) and 0 < len(numbers) < 4 and 0 not in numbers[2:]:
+                found = range(*numbers)
+                return [Const(number) for number in found] if len(found) <= _RANGE else None
     return None
 
 
@@ -86,7 +89,8 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
     over = run.settle(over)
     match over:
         case Choice():
-            return choose((MAYBE, run.element(option, loop)) for option in each(over))
+            found = [run.element(option, loop) for option in each(over)]
+            return choose((MAYBE, one) for one in found if one is not UNBOUND)
         case Tup():
             return choose((MAYBE, one) for one in over.items) if over.items else run.unread(loop)
         case Tensor():
@@ -114,7 +118,9 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
 
 
 def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
-    inner = over.data["of"]
+    inner = sources(over)
+    if not inner:
+        return run.unread(loop)
     index = Expr("index", loop, over.made_by, loops=frozenset((loop,)))
     match over.made_by:
         case "enumerate":
@@ -128,17 +134,10 @@ def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
                 *(one if isinstance(one, Const | Expr) else "?" for one in inner),
                 loops=frozenset((loop,)),
             )
-        case "dict.items":
-            values = [*inner[0].fields.values()]
-            return Tup(
-                (
-                    Expr("key", loop, loops=frozenset((loop,))),
-                    choose((MAYBE, one) for one in values) if values else run.unread(loop),
-                )
-            )
-        case "dict.values":
-            values = [*inner[0].fields.values()]
-            return choose((MAYBE, one) for one in values) if values else run.unread(loop)
+        case "dict.items" | "dict.values":
+            values = [one for held in each(run.settle(inner[0])) if isinstance(held, Obj) for one in held.fields.values()]
+            value = run.settle(choose((MAYBE, one) for one in values)) if values else run.unread(loop)
+            return Tup((Expr("key", loop, loops=frozenset((loop,))), value)) if over.made_by == "dict.items" else value
         case "map":
             return run.call(inner[0], Given(tuple(run.element(one, loop) for one in inner[1:])), loop)
         case "element":
@@ -155,7 +154,7 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
     star = next((index for index, one in enumerate(target.elts) if isinstance(one, ast.Starred)), None)
     if isinstance(value, Choice):
         found = [unpacked(run, target, option) for _, option in value.options if option is not UNBOUND]
-        conditions = [condition for condition, option in value.options if option is not UNBOUND]
+        conditions = [condition for condition, option in options_of(value)]
         return [choose(zip(conditions, column, strict=True)) for column in zip(*found, strict=True)]
     items = run.exact_items(value)
     if items is not None:
@@ -178,12 +177,12 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
 
 
 def each_item(run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], Condition]) -> Condition:
-    """Machine something for each item: one by one where they are known, else in turns until nothing new is learnt."""
+    """Run something for each item: one by one where they are known, else in turns until nothing new is learnt."""
     over = run.settle(over)
     if isinstance(over, Obj) and over.kind is Kind.GENERATOR:
         return _generated(run, node, over, turn)
     if isinstance(over, Obj) and over.kind is Kind.ITERATOR and over.made_by in {"enumerate", "iter"}:
-        inner = run.settle(over.data["of"][0])
+        inner = run.settle(sources(over)[0])
         if isinstance(inner, Obj) and inner.kind is Kind.GENERATOR:
             index = Expr("index", node, over.made_by, loops=frozenset((node,)))
             wrapped = (lambda item: turn(Tup((index, item)))) if over.made_by == "enumerate" else turn
@@ -226,14 +225,14 @@ def _one_by_one(
         alive = both(alive, either(*(condition for condition, _ in ways)))
         if state.continues:
             run.state.undo(start)
-            run.state.merge(ways)
+            run.meet(ways, node)
     if not breaks:
         return alive
     ways = [(one.condition, one.changes) for one in breaks]
     if alive is not DEAD:
         ways.append((MAYBE, run.state.changes(start)))
     run.state.undo(start)
-    run.state.merge(ways)
+    run.meet(ways, node)
     return TRUE
 
 
@@ -261,7 +260,7 @@ def _generated(run: Machine, node: ast.AST, generator: Obj, turn: Callable[[Valu
                 if alive is not DEAD:
                     ways.append((alive, run.state.changes(mark)))
                 run.state.undo(mark)
-                run.state.merge(ways)
+                run.meet(ways, node)
             state.mark = start
         finally:
             run.frames.pop()
@@ -270,7 +269,7 @@ def _generated(run: Machine, node: ast.AST, generator: Obj, turn: Callable[[Valu
         return run.unread(node, tag="sent")
 
     try:
-        run.call_function(generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
+        run_generator(run, generator, node, here)
     finally:
         caller.loops.pop()
     run.stopped = False
@@ -296,3 +295,12 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
             index = (Expr("index", loop, loops=frozenset((loop,))),) if name == "__getitem__" else ()
             return run.call(Bound(found_next[0], of), Given(index), loop)
     return Expr("each", of, loop, varies=True, loops=frozenset((loop,)))
+
+
+def run_generator(run: Machine, generator: Obj, node: ast.AST, on_yield: OnYield) -> None:
+    """Run what a generator function made, to its end."""
+    def gone_through(function: Value, given: Given) -> Callable[[], Value]:
+        assert isinstance(function, Obj)
+        return lambda: run.call_function(function, given, generator.node or node, on_yield=on_yield)
+
+    run.values_of([(condition, gone_through(function, given)) for condition, function, given in kept(generator)], node)

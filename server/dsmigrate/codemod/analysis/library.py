@@ -155,7 +155,7 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
-    """Machine the functions of the script that an unread call is given: it may call them."""
+    """Run the functions of the script that an unread call is given: it may call them."""
     for value in given.all():
         for one in each(run.settle(value)):
             function = one.function if isinstance(one, Bound) else one

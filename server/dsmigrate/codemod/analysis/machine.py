@@ -22,6 +22,7 @@ from dsmigrate.codemod.analysis.conditions import (
     either,
     literals_of,
     negate,
+    options_of,
     outside,
     under,
     unknown,
@@ -30,6 +31,7 @@ from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.state import Changes, State, choose
 from dsmigrate.codemod.analysis.values import (
     NONE,
+    TRUE_VALUE,
     UNBOUND,
     Choice,
     Const,
@@ -92,6 +94,26 @@ class Given:
 
 _LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
 """What notes a moment when it is made."""
+
+def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
+    """The functions and arguments of a call that ``Machine.keep`` noted, each under its condition."""
+    found = []
+    for condition, call in options_of(obj.fields.get("call", UNBOUND)):
+        assert isinstance(call, Tup)
+        function, *parts = call.items
+        args, named, more = (part.items for part in parts if isinstance(part, Tup))
+        pairs = (pair.items for pair in named if isinstance(pair, Tup))
+        words = {str(name.value): value for name, value in pairs if isinstance(name, Const)}
+        found.append((condition, function, Given(args, words, more)))
+    return found
+
+
+def sources(of: Obj) -> tuple[Value, ...]:
+    """What an iterator goes over, by itself or item by item."""
+    held = [(condition, one.items) for condition, one in options_of(of.fields.get("of", UNBOUND)) if isinstance(one, Tup)]
+    if len(held) < 2:
+        return held[0][1] if held else ()
+    return tuple(choose([(condition, items[index]) for condition, items in held]) for index in range(min(len(items) for _, items in held)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +212,6 @@ class Machine(ABC):
         """The names of modules and of functions around that these calls have looked up."""
         self.memory: dict[Any, list[Any]] = {}
         self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
-        self.allocated = 0
-        """Objects that were made so far."""
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
@@ -223,11 +243,11 @@ class Machine(ABC):
             self.frames.pop()
 
     def demand(self, top: Obj) -> None:
-        """Machine a module of the project that has not been run, as its import did, whatever is going on here."""
+        """Run a module of the project that has not been run, as its import did, whatever is going on here."""
         if top.data["ran"] or top.module is None:
             return
         kept = self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context
-        self.state = State()
+        self.state = State(self.state.made)
         self.block = Block(BlockKind.MODULE, None, top.module, self.root)
         self.root.items.insert(0, self.block)
         self.assumed, self._assumptions, self.conditions, self.loops = {}, [], [], ()
@@ -311,7 +331,7 @@ class Machine(ABC):
     def assuming(
         self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
     ) -> Iterator[None]:
-        """Machine something under a condition."""
+        """Run something under a condition."""
         mark = len(self._assumptions)
         self.conditions.append(condition)
         self.assume(condition)
@@ -382,11 +402,21 @@ class Machine(ABC):
                 self.state.put(found, name, UNBOUND)
         found.data.update(data)
         found.turn = self.turn
-        self.allocated += 1
-        found.born = self.allocated
+        self.state.make(found)
         if self.fresh:
             self.fresh[-1].add(found)
         return found
+
+    def iterator(self, node: ast.AST, over: str, *of: Value, tag: str = "", **data: Any) -> Obj:
+        """What goes over ``of``, as the function of Python named ``over`` does."""
+        made = self.make(Kind.ITERATOR, node, tag=tag or over, made_by=over, **data)
+        self.put(made, "of", Tup(tuple(without(one, made) for one in of)))
+        return made
+
+    def keep(self, obj: Obj, function: Value, given: Given) -> None:
+        """Let an object hold a call that is made later."""
+        named = Tup(tuple(Tup((Const(name), value)) for name, value in given.named.items()))
+        self.put(obj, "call", Tup((function, Tup(given.args), named, Tup(given.more))))
 
     def put(self, obj: Obj, key: Any, value: Value) -> None:
         """Write a field: over what it had where the object is one, else beside it."""
@@ -422,8 +452,6 @@ class Machine(ABC):
                 if one.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.PARTIAL}:
                     for item in tuple(one.fields.values()):
                         yield from self.things_in(item, seen)
-                    for inner in one.data.get("of", ()):
-                        yield from self.things_in(inner, seen)
                 else:
                     yield one
             elif isinstance(one, Expr | Tensor):
@@ -432,7 +460,7 @@ class Machine(ABC):
     # -- statements ------------------------------------------------------------------------------------------------
 
     def body(self, statements: Sequence[ast.stmt]) -> Condition:
-        """Machine statements; what comes back is the condition under which they are come through."""
+        """Run statements; what comes back is the condition under which they are come through."""
         for index, statement in enumerate(statements):
             alive = self.statement(statement)
             if alive is DEAD:
@@ -472,11 +500,11 @@ class Machine(ABC):
         return Moment(node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), self.events)
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
-        """Machine each arm from here under its condition, and go on from where those meet that are come through."""
+        """Run each arm from here under its condition, and go on from where those meet that are come through."""
         outcomes: list[tuple[Condition, Changes]] = []
         alive: list[Condition] = []
         whole = 0
-        mark, born = self.state.mark(), self.allocated
+        mark = self.state.mark()
         for condition, arm in arms:
             with self.assuming(condition, node):
                 left = arm()
@@ -488,13 +516,13 @@ class Machine(ABC):
             self.state.undo(mark)
         if not outcomes:
             return DEAD
-        self.state.merge(outcomes, born)
+        self.meet(outcomes, node)
         return TRUE if whole == len(arms) else either(*alive)
 
     def branch(
         self, condition: Condition, then: Callable[[], Condition], other: Callable[[], Condition], node: ast.AST
     ) -> Condition:
-        """Machine one arm, or both."""
+        """Run one arm, or both."""
         condition = self.holds(condition)
         if condition is TRUE:
             return then()
@@ -524,6 +552,10 @@ class Machine(ABC):
     def _leaves(self) -> int:
         return sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
 
+    def meet(self, outcomes: Sequence[tuple[Condition, Changes]], node: ast.AST | None) -> None:
+        """Go on from where several ways meet."""
+        self.state.merge(outcomes, (node, self.context))
+
     def values_of(self, options: Sequence[tuple[Condition, Callable[[], Value]]], node: ast.AST) -> Value:
         """What an expression gives that is one of several, each worked out under its condition."""
         if len(options) == 1:
@@ -541,7 +573,7 @@ class Machine(ABC):
         return choose(found)
 
     def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
-        """Machine the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
+        """Run the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
         frame = self.frame
         outer_loops, outer_turn = self.loops, self.turn
         self.loops = (*outer_loops, node)
@@ -579,7 +611,7 @@ class Machine(ABC):
         frame.exits[exits:] = [Exit(outside(one.condition, node), one.changes, one.value) for one in left]
         if not ways:
             return DEAD
-        self.state.merge(ways)
+        self.meet(ways, node)
         if left and any(one.condition.varies for one in left):
             return unknown(varies=True)
         return TRUE
@@ -590,12 +622,18 @@ class Machine(ABC):
         places: dict[tuple[Obj, Any], None] = {}
         for changes in ends:
             places.update(dict.fromkeys(changes))
+        new_things = self.state.new_things(places)
         for obj, key in places:
-            now = obj.own.get(key, UNBOUND)
+            if obj is self.state.made:
+                self.state.put(obj, key, TRUE_VALUE)
+                continue
+            now = obj.fields.get(key, UNBOUND)
+            if obj in new_things:  # nothing at the head of the loop leads to it, unless something else changes there
+                there = [changes for changes in ends if (self.state.made, obj) in changes]
+                self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
+                continue
             found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
-            if loop not in obj.loops or now is not UNBOUND:  # what is made anew at each turn holds nothing before
-                found.append((MAYBE, now))
-            new = choose(found)
+            new = choose([*found, (MAYBE, now)])
             if new == now or _options(new) <= _options(now):
                 continue
             widened = self._widened(loop, obj, key, now, new, certain=certain)
@@ -654,7 +692,7 @@ class Machine(ABC):
 
     @abstractmethod
     def execute(self, node: ast.stmt) -> Condition:
-        """Machine a statement; gives the condition under which the next one runs."""
+        """Run a statement; gives the condition under which the next one runs."""
 
     @abstractmethod
     def value(self, node: ast.expr) -> Value:
@@ -702,7 +740,7 @@ class Machine(ABC):
 
     @abstractmethod
     def call_function(self, function: Obj, given: Given, node: ast.AST, *, on_yield: OnYield | None = None) -> Value:
-        """Machine a function of the script; a generator function up to its end, with what it yields handed to ``on_yield``."""
+        """Run a function of the script; a generator function up to its end, with what it yields handed to ``on_yield``."""
 
     def member_of_module(self, module: Obj, name: str) -> Value:
         """A name of a module of the project; runs it first if need be."""
@@ -732,6 +770,13 @@ class Machine(ABC):
         if len(libraries) == 1:
             return Lib(f"{libraries[0].name}.{name}")
         return Expr("unfound", module.data["name"], name)
+
+
+def without(value: Value, thing: Obj) -> Value:
+    """A value that is not a thing, where it may be another one."""
+    if isinstance(value, Choice):
+        return choose((condition, option) for condition, option in value.options if option is not thing)
+    return UNBOUND if value is thing else value
 
 
 def _options(value: Value) -> set[Value]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition
 from dsmigrate.codemod.analysis.events import BlockKind
+from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Obj, Value
@@ -16,7 +17,7 @@ from dsmigrate.codemod.analysis.values import NONE, Choice, Kind, Obj, Value
 def within(
     run: Machine, node: ast.With | ast.AsyncWith, items: list[ast.withitem], body: Callable[[], Condition]
 ) -> Condition:
-    """Machine a body within the managers of a ``with``, from the first on."""
+    """Run a body within the managers of a ``with``, from the first on."""
     if not items:
         return body()
     first, *others = items
@@ -31,7 +32,7 @@ def within(
 
 
 def entered_with(run: Machine, node: ast.AST, manager: Value, body: Callable[[Value], Condition]) -> Condition:
-    """Machine something within a manager."""
+    """Run something within a manager."""
     manager = run.settle(manager)
     if isinstance(manager, Obj):
         if manager.kind is Kind.GENERATOR:
@@ -72,6 +73,6 @@ def _generated(run: Machine, node: ast.AST, generator: Obj, body: Callable[[Valu
             run.context = inner
         return NONE
 
-    run.call_function(generator.data["function"], generator.data["given"], generator.node or node, on_yield=here)
+    run_generator(run, generator, node, here)
     run.stopped = False
     return alive[0] if len(alive) == 1 else TRUE

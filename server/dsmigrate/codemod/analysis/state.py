@@ -7,19 +7,25 @@ from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
 from dsmigrate.codemod.analysis.values import (
+    TRUE_VALUE,
     UNBOUND,
     Choice,
     Const,
     Expr,
+    Kind,
     Obj,
     Tensor,
     TensorKind,
     Value,
     joined_tensor,
+    loops_of,
+    may_vary,
 )
 
 Place: TypeAlias = tuple[Obj, Any]
 Changes: TypeAlias = dict[Place, Value]
+Meeting: TypeAlias = "tuple[object, ...]"
+"""Where several ways meet: the statement, and the calls that lead to it."""
 
 WIDEST = 8
 """Values that one place may have at once under conditions; of more, the conditions are forgotten, then plain data."""
@@ -28,8 +34,10 @@ WIDEST = 8
 class State:
     """Fields of objects and what they were before, in the order of the writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, made: Obj | None = None) -> None:
         self._before: list[tuple[Obj, Any, Value, int]] = []
+        self.made = made or Obj(Kind.FRAME, None, None)
+        """Holds the things that have been made on the way here."""
         self._versions: dict[tuple[int, Any, Value], int] = {}
 
     def mark(self) -> int:
@@ -50,6 +58,15 @@ class State:
         else:
             step = (obj.version, key, value)
             obj.version = self._versions.setdefault(step, len(self._versions) + 1)
+
+    def make(self, obj: Obj) -> None:
+        """Note that a thing has been made on the way here."""
+        obj.is_made_on_the_way = True
+        self.put(self.made, obj, TRUE_VALUE)
+
+    def new_things(self, places: Iterable[Place]) -> set[Obj]:
+        """The things of some places that have not been made yet; things that nobody makes have always been."""
+        return {obj for obj, _ in places if obj.is_made_on_the_way and obj not in self.made.own}
 
     def changes(self, mark: int) -> Changes:
         """What was written since a mark, as it is now."""
@@ -78,31 +95,29 @@ class State:
         for (obj, key), value in changes.items():
             self.put(obj, key, value)
 
-    def merge(self, outcomes: Sequence[tuple[Condition, Changes]], born: int | None = None) -> None:
-        """Go on from where several ways meet, each from the present state with its changes.
-
-        ``born``: what was made later than that many objects was made on the ways; only those that made it know of it.
-        """
+    def merge(self, outcomes: Sequence[tuple[Condition, Changes]], at: Meeting) -> None:
+        """Go on from where several ways meet, each from the present state with its changes."""
         if len(outcomes) == 1:
             self.apply(outcomes[0][1])
             return
         places: dict[Place, None] = {}
         for _, changes in outcomes:
             places.update(dict.fromkeys(changes))
-        knowing: dict[Obj, list[tuple[Condition, Changes]]] = {}
-        if born is not None:
-            for condition, changes in outcomes:
-                for obj in {obj for obj, _ in changes if obj.born > born}:
-                    knowing.setdefault(obj, []).append((condition, changes))
+        new_things = self.new_things(places)
         for place in places:
             obj, key = place
-            now = obj.own.get(key, UNBOUND)
-            known = knowing.get(obj, outcomes)
-            self.put(obj, key, choose((condition, changes.get(place, now)) for condition, changes in known))
+            there = outcomes if obj not in new_things else [one for one in outcomes if (self.made, obj) in one[1]]
+            always = all(place in changes for _, changes in there)
+            now = UNBOUND if always else (obj.own if obj is self.made else obj.fields).get(key, UNBOUND)
+            options = [(condition, changes.get(place, now)) for condition, changes in there]
+            self.put(obj, key, choose(options, (*at, obj.node, key)))
 
 
-def choose(options: Iterable[tuple[Condition, Value]]) -> Value:
-    """The value that is one of several, each under its condition; UNBOUND where there is none."""
+def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Value:
+    """The value that is one of several, each under its condition; UNBOUND where there is none.
+
+    ``at`` says where they meet and what they are of: so is known what is one of too many.
+    """
     found: dict[Value, Condition] = {}
     data: Tensor | None = None
     for condition, value in options:
@@ -125,13 +140,13 @@ def choose(options: Iterable[tuple[Condition, Value]]) -> Value:
     if len(found) == 1:
         return next(iter(found))
     if len(found) > WIDEST:
-        found = _narrowed(found)
+        found = _narrowed(found, at)
         if len(found) == 1:
             return next(iter(found))
     return Choice(tuple((condition, value) for value, condition in found.items()))
 
 
-def _narrowed(found: dict[Value, Condition]) -> dict[Value, Condition]:
+def _narrowed(found: dict[Value, Condition], at: Meeting) -> dict[Value, Condition]:
     """Fewer values: plain data becomes one unknown, things stay, without their conditions."""
     kept: dict[Value, Condition] = {}
     plain: list[Value] = []
@@ -141,9 +156,7 @@ def _narrowed(found: dict[Value, Condition]) -> dict[Value, Condition]:
         else:
             kept[value] = MAYBE
     if plain:
-        varies = any(isinstance(value, Expr) and value.varies for value in plain) or any(
-            c.varies for c in found.values()
-        )
-        loops = frozenset().union(*(value.loops for value in plain if isinstance(value, Expr)))
-        kept[Expr("one of", *sorted(map(repr, plain))[:WIDEST], varies=varies, loops=loops)] = unknown(varies=varies)
+        varies = any(map(may_vary, plain)) or any(condition.varies for condition in found.values())
+        known = [value for value in plain if isinstance(value, Expr) and value.op == "one of"]
+        kept[known[0] if known else Expr("one of", *(at or plain), varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
     return kept

@@ -89,7 +89,7 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     run.state.undo(mark)
     ways: list[tuple[Condition, Changes]] = [] if alive is DEAD else [(MAYBE if node.handlers else TRUE, through)]
     for handler in node.handlers:
-        run.state.merge([(MAYBE, {}), *((MAYBE, changes) for changes in touched)])
+        run.meet([(MAYBE, {}), *((MAYBE, changes) for changes in touched)], handler)
         with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
             if handler.name:
                 run.bind_name(handler.name, run.unread(handler, tag="error"))
@@ -101,7 +101,7 @@ def _try(run: Machine, node: ast.Try) -> Condition:
     if not ways:
         alive = DEAD
     else:
-        run.state.merge(ways)
+        run.meet(ways, node)
     if node.finalbody:
         left = run.body(node.finalbody)
         alive = both(alive, left)

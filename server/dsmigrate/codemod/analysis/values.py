@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.conditions import Condition
@@ -31,30 +31,74 @@ class Context:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Interning(type):
+    """Classes whose equal objects are one object, so that they are compared and looked up by identity."""
+
+    _known: dict[type, dict[Any, Any]] = {}
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        """The one object of these parts."""
+        known = Interning._known.setdefault(cls, {})
+        if not named and cls is not Const:
+            found = known.get(args)
+            if found is not None:
+                return found
+        made = super().__call__(*args, **named)
+        made = known.setdefault(made.parts(), made)
+        if not named and cls is not Const:
+            known[args] = made
+        return made
+
+    @staticmethod
+    def forget() -> None:
+        """Let go of what is not plain: what is made from then on equals nothing that was made before."""
+        for cls, known in Interning._known.items():
+            if cls not in {Const, Lib}:
+                known.clear()
+
+
+class Interned(metaclass=Interning):
+    """A value without identity: what it is made of says which it is."""
+
+    __slots__ = ()
+
+    def parts(self) -> tuple[Any, ...]:
+        """What tells this value from others of its class."""
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+
+class Const(Interned):
     """A value that is written out, or worked out from such: a number, text, None, a type's name."""
 
-    value: Any
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Const) and type(self.value) is type(other.value) and self.value == other.value
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
-    def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+    def parts(self) -> tuple[Any, ...]:
+        kind = type(self.value)
+        return (kind, repr(self.value) if kind in _MIXED else self.value)
+
+    def __repr__(self) -> str:
+        return f"Const({self.value!r})"
+
+
+_MIXED = frozenset({tuple, frozenset, float})
+"""Types whose values may be equal and yet not the same: ``(1,)`` and ``(True,)``, ``0.0`` and ``-0.0``."""
 
 
 _DEEPEST = 24
 
 
-class Expr:
+class Expr(Interned):
     """Plain data that is known by what it comes from: an option, a rank, a loop's counter, what a call gives.
 
     ``op`` says how it is made of ``args``; equal ones stand for the same value wherever ``loops``, the loops in which
     it may be another one at each turn, are not left. ``varies``: each rank may have its own.
     """
 
-    __slots__ = ("_hash", "args", "depth", "loops", "op", "varies")
+    __slots__ = ("args", "depth", "loops", "op", "varies")
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
         depth = 0
@@ -67,67 +111,61 @@ class Expr:
                 varies = varies or arg.varies
             elif isinstance(arg, Tup):
                 varies = varies or any(may_vary(one) for one in arg.items)
-        self.varies = varies
-        self.loops = loops
-        self._hash = hash((op, args))
         if depth > _DEEPEST:  # a number that is worked out so long is known by nothing but its making
-            op, args, depth = "worked out", (self._hash,), 0
+            op, args, depth = "worked out", (hash((op, args)),), 0
         self.op = op
         self.args = args
+        self.varies = varies
+        self.loops = loops
         self.depth = depth + 1
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Expr) and self._hash == other._hash and self.op == other.op and self.args == other.args
-        )
+    def parts(self) -> tuple[Any, ...]:
+        return (self.op, self.args, self.varies, self.loops)
 
     def __repr__(self) -> str:
         return f"<{show(self)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Tup:
+@dataclass(frozen=True, slots=True, eq=False)
+class Tup(Interned):
     """A tuple."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lib:
+@dataclass(frozen=True, slots=True, eq=False)
+class Lib(Interned):
     """Something of a library, by its qualified name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+@dataclass(frozen=True, slots=True, eq=False)
+class Member(Interned):
     """A member of a thing that no source defines: a method of a library's object, called or handed on."""
 
     of: Value
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound(Interned):
     """A function of the script with the instance or class that it belongs to."""
 
     function: Obj
     instance: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Super:
+@dataclass(frozen=True, slots=True, eq=False)
+class Super(Interned):
     """What ``super()`` gives in a method of ``cls``."""
 
     cls: Obj
     instance: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Lazy:
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy(Interned):
     """A name of a module of the project that has not been asked for yet."""
 
     module: Obj
@@ -145,8 +183,8 @@ class TensorKind(enum.Enum):
     """What a state_dict holds: a parameter's or a buffer's content."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor(Interned):
     """A tensor, or what a library makes of one.
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
@@ -162,8 +200,8 @@ class Tensor:
     varies: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+@dataclass(frozen=True, slots=True, eq=False)
+class Forward(Interned):
     """A forward of a model, by the call and where it comes from."""
 
     node: ast.AST
@@ -196,10 +234,11 @@ class Obj:
 
     ``made_by`` is the qualified name of the library's class or function, ``cls`` the class of the script; ``data``
     holds what never changes (a function's node, a parser's options); ``fields`` what may. ``version`` says which of its
-    states it is in: what was read of it is still so if it is the same.
+    states it is in: what was read of it is still so if it is the same. ``is_made_on_the_way``: there are ways through the
+    script on which nothing makes it.
     """
 
-    __slots__ = ("cls", "context", "data", "kind", "born", "loops", "made_by", "module", "node", "own", "turn", "version")
+    __slots__ = ("cls", "context", "data", "is_made_on_the_way", "kind", "loops", "made_by", "module", "node", "own", "turn", "version")
 
     def __init__(
         self,
@@ -223,7 +262,7 @@ class Obj:
         self.version = 0
         self.loops = loops
         self.turn = 0
-        self.born = 0
+        self.is_made_on_the_way = False
 
     @property
     def fields(self) -> dict[Any, Value]:
@@ -266,8 +305,8 @@ class Unbound(enum.Enum):
 UNBOUND = Unbound.UNBOUND
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice(Interned):
     """One of several values, each under a condition."""
 
     options: tuple[tuple[Condition, Value], ...]

@@ -29,7 +29,7 @@ REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, 
 """Those that look at a training before the place of the engine is known."""
 
 IDIOMS: tuple[Idiom, ...] = (
-    *REFUSALS,
+
     group.group,
     ranks.ranks,
     options.local_rank,

@@ -130,7 +130,7 @@ class TorchCheckpoints:
             result["state"][numbers[parameter]] = dict(state)
         if masters:  # of half-precision weights; torch's optimizers ignore the key
             copies = {numbers[parameter]: master for parameter, master in masters.items()}
-            result["deepspeed"] = {"fp32_params": copies, "loss_scale": loss_scale_state(self.zero)}
+            result["deepspeed"] = {"fp32_params": copies, "loss_scale": loss_scale_counts(self.zero)}
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -249,7 +249,8 @@ class TorchCheckpoints:
         for number, master in (extra["fp32_params"] if extra else {}).items():
             piece = self.pieces[parameters[number]]
             piece.of_master(piece.master).copy_(piece.of_parameter(master))
-        set_loss_scale_state(self.zero, extra["loss_scale"] if extra else {})
+        for name, value in (extra["loss_scale"] if extra else {}).items():
+            setattr(loss_scaler_of(self.zero), name, value)
 
     def _joined(self, master: torch.Tensor, key: str, given: list[tuple[Piece, Any]]) -> Any:
         """One state for a flat master out of those of its parameters."""
@@ -364,15 +365,12 @@ def whole_weight(parameter: Any, *, keep: bool) -> torch.Tensor | None:
         return parameter.detach().to("cpu", copy=True) if keep else None
 
 
-def loss_scale_state(zero: Any) -> dict[str, Any]:
-    """What the dynamic loss scale of an fp16 section has counted."""
-    scaler = getattr(zero, "loss_scaler", None) or getattr(zero, "loss_scale_config", None) or zero
+def loss_scale_counts(zero: Any) -> dict[str, Any]:
+    """Where the dynamic loss scale of an fp16 section stands: its value, steps, last overflow."""
     names = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
-    return {name: getattr(scaler, name) for name in names if hasattr(scaler, name)}
+    return {name: getattr(loss_scaler_of(zero), name) for name in names if hasattr(loss_scaler_of(zero), name)}
 
 
-def set_loss_scale_state(zero: Any, state: dict[str, Any]) -> None:
-    """Go on from what ``loss_scale_state`` returned."""
-    scaler = getattr(zero, "loss_scaler", None) or getattr(zero, "loss_scale_config", None) or zero
-    for name, value in state.items():
-        setattr(scaler, name, value)
+def loss_scaler_of(zero: Any) -> Any:
+    """What counts the loss scale: an object of its own, or the optimizer itself in older releases without ZeRO."""
+    return getattr(zero, "loss_scaler", None) or getattr(zero, "loss_scale_config", None) or zero

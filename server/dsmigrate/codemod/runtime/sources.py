@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PARTS = (
+    "engine",
     "launch",
     "config",
     "parameters",
@@ -22,6 +23,7 @@ PARTS = (
     "native_scaler",
     "pieces",
     "checkpoints",
+    "directories",
     "copies",
 )
 """In the order in which they stand in ``ds_compat.py``; a part imports from those before it alone."""

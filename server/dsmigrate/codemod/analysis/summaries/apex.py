@@ -53,7 +53,7 @@ def _master_params(asked: Call) -> Value:
         if isinstance(tensor, Tensor) and tensor.of is not None
     ]
     value = Tensor(TensorKind.PARAMETER, owners[0] if owners else None, varies=False)
-    return run.make(Kind.ITERATOR, asked.node, made_by="element", of=(value,), masters_of=optimizer)
+    return run.iterator(asked.node, "element", value, masters_of=optimizer)
 
 
 @function("apex.amp.state_dict")

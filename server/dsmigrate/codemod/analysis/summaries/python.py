@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 
-from dsmigrate.codemod.analysis.calls import call_function
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either, options_of
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
+from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
@@ -252,8 +252,7 @@ def _getattr(asked: Call) -> Value:
     if isinstance(name, Choice):
         return choose(
             (condition, _getattr(Call(run, asked.name, Given((of, option, *asked.given.args[2:])), asked.node)))
-            for condition, option in name.options
-            if option is not UNBOUND
+            for condition, option in options_of(name)
         )
     if not isinstance(name, Const):
         return run.unread(asked.node, asked.given.all())
@@ -295,7 +294,7 @@ def _len(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     if isinstance(of, Choice):
         return choose(
-            (condition, length(asked.run, option)) for condition, option in of.options if option is not UNBOUND
+            (condition, length(asked.run, option)) for condition, option in options_of(of)
         )
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__len__")
@@ -320,7 +319,7 @@ def _iterator(asked: Call) -> Value:
         return made
     if not of:
         return asked.run.unread(asked.node, asked.given.all())
-    return asked.run.make(Kind.ITERATOR, asked.node, tag=name, made_by=name, of=of)
+    return asked.run.iterator(asked.node, name, *of)
 
 
 @function(
@@ -343,7 +342,7 @@ def _through(asked: Call) -> Value:
         found = looked_up(of.cls, "__iter__")
         if found is not None and asked.name == "builtins.iter" and isinstance(found[0], Obj):
             return asked.run.call(Bound(found[0], of), Given(), asked.node)
-    return asked.run.make(Kind.ITERATOR, asked.node, tag="iter", made_by="iter", of=(of,))
+    return asked.run.iterator(asked.node, "iter", of)
 
 
 @function("builtins.next")
@@ -351,10 +350,12 @@ def _next(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "iterator"))
     if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
         found: list[Value] = []
-        call_function(
-            asked.run, of.data["function"], of.data["given"], of.node or asked.node,
-            on_yield=lambda value: (found.append(value), NONE)[1],
-        )  # fmt: skip
+
+        def noted(value: Value) -> Value:
+            found.append(value)
+            return NONE
+
+        run_generator(asked.run, of, asked.node, noted)
         asked.run.stopped = False
         return choose((MAYBE, one) for one in found) if found else asked.run.unread(asked.node)
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
@@ -370,9 +371,7 @@ def _filter(asked: Call) -> Value:
     test = asked.run.settle(asked.get(0, "function"))
     if test != NONE:
         asked.run.call(test, Given((asked.run.element(of, asked.node),)), asked.node)
-    return asked.run.make(
-        Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(asked.run.element(of, asked.node),)
-    )
+    return asked.run.iterator(asked.node, "element", asked.run.element(of, asked.node))
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -543,9 +542,9 @@ def _buffer(asked: Call) -> Value:
 @function("functools.partial", "functools.partialmethod")
 def _partial(asked: Call) -> Value:
     first, *args = asked.given.args
-    return asked.run.make(
-        Kind.PARTIAL, asked.node, function=first, args=tuple(args), named=dict(asked.given.named), more=asked.given.more
-    )
+    made = asked.run.make(Kind.PARTIAL, asked.node)
+    asked.run.keep(made, first, Given(tuple(args), asked.given.named, asked.given.more))
+    return made
 
 
 @function("functools.wraps", "functools.lru_cache", "functools.cache", "functools.singledispatch", "atexit.register", "typing.cast",
@@ -578,8 +577,7 @@ def copied(asked: Call) -> Value:
     if isinstance(of, Choice):
         return choose(
             (condition, copied(Call(run, asked.name, Given((option,)), asked.node)))
-            for condition, option in of.options
-            if option is not UNBOUND
+            for condition, option in options_of(of)
         )
     tracked = is_tracked(run, of)
     if tracked:

@@ -442,7 +442,7 @@ def _tensors(asked: Call, of: Value, kind: TensorKind, *, named: bool) -> Value:
     found = [Tensor(kind, one, varies=False) for one in each(owner) if isinstance(one, Obj | Expr)]
     value = choose((MAYBE, one) for one in found) if found else Tensor(kind, varies=False)
     run.event(Happening.PARAMETERS, asked.node, of=of, name=Const(asked.name))
-    return run.make(Kind.ITERATOR, asked.node, tag=asked.name, made_by="named" if named else "element", of=(value,))
+    return run.iterator(asked.node, "named" if named else "element", value, tag=asked.name)
 
 
 @_module_method("parameters", "named_parameters")
@@ -463,13 +463,7 @@ def _parts(asked: Call, of: Value) -> Value:
     run.known_models.add(part)
     if asked.name == "get_submodule":
         return part
-    return run.make(
-        Kind.ITERATOR,
-        asked.node,
-        tag=asked.name,
-        made_by="named" if asked.name.startswith("named") else "element",
-        of=(part,),
-    )
+    return run.iterator(asked.node, "named" if asked.name.startswith("named") else "element", part, tag=asked.name)
 
 
 @_module_method("state_dict")

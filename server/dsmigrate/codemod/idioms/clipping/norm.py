@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.analysis import parameters_of, static_value
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, either, literals_of, under
+from dsmigrate.codemod.analysis.machine import sources
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
@@ -98,7 +99,7 @@ def _is_whole(training: Training, params: Value) -> bool:
     for one in each(params):
         if not (isinstance(one, Obj) and one.kind is ThingKind.ITERATOR and one.made_by == "element"):
             return False
-        tensors = [tensor for value in one.data["of"] for tensor in each(value)]
+        tensors = [tensor for value in sources(one) for tensor in each(value)]
         if not all(isinstance(tensor, Tensor) and tensor.kind is TensorKind.PARAMETER and tensor.of in training.models for tensor in tensors):
             return False
     return True
