@@ -191,6 +191,8 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.called: set[Module] = set()
+        """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()

@@ -111,7 +111,7 @@ def _uneven(training: Training) -> Iterator[Decision]:
 def _sparse(training: Training) -> Iterator[Decision]:
     """Sparse gradients, by the layer that makes them or the optimizer for them; optimizers that work over RPC."""
     for event in training.events(Happening.MADE):
-        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"]):
+        if event["role"] == Const("optimizer"):
             for one in each(event["what"]):
                 if isinstance(one, Obj) and one.made_by in OPTIMIZERS:
                     yield _refused(event, f"{OPTIMIZERS[one.made_by]} steps the model", "the engine has no counterpart to it")

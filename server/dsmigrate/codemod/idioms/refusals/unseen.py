@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import Analysis
-from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -85,7 +85,7 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
         averaged = next((event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None)
         message = "the script averages gradients itself: there is no DistributedDataParallel" if averaged else "no DistributedDataParallel of this model is seen"
         yield _refused("MG912", averaged or backward, message, "what the engine would take over is not known")
-    elif backward is None or group is None:
+    elif backward is None:
         yield from _unreached(analysis)
 
 
@@ -112,7 +112,7 @@ def _unreached(analysis: Analysis) -> Iterator[Decision]:
     if module is None or not _WORDS.search(module.source.text):
         return
     line = next((index for index, text in enumerate(module.lines, 1) if _WORDS.search(text)), 1)
-    if not _starts(analysis, module):
+    if module not in analysis.run.called:
         yield Decision(
             "MG209", Kind.KEPT, module, module.tree, "this file starts no training by itself: convert the script that imports it",
             "nothing at its top level calls what is defined here", lines=(line, line),
@@ -125,14 +125,6 @@ def _unreached(analysis: Analysis) -> Iterator[Decision]:
     yield Decision(
         "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten", lines=(line, line),
     )  # fmt: skip
-
-
-def _starts(analysis: Analysis, module: Module) -> bool:
-    """Whether the run of a file calls anything that is defined in it."""
-    return any(
-        block.kind in {BlockKind.CALL, BlockKind.SPAWNED} and isinstance(block.label, Obj) and block.label.module is module
-        for block in analysis.root.blocks()
-    )
 
 
 def _unread(analysis: Analysis) -> Event | None:
