@@ -179,6 +179,9 @@ def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Even
             first = next((event for event in training.backwards if event.number > wrap.number), training.backwards[0])
             ways.append(_satisfying(analysis, both(wrap.condition, first.condition, *spawn)))
         found.update(dict.fromkeys(min(ways, key=len)))
+    for condition, left in analysis.run.required:
+        if holds_by_default(analysis, condition):
+            found.update(dict.fromkeys(_satisfying(analysis, left)))
     return list(found)
 
 

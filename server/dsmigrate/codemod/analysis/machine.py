@@ -197,6 +197,8 @@ class Machine(ABC):
         """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()
         """Variables of the environment that are asked for by key, without a default."""
+        self.required: list[tuple[Condition, Condition]] = []
+        """Conditions under which a run ends with an error unless others hold."""
         self.paths: list[tuple[str, Condition]] = []
         """Options of the command line that are taken for paths, and under which conditions."""
         self.made: dict[tuple[Any, ...], Obj] = {}
@@ -546,6 +548,7 @@ class Machine(ABC):
         alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
         if alive is not DEAD and len(stopped) == 1:
             left = negate(stopped[0])
+            self.required.append((both(*self.conditions), left))
             self.assume(left)
             if not left.varies:
                 return self.holds(alive)

@@ -16,7 +16,7 @@ from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Valu
 class Teller(enum.Enum):
     """What tells a process its rank."""
 
-    LAUNCHER = "launcher"
+    LAUNCHER = "a launcher"
     """torchrun or the deepspeed launcher: RANK, LOCAL_RANK, the option --local_rank."""
     SLURM = "SLURM"
     MPI = "MPI"
@@ -45,13 +45,16 @@ def leaves(value: object) -> Iterator[Expr]:
             yield from leaves(option)
 
 
-def tells(value: Value) -> Teller:
-    """What a rank comes from; the first that it names, from the outside in."""
+def tellers_of(value: Value) -> set[Teller]:
+    """What a rank comes from."""
     found = {_teller(leaf) for leaf in leaves(value)}
-    for one in (Teller.SPAWN, Teller.SLURM, Teller.MPI, Teller.LAUNCHER, Teller.OPTION):
-        if one in found:
-            return one
-    return Teller.NOBODY if isinstance(value, Const) else Teller.LAUNCHER
+    return found or {Teller.NOBODY if isinstance(value, Const) else Teller.LAUNCHER}
+
+
+def tells(value: Value) -> Teller:
+    """What a rank comes from first of all."""
+    found = tellers_of(value)
+    return next(one for one in (Teller.SPAWN, Teller.SLURM, Teller.MPI, Teller.LAUNCHER, Teller.OPTION, Teller.NOBODY) if one in found)
 
 
 def _teller(leaf: Expr) -> Teller:
@@ -90,7 +93,7 @@ class Group:
         """What the rank comes from, under one condition or another."""
         if self.spawn is not None:
             return {Teller.SPAWN}
-        return {tells(value) for _, value in self.rank}
+        return set().union(*(tellers_of(value) for _, value in self.rank))
 
 
 def spawn_around(analysis: Analysis, block: Block) -> Event | None:

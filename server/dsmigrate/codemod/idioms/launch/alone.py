@@ -54,16 +54,23 @@ def alone(training: Training, facts: Facts) -> Iterator[Decision]:
         together = either(*(group.event.condition for group in made))
         if decided(together, {literal.atom: literal.holds for literal in literals_of(here)}) is True:
             continue
-        script = posixpath.basename(training.analysis.project.entry)
-        missed = " Its local rank is 0 there, not -1." if _asks_for_none(training) else ""
-        event = run.wraps[0]
-        yield Decision(
-            "MG216", Kind.KEPT, event.module, event.node,
-            f"Start with `torchrun --nproc_per_node 1`; `python {script}` no longer works.{missed}",
-            "deepspeed.initialize needs what a launcher sets", differs=True,
-        )  # fmt: skip
+        yield _said(training)
         return
+    nodes = {event.node for event in training.backwards}
+    unwrapped = [event for event in training.events(Happening.BACKWARD) if event.node in nodes and event not in training.backwards]
+    if any(not any(implies(event.condition, group.event.condition) for group in made) for event in unwrapped):
+        yield _said(training)
     del facts
+
+
+def _said(training: Training) -> Decision:
+    script = posixpath.basename(training.analysis.project.entry)
+    missed = " Its local rank is 0 there, not -1." if _asks_for_none(training) else ""
+    event = training.wraps[0]
+    return Decision(
+        "MG216", Kind.KEPT, event.module, event.node, f"Start with `torchrun --nproc_per_node 1`; `python {script}` no longer works.{missed}",
+        "deepspeed.initialize needs what a launcher sets", differs=True,
+    )  # fmt: skip
 
 
 def _asks_for_none(training: Training) -> bool:

@@ -56,7 +56,7 @@ def address(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: AR
         code = (target.value, ".setdefault(", target.slice, ", ", statement.value, ")")
         yield Decision(
             "MG203", Kind.CONVERTED, event.module, statement, f"{event['name'].value} is only set where the launcher did not",  # type: ignore[union-attr]
-            "torchrun's processes meet at the launcher's address", edits=(ReplaceStatement(event.module, statement, (code,)),),
+            "torchrun's processes meet at the launcher's address", edits=(ReplaceStatement(event.module, statement, (code,)),), suits_all=True,
         )  # fmt: skip
 
 

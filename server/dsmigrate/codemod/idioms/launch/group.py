@@ -57,7 +57,7 @@ def group(training: Training, facts: Facts) -> Iterator[Decision]:
         yield Decision(
             "MG201", Kind.CONVERTED, event.module, node, "init_process_group → deepspeed.init_distributed",
             "DeepSpeed sets up the process group",
-            edits=(Replace(event.module, node, (*parts, ")")),), imports=(Import(event.module, "deepspeed"),),
+            edits=(Replace(event.module, node, (*parts, ")")),), imports=(Import(event.module, "deepspeed"),), suits_all=True,
         )  # fmt: skip
     if not any(True for _ in training.events(Happening.GROUP)):
         site = facts.site

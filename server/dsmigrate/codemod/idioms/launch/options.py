@@ -41,7 +41,7 @@ def local_rank(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
             continue
         yield Decision(
             "MG204", Kind.CONVERTED, module, node, "--local_rank takes its default from LOCAL_RANK, in either spelling",
-            "torchrun sets the variable and passes no option", edits=tuple(_edits(module, node, option["flags"])), imports=(Import(module, "os"),),
+            "torchrun sets the variable and passes no option", edits=tuple(_edits(module, node, option["flags"])), imports=(Import(module, "os"),), suits_all=True,
         )  # fmt: skip
 
 

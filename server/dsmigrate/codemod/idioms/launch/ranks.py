@@ -6,11 +6,22 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.code import said
-from dsmigrate.codemod.analysis.conditions import FALSE, both
+from dsmigrate.codemod.analysis.conditions import FALSE, both, under
 from dsmigrate.codemod.analysis.events import Event
-from dsmigrate.codemod.analysis.processes import Group, Teller, device_of, groups, is_after, is_set, leaves, tells
+from dsmigrate.codemod.analysis.processes import (
+    Group,
+    Teller,
+    device_of,
+    groups,
+    is_after,
+    is_set,
+    leaves,
+    spawn_around,
+    tellers_of,
+    tells,
+)
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Expr, Obj, Value
+from dsmigrate.codemod.analysis.values import Const, Expr, Obj, Value
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -37,9 +48,10 @@ IDEAS = (
     ),
 )
 _LOCAL = {Teller.SLURM: ("SLURM_LOCALID",), Teller.MPI: ("OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")}
+_COMMANDS = {Teller.SLURM: "srun", Teller.MPI: "mpirun"}
 
 
-def ranks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each set-up of the process group whose processes no launcher has numbered."""
     found: dict[ast.AST, list[Group]] = {}
     for group in groups(training):
@@ -63,6 +75,36 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
         group, code, number = several[0]
         module = group.event.module
         yield _set(module, _place([one.event for one, *_ in several], number), line, code)
+    for spawn in dict.fromkeys(spawn_around(training.analysis, wrap.block) for wrap in training.wraps):
+        if spawn is not None and not any(group.spawn is spawn for here in found.values() for group in here):
+            yield _at_start(spawn)
+    yield from _first(facts, [group for here in found.values() for group in here])
+
+
+def _at_start(spawn: Event) -> Decision:
+    """The number is set where a worker starts, whose group is set up by code that is not read."""
+    number, place = _of_worker(spawn)
+    if number is None or place is None:
+        return _todo(spawn, "MG229")
+    return _set(*place, f'os.environ["LOCAL_RANK"] = {number}', "MG229")
+
+
+def _first(facts: Facts, made: list[Group]) -> Iterator[Decision]:
+    """Say of a manager whose numbers are asked for first that it has to start the processes within its jobs."""
+    launched = {Expr("is set", name, varies=False): True for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+    site = facts.site
+    for teller in _LOCAL:
+        for group in made:
+            mine = [condition for condition, value in group.rank if tells(value) is teller]
+            if len(mine) == len(group.rank) or not any(under(condition, launched) is not FALSE for condition in mine):
+                continue
+            name = teller.value
+            yield Decision(
+                "MG206", Kind.KEPT, site.module, site.node, f"within a job of {name} start it with {_COMMANDS[teller]}: its numbers come first there",
+                "every process of a launcher would see the numbers of the one task that the launcher runs in",
+                lines=(site.node.lineno, site.node.lineno),
+            )  # fmt: skip
+            return
 
 
 def _place(events: list[Event], number: str) -> ast.stmt:
@@ -80,7 +122,7 @@ def _place(events: list[Event], number: str) -> ast.stmt:
 def _set(module: Module, node: ast.AST, line: str, code: str) -> Decision:
     return Decision(
         code, Kind.CONVERTED, module, node, line, "DeepSpeed reads LOCAL_RANK when the engine is made",
-        edits=(Insert(module, node, ((line,),)),), imports=(Import(module, "os"),), lines=(0, 0),
+        edits=(Insert(module, node, ((line,),)),), imports=(Import(module, "os"),), lines=(0, 0), suits_all=True,
     )  # fmt: skip
 
 
@@ -89,7 +131,7 @@ def _lacking(training: Training, group: Group) -> Iterator[Value]:
     if is_after(training, "LOCAL_RANK", group):
         return
     for condition, value in group.rank:
-        launched = group.spawn is None and tells(value) is Teller.LAUNCHER
+        launched = group.spawn is None and tellers_of(value) in ({Teller.LAUNCHER}, {Teller.LAUNCHER, Teller.OPTION})
         if launched or is_set(training, "LOCAL_RANK", group, condition) or both(condition, group.event.condition) is FALSE:
             continue
         yield value
@@ -100,7 +142,10 @@ def _without_number(group: Group, code: str) -> Decision:
     number, place = (None, None) if group.spawn is None else _of_worker(group.spawn)
     if number is not None and place is not None:
         return _set(*place, f'os.environ["LOCAL_RANK"] = {number}', code)
-    event = group.event
+    return _todo(group.event, code)
+
+
+def _todo(event: Event, code: str) -> Decision:
     return Decision(
         code, Kind.TODO, event.module, event.node, 'set os.environ["LOCAL_RANK"] to the device index before this',
         "DeepSpeed reads it when the engine is made; no launcher sets it here",
@@ -138,7 +183,7 @@ def _of_worker(spawn: Event) -> tuple[str | None, tuple[Module, ast.AST] | None]
         taken = [*function.node.args.posonlyargs, *function.node.args.args]
         body = function.node.body
         first = body[1] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else body[0]
-        if taken and str(spawn["name"]).find("spawn") >= 0:
+        if taken and isinstance(spawn["name"], Const) and spawn["name"].value.startswith("torch.multiprocessing.s"):
             return f"str({taken[0].arg})", (function.data["frame"].module, first)
     return None, None
 
