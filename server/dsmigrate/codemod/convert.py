@@ -11,6 +11,7 @@ from dsmigrate.codemod.analysis.analysis import Analysis, analysed
 from dsmigrate.codemod.analysis.conditions import forget
 from dsmigrate.codemod.analysis.training import trainings
 from dsmigrate.codemod.audit import undefined_names, unused_imports
+from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.catalogue import IDIOMS, REFUSALS, ideas
 from dsmigrate.codemod.idioms.facts import Facts
@@ -43,15 +44,23 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Compat:
+    """What the project needs of ``ds_compat.py``: where that goes, and the names that are used of it."""
+
+    path: str
+    parts: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a conversion gives: results by path, the entry's with the config; the parts that ``ds_compat`` needs.
+    """What a conversion gives: results by path, that of the file which makes the engine with the config.
 
     ``runs`` is what the script runs of the project, ``changes`` where it changes what is run.
     """
 
     entry: str
     results: dict[str, FileResult]
-    parts: frozenset[str] = frozenset()
+    compat: Compat | None = None
     looked_at: tuple[str, ...] = ()
     runs: frozenset[Place] = frozenset()
     changes: frozenset[Place] = frozenset()
@@ -97,12 +106,12 @@ def convert_together(
     files = cache or Cache()
     plans = [_planned(read, entry, files) for entry in entries]
     plans = [_fitted(plan, plans, others) for plan in plans]
-    texts, told = _written(plans)
-    checked = [_validated(read, plan, texts, files) for plan in plans]
+    written = _written(plans)
+    checked = [_validated(read, plan, written.texts, files) for plan in plans]
     if any(new is not old for new, old in zip(checked, plans, strict=True)):
         plans = checked
-        texts, told = _written(plans)
-    return [_conversion(plan, texts, told, shown) for plan in plans]
+        written = _written(plans)
+    return [_conversion(plan, written, shown) for plan in plans]
 
 
 def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
@@ -148,7 +157,7 @@ def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -
             if isinstance(decision, Clash):
                 return replace(plan, trainings=(), refused=_clash(decision, plans))
             decisions.append(decision)
-        fitted.append((facts, replace(one, decisions=tuple(decisions), parts=one.parts.union(*(one.parts for one in decisions)))))
+        fitted.append((facts, replace(one, decisions=tuple(decisions))))
     return replace(plan, trainings=tuple(fitted))
 
 
@@ -204,8 +213,16 @@ class _Text:
     decisions: tuple[Decision, ...] = field(default=())
 
 
-def _written(plans: Sequence[Planned]) -> tuple[dict[str, _Text], dict[str, list[Change]]]:
-    """The new texts of all files, and the decisions about each."""
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The new texts of all files, the decisions about each, and where ``ds_compat.py`` goes; None where nothing uses it."""
+
+    texts: dict[str, _Text]
+    told: dict[str, list[Change]]
+    home: Home | None
+
+
+def _written(plans: Sequence[Planned]) -> _Written:
     edits: dict[str, list[Edit]] = defaultdict(list)
     imports: dict[str, list[Import]] = defaultdict(list)
     told: dict[str, list[Change]] = defaultdict(list)
@@ -226,6 +243,12 @@ def _written(plans: Sequence[Planned]) -> tuple[dict[str, _Text], dict[str, list
         change = _change(decision)
         if change not in told[decision.module.path]:
             told[decision.module.path].append(change)
+    users = {path: modules[path] for path, made in edits.items() if any(f"{NAME}." in str(edit) for edit in made)}
+    converted = [plan for plan in plans if plan.trainings]
+    home = home_of(converted[0].analysis.project, users) if users else None
+    for path, module in users.items():
+        assert home is not None
+        imports[path].append(home.imported(module))
     texts = {}
     for path, module in modules.items():
         before = module.source.text
@@ -235,10 +258,10 @@ def _written(plans: Sequence[Planned]) -> tuple[dict[str, _Text], dict[str, list
         if new:
             raise AssertionError(f"{path}: undefined names {sorted(new)}")
         texts[path] = _Text(module, before, after)
-    return texts, told
+    return _Written(texts, told, home)
 
 
-def _conversion(plan: Planned, texts: Mapping[str, _Text], told: Mapping[str, list[Change]], shown: Shown) -> Conversion:
+def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
     """What comes of one entry: its own file, the files of its training, the config."""
     entry = plan.entry.path
     looked_at = tuple(sorted({path for path, _ in plan.runs} | {entry}))
@@ -251,8 +274,8 @@ def _conversion(plan: Planned, texts: Mapping[str, _Text], told: Mapping[str, li
     launched = launching(plan.analysis, [facts.training for facts, _ in plan.trainings], shown(entry))
     results: dict[str, FileResult] = {}
     for path in paths:
-        text = texts.get(path)
-        changes = tuple(sorted(told.get(path, ()), key=lambda change: (change.line, change.code)))
+        text = written.texts.get(path)
+        changes = tuple(sorted(written.told.get(path, ()), key=lambda change: (change.line, change.code)))
         changed = text is not None and text.before != text.after
         todo = any(change.kind is Kind.TODO for change in changes)
         results[path] = FileResult(
@@ -261,13 +284,13 @@ def _conversion(plan: Planned, texts: Mapping[str, _Text], told: Mapping[str, li
             changes,
             "" if text is None else unified(text.before, text.after, shown(path)),
             encode(text.after, text.module.source) if text is not None and changed else None,
-            plan.trainings[0][1].config if path == entry else None,
+            plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
             launched.commands if path == entry else (),
             start=launched.start if path == entry else None,
             placeholders=launched.placeholders if path == entry else (),
         )
-    parts = frozenset[str]().union(*(one.parts for _, one in plan.trainings))
-    return Conversion(entry, results, parts, looked_at, plan.runs, frozenset(plan.changes))
+    parts = parts_in(written.texts[path].after for path in paths if path in written.texts)
+    return Conversion(entry, results, Compat(written.home.path, parts) if written.home and parts else None, looked_at, plan.runs, frozenset(plan.changes))
 
 
 def _lines(decision: Decision) -> tuple[int, int]:

@@ -16,7 +16,8 @@ from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template
+from dsmigrate.codemod.rewrite.layout import laid_out
 
 _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
           "zero_optimization", "torch_autocast", "fp16", "bf16", "communication_data_type", "optimizer", "zero_allow_untested_optimizer",
@@ -25,52 +26,54 @@ _ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "mana
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The decisions of a training as they hold together, its config, and the parts of ``ds_compat`` that it needs."""
+    """The decisions of a training as they hold together, and its config."""
 
     decisions: tuple[Decision, ...]
     config: dict[str, Any]
     stage: int
-    parts: frozenset[str]
 
 
 def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
     """Choose the stage, turn what contradicts it into its alternative, and write the config."""
     found = list(decisions)
-    stage, code = _stage(training, facts, found)
-    held = [one if one.stage >= stage or (code and one.when is not None) else one.otherwise or one for one in found]
-    held.append(stage_said(training, facts, stage, code))
+    asked = facts.options.zero_stage
+    tests = {one: test for one in found if (test := _test(one, facts)) is not None} if asked is None else {}
+    limits = [one.stage for one in found if one not in tests]
+    stage = min([preferred(training, facts), *limits]) if asked is None else asked
+    held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
+    needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
+    held = [one if not one.excludes & needs else one.otherwise or one for one in held]
+    held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)
     if facts.options.precision != "keep":
         settings = {key: value for key, value in settings.items() if not key.startswith("torch_autocast")}
-    parts = frozenset().union(*(one.parts for one in held)) if held else frozenset()
-    config, more_said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
-    held += more_said
-    code, more = _config_code(facts, settings)
-    parts |= more
+    config, said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
+    held += said
+    code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
-    imports = _imports(facts, done, parts, code)
+    imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), config, stage, parts)
+    return Settled(tuple(done), config, stage)
 
 
-def _stage(training: Training, facts: Facts, found: list[Decision]) -> tuple[int, str]:
-    """The stage by default, and the expression that gives it where an option asks for a lower one."""
-    if facts.options.zero_stage is not None:
-        return facts.options.zero_stage, ""
-    highest = min([preferred(training, facts), *(one.stage for one in found if one.when is None)])
-    lower = [one for one in found if one.when is not None and one.stage < highest]
-    code, by_default = str(highest), highest
-    for one in sorted(lower, key=lambda one: (-one.stage, one.code)):
-        test = condition_said(one.when or TRUE, facts.site.names)
-        if test is None:
-            return min([highest, *(one.stage for one in lower)]), ""
-        part = f"{one.stage} if {test} else "
-        code = code if part in code else part + code
-        if holds_by_default(training.analysis, one.when or TRUE) is not False:
-            by_default = min(by_default, one.stage)
-    return by_default, code if lower else ""
+def _test(decision: Decision, facts: Facts) -> str | None:
+    """The test that tells whether the stage limit of a decision holds in a run; None where it holds in all."""
+    if decision.stage == 3 or decision.when is TRUE:
+        return None
+    return condition_said(decision.when, facts.site.names)
+
+
+def _stage(facts: Facts, stage: int, limited: dict[Decision, str]) -> Setting:
+    """The stage, by the options of the run where some of them need a lower one."""
+    if not limited:
+        return Setting(None, static=stage)
+    lowest = min(one.stage for one in limited)
+    tests = list(dict.fromkeys(limited.values()))
+    by_default = any(holds_by_default(facts.training.analysis, one.when) is not False for one in limited)
+    code = f"{lowest} if {' or '.join(f'({test})' if ' ' in test and len(tests) > 1 else test for test in tests)} else {stage}"
+    return Setting(None, static=lowest if by_default else stage, code=code)
 
 
 def _config(settings: dict[str, Setting]) -> dict[str, Any]:
@@ -85,12 +88,12 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 
-def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, frozenset[str]]:
-    """The expression of the config where the engine is made, and the part that it needs."""
+def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
+    """The expression of the config where the engine is made."""
     name = facts.options.config_name
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
-        return f'str(Path(__file__).with_name("{name}"))', frozenset()
+        return f'str(Path(__file__).with_name("{name}"))'
     grouped: dict[str, dict[str, str]] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
         section, _, inner = key.rpartition(".")
@@ -102,7 +105,7 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> tuple[str, froze
         else:
             given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
-    return f"ds_compat.load_config({', '.join([start, *given])})", frozenset({"load_config"})
+    return f"ds_compat.load_config({', '.join([start, *given])})"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:
@@ -114,11 +117,15 @@ def _with_config(decision: Decision, code: str) -> Decision:
 
 def _filled(edit: Edit, code: str) -> Edit:
     if isinstance(edit, Replace):
-        return replace(edit, code=tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in edit.code))
+        return replace(edit, code=_line(edit.code, code, edit, int(getattr(edit.node, "col_offset", 0))))
     if isinstance(edit, Insert):
-        lines = tuple(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line) for line in edit.code)
-        return replace(edit, code=lines)
+        column = int(getattr(edit.module.step(edit.node).node, "col_offset", 0))
+        return replace(edit, code=tuple(_line(line, code, edit, column) for line in edit.code))
     return edit
+
+
+def _line(line: Template, code: str, edit: Edit, column: int) -> Template:
+    return laid_out(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line), edit.module, column)
 
 
 def _imports(facts: Facts, decisions: list[Decision], parts: frozenset[str], code: str) -> tuple[Import, ...]:

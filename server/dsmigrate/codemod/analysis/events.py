@@ -18,7 +18,7 @@ class Happening(enum.Enum):
     GROUP = "Group"
     GROUP_GONE = "GroupGone"
     DEVICE = "Device"
-    MOVE = "Move"
+    PLACED = "Placed"
     SPAWN = "Spawn"
     ENVIRONMENT = "Environment"
     SYS_PATH = "SysPath"
@@ -56,6 +56,8 @@ class Happening(enum.Enum):
     KIND_TEST = "KindTest"
     HOOK = "Hook"
     COMPILED = "Compiled"
+    MOVED = "Moved"
+    """Data goes to a device."""
     AMP = "Amp"
     GRADIENT = "Gradient"
     EXIT = "Exit"
@@ -125,6 +127,8 @@ class Block:
     items: list[Event | Block] = field(default_factory=list)
     names: tuple[Mapping[str, Value], ...] = ()
     """What is bound outside: where only some ranks go in, and where a function is called."""
+    result: Value | None = None
+    """What a call gives."""
 
     def around(self) -> Iterator[Block]:
         """The block and those that hold it, from the inside out."""

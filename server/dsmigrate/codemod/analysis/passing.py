@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import paths_to
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Obj
 from dsmigrate.codemod.program.module import Module
@@ -34,17 +35,17 @@ class Passing:
     stuck: tuple[Event, ...]
 
 
-_NEED = (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD)
+def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
+    """Follow the calls outwards from each place that needs the engine, to where a name leads to it.
 
-
-def passing(training: Training) -> Passing:
-    """Follow the calls outwards from each place that needs the engine, to where a name leads to it."""
+    Such places run backward, step, or are ``more``.
+    """
     functions: dict[ast.AST, str] = {}
     handed: dict[tuple[ast.AST, ast.AST], Handed] = {}
     stuck: list[Event] = []
     wrappers = set(training.wrappers)
-    for event in _needing(training):
-        if training.engine_at(event) is not None:
+    for event in (*training.backwards, *training.steps, *more):
+        if "library" in event.what or training.engine_at(event) is not None:
             continue
         steps: list[tuple[Block, Obj]] = []
         found = False
@@ -68,13 +69,6 @@ def passing(training: Training) -> Passing:
             home = function.data["frame"].module
             handed[block.node, node] = Handed(block.module, block.node, paths[0] if paths else NAME, node, home)
     return Passing(functions, tuple(handed.values()), tuple(stuck))
-
-
-def _needing(training: Training) -> list[Event]:
-    """The events at which the engine is called."""
-    found = [*training.backwards, *training.steps]
-    found += [event for event in training.events(Happening.ZERO_GRAD) if training.is_optimizer(event["of"])]
-    return [event for event in found if "library" not in event.what]
 
 
 def _takes(block: Block, function: Obj) -> bool:

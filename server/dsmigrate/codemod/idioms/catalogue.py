@@ -12,12 +12,12 @@ from dsmigrate.codemod import idioms
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.checkpoint import files
-from dsmigrate.codemod.idioms.clipping import norm
+from dsmigrate.codemod.idioms.clipping import measured, norm
 from dsmigrate.codemod.idioms.config import batch, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
-from dsmigrate.codemod.idioms.loop import backward, step, windows
-from dsmigrate.codemod.idioms.model import handed, unwrap, wrap
+from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
+from dsmigrate.codemod.idioms.model import arguments, handed, unwrap, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import regions, scaler
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
@@ -39,16 +39,25 @@ IDIOMS: tuple[Idiom, ...] = (
     alone.on_cpu,
     wrap.wrap,
     wrap.replicas,
+    wrap.others,
+    wrap.repeated,
+    arguments.arguments,
     handed.handed,
     unwrap.unwrap,
     unwrap.kind_tests,
     unwrap.modes,
     backward.backward,
     step.step,
-    step.zero_grad,
+    step.adding_up,
+    step.alone,
+    zeroing.zeroing,
+    gradients.looked_at,
+    gradients.hooks,
+    gradients.taken,
     windows.windows,
     windows.no_sync,
     norm.clip,
+    measured.measured,
     regions.regions,
     scaler.scaler,
     zero.untested,

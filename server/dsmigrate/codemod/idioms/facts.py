@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dsmigrate.codemod.analysis.events import Event
+from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of
 from dsmigrate.codemod.analysis.passing import Passing, passing
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Lib, Value
 from dsmigrate.codemod.model import Options
 
@@ -33,7 +34,8 @@ class Facts:
     @cached_property
     def passing(self) -> Passing:
         """How the engine gets to functions in which no name leads to it."""
-        return passing(self.training)
+        lost = [event for event in self.training.events(Happening.ZERO_GRAD) if self.gradients.thrown_away(event)]
+        return passing(self.training, lost)
 
     @cached_property
     def gradients(self) -> Gradients:
@@ -49,7 +51,22 @@ class Facts:
     @cached_property
     def accumulates(self) -> bool:
         """Whether the script lets gradients of several backwards come together before it steps."""
-        return self.gradients.accumulate(self.training)
+        return self.gradients.accumulate
+
+
+def by_place(events: Iterable[Event]) -> dict[ast.AST, list[Event]]:
+    """Events by the node that they happen at, which several calls may lead to."""
+    found: dict[ast.AST, list[Event]] = {}
+    for event in events:
+        found.setdefault(event.node, []).append(event)
+    return found
+
+
+def given_at(call: ast.Call, index: int, name: str) -> ast.expr | None:
+    """The expression of an argument, by its position or its name."""
+    if index < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args[: index + 1]):
+        return call.args[index]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
 def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:

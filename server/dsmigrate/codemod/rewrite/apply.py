@@ -142,6 +142,11 @@ class _Rewriter(cst.CSTTransformer):
         self.plan = plan
         self.tree = tree
         self.wanted = set(plan.holes.values())
+        self.depth = 0
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.depth += isinstance(node, cst.IndentedBlock)
+        return True
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         plan = self.plan
@@ -165,6 +170,7 @@ class _Rewriter(cst.CSTTransformer):
             plan.done[original] = result
         if isinstance(original, cst.IndentedBlock | cst.Module):
             result = self._body(original, result)
+            self.depth -= isinstance(original, cst.IndentedBlock)
         elif isinstance(original, cst.SimpleStatementSuite):
             result = self._suite(original, result)
         return result
@@ -224,6 +230,16 @@ class _Rewriter(cst.CSTTransformer):
             found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])  # type: ignore[union-attr, call-arg]
         return found  # type: ignore[return-value]
 
+    def _broken(self, statement: cst.BaseStatement, deeper: int = 0) -> cst.BaseStatement:
+        """A statement that is not too long: the arguments of its first call of ours stand on lines of their own."""
+        if not isinstance(statement, cst.SimpleStatementLine):
+            return statement
+        indent = len(self.tree.default_indent) * (self.depth + deeper)
+        text = self.tree.code_for_node(statement.with_changes(leading_lines=[])).rstrip()
+        if "\n" in text or indent + len(text) <= _WIDTH:
+            return statement
+        return statement.visit(_Breaker())  # type: ignore[return-value]
+
     def _inserted(self, edits: Sequence[Insert], guard: str = "") -> list[cst.BaseStatement]:
         """What is inserted at a line, in order; ``guard``: the test that it stands under already."""
         found: list[cst.BaseStatement] = []
@@ -269,7 +285,7 @@ class _Rewriter(cst.CSTTransformer):
             after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)
             if guard:
-                new += [*before, *kept, *after]
+                new += [self._broken(one, deeper=1) for one in (*before, *kept, *after)]
                 old.append(line.deep_clone())  # type: ignore[arg-type]
                 continue
             if before and kept:
@@ -278,7 +294,7 @@ class _Rewriter(cst.CSTTransformer):
                 kept[0] = kept[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
             elif not kept:
                 comments += _leading(line)
-            found = [*before, *kept, *after]
+            found = [one if one is line else self._broken(one) for one in (*before, *kept, *after)]
             if found and comments:
                 found[0] = _with_comments(found[0], comments)
                 comments = []
@@ -346,6 +362,37 @@ class _Rewriter(cst.CSTTransformer):
         return cst.IndentedBlock(made)
 
 
+class _Breaker(cst.CSTTransformer):
+    """Puts the arguments of the outermost call of DeepSpeed's or of ``ds_compat`` on lines of their own."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+
+    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
+        root: cst.CSTNode = node.func
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if self.inside or not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(node.args) > 1):
+            return True
+        self.inside += 1
+        return True
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
+        root: cst.CSTNode = original_node.func
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(original_node.args) > 1):
+            return updated_node
+        self.inside -= 1
+        if self.inside:
+            return updated_node
+        line = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+        end = cst.ParenthesizedWhitespace(indent=True)
+        args = [arg.with_changes(comma=cst.Comma(whitespace_after=line)) for arg in updated_node.args[:-1]]
+        args.append(updated_node.args[-1].with_changes(comma=cst.Comma(whitespace_after=end)))
+        return updated_node.with_changes(args=args, whitespace_before_args=line)
+
+
 class _Filler(cst.CSTTransformer):
     """Puts nodes in the place of holes."""
 
@@ -358,6 +405,17 @@ class _Filler(cst.CSTTransformer):
             return updated_node
         assert isinstance(found, cst.BaseExpression)
         return found.deep_clone()
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:  # noqa: N802
+        """An argument needs no parentheses of its own, but for a generator and the like beside others."""
+        value = updated_node.value
+        if not isinstance(original_node.value, cst.Name) or original_node.value.value not in self.names:
+            return updated_node
+        if isinstance(value, cst.Tuple | cst.GeneratorExp | cst.NamedExpr | cst.Yield) or not value.lpar:
+            return updated_node
+        if any(isinstance(paren.whitespace_after, cst.ParenthesizedWhitespace) for paren in value.lpar):
+            return updated_node
+        return updated_node.with_changes(value=value.with_changes(lpar=value.lpar[1:], rpar=value.rpar[:-1]))
 
 
 _WIDTH = 100

@@ -39,7 +39,8 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
         leading = list(body[at].leading_lines)  # type: ignore[union-attr]
         made = made.with_changes(leading_lines=leading)
-        body[at] = body[at].with_changes(leading_lines=[])  # type: ignore[call-arg]
+        apart = _is_standard(source) and not _is_standard(_source_of(body[at]))  # type: ignore[arg-type]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])  # type: ignore[call-arg]
     return tree.with_changes(body=[*body[:at], made, *body[at:]])
 
 
@@ -92,6 +93,10 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
     if torch is not None:
         return torch
     return (names[-1][0] + 1) if names else _behind_docstring(tree)
+
+
+def _is_standard(source: str) -> bool:
+    return source.split(".")[0] in sys.stdlib_module_names
 
 
 def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:

@@ -54,14 +54,11 @@ def preferred(training: Training, facts: Facts) -> int:
     return 1 if windows(training, facts) else 2
 
 
-def stage(training: Training, facts: Facts, number: int, otherwise: str = "") -> Decision:
-    """What is said of the stage that was settled, with the settings that come with it.
-
-    ``otherwise``: the expression of the stage, where an option decides about it when the script runs.
-    """
+def stage(training: Training, facts: Facts, number: int, setting: Setting) -> Decision:
+    """What is said of the highest stage that was settled, with the settings that come with it."""
     site = facts.site
-    if otherwise:
-        message = f"ZeRO stage: {otherwise}"
+    if setting.code:
+        message = f"ZeRO stage: {setting.code}"
     elif number == 2 and windows(training, facts):
         message = "ZeRO-2 sends gradients at every backward; --zero-stage 1 sends them once a step."
     else:
@@ -69,14 +66,14 @@ def stage(training: Training, facts: Facts, number: int, otherwise: str = "") ->
     chosen = facts.options.chosen_for
     why = f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else _costs(training, facts, number)
     return Decision(
-        "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, otherwise),
+        "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
         differs=bool(number), lines=(0, 0),
     )  # fmt: skip
 
 
-def _section(training: Training, facts: Facts, number: int, otherwise: str) -> dict[str, Setting]:
+def _section(training: Training, facts: Facts, number: int, setting: Setting) -> dict[str, Setting]:
     options = facts.options
-    found = {"zero_optimization.stage": Setting(None, static=number, code=otherwise)}
+    found = {"zero_optimization.stage": setting}
     if options.offload != "none" and number:
         device: dict[str, object] = {"device": options.offload}
         if options.offload == "nvme" and options.nvme_path:
@@ -129,5 +126,5 @@ def first_update(training: Training, facts: Facts) -> Iterator[Decision]:  # noq
     line = f"ds_compat.forget_first_step({site.target})"
     yield Decision(
         "MG703", Kind.CONVERTED, site.module, site.node, line, "the optimizer steps once, with zero gradients, when the engine is made",
-        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=0),), parts=frozenset({"forget_first_step"}), lines=(0, 0),
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=0),), lines=(0, 0),
     )  # fmt: skip

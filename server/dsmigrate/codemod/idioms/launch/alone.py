@@ -93,7 +93,7 @@ def on_cpu(training: Training, facts: Facts) -> Iterator[Decision]:
         return
     if any(True for _ in training.events(Happening.DEVICE)):
         return
-    moves = [event for event in training.events(Happening.MOVE) if training.is_model(event["of"])]
+    moves = [event for event in training.events(Happening.PLACED) if training.is_model(event["of"])]
     if any(not _is_cpu(one) for event in moves for one in each(event["device"])):
         return
     site = facts.site

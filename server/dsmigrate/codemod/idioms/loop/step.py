@@ -1,16 +1,17 @@
-"""``optimizer.step()`` becomes ``engine.step()``, and zeroed gradients go with it."""
+"""``optimizer.step()`` becomes ``engine.step()``."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.analysis import nearest_common
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, is_statement
+from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Remove, Replace
+from dsmigrate.codemod.program.edits import Replace
 
 IDEAS = (
     Idea(
@@ -22,27 +23,21 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
-        "MG403",
-        "zero_grad goes",
-        "engine.step() zeroes the gradients itself.",
-        "What is left of gradients behind a step is gone; a second zeroing does nothing.",
-        "deepspeed/runtime/engine.py, _take_model_step",
-        Kind.CONVERTED,
-    ),
-    Idea(
-        "MG408",
-        "zero_grad that throws gradients away",
-        "A zero_grad behind a backward that no step followed drops what has been accumulated; it becomes drop_gradients(engine).",
-        "At ZeRO 1 and 2 gradients are kept outside of p.grad, where zero_grad of the script's optimizer does not reach.",
-        "deepspeed/runtime/zero/stage_1_and_2.py, zero_grad",
-        Kind.CONVERTED,
-    ),
-    Idea(
         "MG407",
         "The script does not zero its gradients at every step",
         "engine.step() zeroes them after every step; under DDP they kept adding up.",
-        "Whether that is meant is for a person to say.",
+        "That is nearly always a bug of the original, but the training changes. A second step on the same gradients finds none.",
         "deepspeed/runtime/engine.py, _take_model_step",
+        Kind.TODO,
+    ),
+    Idea(
+        "MG428",
+        "Each rank decides by its own loss whether it steps",
+        "A step behind `if not torch.isnan(loss)`, or left out where the rank's loss is too large, is marked.",
+        "The engine's step is one of all ranks together: at ZeRO 1-3 the ranks exchange the parts that each has stepped, and at "
+        "ZeRO 0 a run in which one rank left steps out trained otherwise than under DDP and stopped as well. Under DDP the "
+        "ranks' weights part there. Reduce the loss before the test, so that all ranks decide alike.",
+        "deepspeed/runtime/zero/stage_1_and_2.py, step: all_gather_dp_groups; run on two processes",
         Kind.TODO,
     ),
 )
@@ -50,54 +45,58 @@ IDEAS = (
 
 def step(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that steps the optimizer."""
-    seen: set[ast.AST] = set()
-    for event in training.steps:
-        node = event.node
-        if node in seen or not isinstance(node, ast.Call) or "library" in event.what:
-            continue
-        seen.add(node)
+    for node, events in by_place(event for event in training.steps if "library" not in event.what).items():
+        event = events[0]
         engine = facts.engine(event)
         if engine is None:
             continue
+        others = [one for one in training.analysis.by_node[node] if one.kind is event.kind and one not in training.steps]
+        if not isinstance(node, ast.Call) or (others and not any(one in other.steps for one in others for other in facts.beside)):
+            why = "it steps another optimizer too" if others else "how it is written hides the optimizer"
+            yield Decision("MG402", Kind.TODO, event.module, node, f"call {engine}.step() here", why)
+            continue
         yield Decision(
-            "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()",
-            "the engine clips, steps and zeroes",
+            "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()", "the engine clips, steps and zeroes",
             edits=(Replace(event.module, node, (f"{engine}.step()",)),),
         )  # fmt: skip
-    if facts.gradients.are_kept(training):
-        event = training.steps[0]
+
+
+def adding_up(training: Training, facts: Facts) -> Iterator[Decision]:
+    """Mark gradients that outlive the step that used them."""
+    kept, again = facts.gradients.kept(), facts.gradients.stepped_again()
+    if kept is not None:
         yield Decision(
-            "MG407", Kind.TODO, event.module, event.node,
-            "gradients are not zeroed at every step here; engine.step() zeroes them",
+            "MG407", Kind.TODO, kept.module, kept.node, "gradients are not zeroed before each backward here; engine.step() zeroes them",
             "under DDP they kept adding up",
+        )  # fmt: skip
+    elif again is not None:
+        yield Decision(
+            "MG407", Kind.TODO, again.module, again.node, "this step uses the gradients of the step before again; engine.step() clears them",
+            "under DDP they stay until they are zeroed",
         )  # fmt: skip
 
 
-def zero_grad(training: Training, facts: Facts) -> Iterator[Decision]:
-    """A decision for each place that zeroes the gradients of the model."""
-    places: dict[ast.AST, list[Event]] = {}
-    for event in training.events(Happening.ZERO_GRAD):
-        of = event["of"]
-        if training.is_optimizer(of) or training.is_wrapper(of) or any(one in training.models for one in (of,)):
-            places.setdefault(event.node, []).append(event)
-    for node, events in places.items():
-        event = events[0]
-        statement = event.module.step(node).node
-        if any(facts.gradients.thrown_away(one) for one in events):
-            engine = facts.engine(event)
-            if engine is not None and is_statement(event):
+def alone(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Mark steps that one rank may take and another not."""
+    for events in by_place(training.steps).values():
+        for event in events:
+            test = _own_test(training, event)
+            if test is not None:
+                module = test.module or event.module
                 yield Decision(
-                    "MG408", Kind.CONVERTED, event.module, node, f"{event.module.text(statement)} → ds_compat.drop_gradients({engine})",
-                    "gradients that no step has used are kept by the engine",
-                    edits=(Replace(event.module, node, (f"ds_compat.drop_gradients({engine})",)),),
-                    parts=frozenset({"drop_gradients"}),
+                    "MG428", Kind.TODO, module, test.node or event.node, "each rank decides by its own data whether it steps: reduce it over the ranks first",
+                    "the engine's step is one of all ranks together",
                 )  # fmt: skip
-            continue
-        if is_statement(event) or isinstance(statement, ast.Assign):
-            yield Decision(
-                "MG403", Kind.CONVERTED, event.module, statement, f"{event.module.text(statement)} removed",
-                "engine.step() zeroes the gradients",
-                edits=(Remove(event.module, statement),),
-            )  # fmt: skip
+                break
 
 
+def _own_test(training: Training, event: Event) -> Block | None:
+    """The innermost branch around a step, in the loop of its backwards, that each rank enters by data of its own."""
+    common = nearest_common([event, *(one for one in training.backwards if one.number < event.number)])
+    loop = next((block for block in common.around() if block.kind is BlockKind.LOOP), None)
+    for block in event.block.around():
+        if block is loop:
+            return None
+        if block.kind is BlockKind.BRANCH and block.test.varies:
+            return block
+    return None

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.analysis import wrappers
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Import, Replace, ReplaceStatement
+from dsmigrate.codemod.program.edits import Edit, Import, Remove, Replace, ReplaceStatement, Template
+from dsmigrate.codemod.program.module import Module
 
 IDEAS = (
     Idea(
@@ -39,6 +41,14 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG504",
+        ".module of a value that may or may not be wrapped",
+        "getattr(model, 'module', model) works for the engine and for the plain module.",
+        "The function is called with both.",
+        "torch.nn.Module",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG505",
         "Modes of the wrapper",
         "engine.train() and engine.eval() return nothing, engine.training is always True.",
@@ -50,23 +60,66 @@ IDEAS = (
 
 
 def unwrap(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
-    """The decisions about ``.module``."""
+    """The decisions about ``.module``: it goes where the plain model is, and stays where the engine is."""
     places: dict[ast.AST, list[Event]] = {}
     for event in training.events(Happening.ACCESS):
-        if constant(event["name"]) == "module" and training.is_wrapper(event["of"]):
+        if constant(event["name"]) == "module":
             places.setdefault(event.node, []).append(event)
     for node, events in places.items():
+        holder = _holder(node)
+        if holder is None or _is_guarded(training, events[0].module, node) or not any(training.is_wrapped(one["of"]) or training.is_copy(one["of"]) for one in events):
+            continue
+        there = {_is_engine(training, one, holder) for one in events}
         event = events[0]
-        if not isinstance(node, ast.Attribute):
-            continue
-        if all(training.is_before(one) for one in events):
+        if there == {False}:
+            yield _without(event, holder)
+        elif there == {True}:
+            if isinstance(node, ast.Attribute):
+                yield from _chosen(training, event, node)
+        else:
             yield Decision(
-                "MG501", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {event.module.text(node.value)}",
-                "the engine is not there yet", edits=(Replace(event.module, node, (node.value,)),),
+                "MG504", Kind.CONVERTED, event.module, node, f'{_text(event, node)} → getattr({event.module.text(holder)}, "module", …)',
+                "this runs with the engine and with the plain model",
+                edits=(Replace(event.module, node, ("getattr(", holder, ', "module", ', holder, ")")),),
             )  # fmt: skip
-            continue
-        if not any(training.is_before(one) for one in events):
-            yield from _chosen(training, event, node)
+
+
+def _is_guarded(training: Training, module: Module, node: ast.AST) -> bool:
+    """Whether a test of what the model is decides about ``.module`` there."""
+    step = module.step(node)
+    tests = [one.test for one in ast.walk(step.node) if isinstance(one, ast.IfExp) and node in ast.walk(one.body)]
+    tests += [one.node.test for one in step.around() if isinstance(one.node, ast.If) and one.function is step.function]
+    return any(_asks_for_wrapper(training, test) for test in tests)
+
+
+def _holder(node: ast.AST) -> ast.expr | None:
+    """What ``.module`` is taken from; None where nothing has to be done, as there is a default."""
+    if isinstance(node, ast.Attribute):
+        return node.value
+    is_getattr = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2
+    return node.args[0] if isinstance(node, ast.Call) and is_getattr else None
+
+
+def _is_engine(training: Training, event: Event, holder: ast.expr) -> bool | None:
+    """Whether something with ``.module`` is there: the engine, or a model that stays wrapped."""
+    if training.is_copy(event["of"]):
+        return False
+    return training.has_engine(event, holder) if training.is_wrapped(event["of"]) else True
+
+
+def _text(event: Event, node: ast.AST) -> str:
+    return event.module.text(node) if isinstance(node, ast.expr) else ""
+
+
+def _without(event: Event, holder: ast.expr) -> Decision:
+    module, node = event.module, event.node
+    statement = module.step(node).node
+    edits: tuple[Edit, ...] = (Replace(module, node, (holder,)),)
+    if isinstance(statement, ast.Assign) and statement.value is node and [ast.unparse(one) for one in statement.targets] == [ast.unparse(holder)]:
+        edits = (Remove(module, statement),)
+    return Decision(
+        "MG501", Kind.CONVERTED, module, node, f"{_text(event, node)} → {module.text(holder)}", "it is the plain model here", edits=edits
+    )
 
 
 def _asks_for_wrapper(training: Training, test: ast.expr) -> bool:
@@ -103,23 +156,42 @@ def _chosen(training: Training, event: Event, node: ast.Attribute) -> Iterator[D
 
 
 def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
-    """The decisions about ``isinstance(model, DistributedDataParallel)``."""
-    seen: set[ast.AST] = set()
+    """The decisions about ``isinstance(model, DistributedDataParallel)``, ``type(model) is …`` and the like."""
+    places: dict[ast.AST, list[Event]] = {}
     for event in training.events(Happening.KIND_TEST):
-        node = event.node
-        if node in seen or not isinstance(node, ast.Call) or len(node.args) < 2:
-            continue
-        seen.add(node)
-        kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple | ast.List) else [node.args[1]]
-        for kind in kinds:
+        places.setdefault(event.node, []).append(event)
+    for node, events in places.items():
+        event = events[0]
+        both = event.module.path != training.analysis.project.entry or any(
+            one not in training.wrappers and not training.is_copy(one) for event in events for one in wrappers(event["of"])
+        )
+        for kind in _kinds_asked(event.module, node):
             name = library_name(kind, event.names)
             if name is None or role_of_class(canonical(name)) is not Role.WRAPPER:
                 continue
+            alone = kind in (node.args[1:] if isinstance(node, ast.Call) else ())
+            code: Template = ("deepspeed.DeepSpeedEngine",)
+            if both:
+                code = ("(", kind, ", deepspeed.DeepSpeedEngine)") if alone else (kind, ", deepspeed.DeepSpeedEngine")
             yield Decision(
                 "MG502", Kind.CONVERTED, event.module, node, f"{event.module.text(kind)} → deepspeed.DeepSpeedEngine",
                 "the engine takes the wrapper's place",
-                edits=(Replace(event.module, kind, ("deepspeed.DeepSpeedEngine",)),), imports=(Import(event.module, "deepspeed"),),
+                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),),
             )  # fmt: skip
+
+
+def _kinds_asked(module: Module, node: ast.AST) -> list[ast.expr]:
+    """The classes that a test names."""
+    if not isinstance(node, ast.Call):
+        return []
+    if len(node.args) > 1:
+        kinds = node.args[1]
+        return list(kinds.elts) if isinstance(kinds, ast.Tuple | ast.List) else [kinds]
+    for compared in ast.walk(module.step(node).node):
+        if isinstance(compared, ast.Compare) and node in (compared.left, *compared.comparators):
+            sides = [one for one in (compared.left, *compared.comparators) if one is not node]
+            return [kind for side in sides for kind in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+    return []
 
 
 def modes(training: Training, facts: Facts) -> Iterator[Decision]:
