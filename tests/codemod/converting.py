@@ -64,5 +64,5 @@ def converted(script: str, files: Mapping[str, str] | None = None, path: str = "
     texts = {name: result.new_source.decode() for name, result in found.results.items() if result.new_source is not None}
     changes = tuple(change for result in found.results.values() for change in result.changes)
     return Converted(
-        entry.status, texts.get(path, every[path]), texts, entry.config or {}, changes, found.parts, entry.launch, entry.start, entry.placeholders
+        entry.status, texts.get(path, every[path]), texts, entry.config or {}, changes, found.compat.parts if found.compat else frozenset(), entry.launch, entry.start, entry.placeholders
     )

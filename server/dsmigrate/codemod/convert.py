@@ -14,6 +14,7 @@ from dsmigrate.codemod.audit import undefined_names, unused_imports
 from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.catalogue import IDIOMS, REFUSALS, ideas
+from dsmigrate.codemod.idioms.config.existing import with_stage_of
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.refusals.unseen import do_not_meet, not_trained
 from dsmigrate.codemod.launching import launching
@@ -124,7 +125,7 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
         return Planned(entry, analysis, runs, refused=_refused(changes), said=changes)
     decided: list[tuple[Facts, Settled]] = []
     for training in found:
-        facts = Facts(training, entry.options, tuple(other for other in found if other is not training))
+        facts = Facts(training, with_stage_of(entry.options), tuple(other for other in found if other is not training))
         decisions = [decision for idiom in REFUSALS for decision in idiom(training, facts)]
         if isinstance(training.site, str):
             decisions.append(do_not_meet(training))

@@ -215,6 +215,17 @@ def nearest_common(events: Iterable[Event]) -> Block:
     return common
 
 
+def exclusive(one: Event, other: Event) -> bool:
+    """Whether no run has both events: their conditions say so, or they stand in two arms of a branch."""
+    from dsmigrate.codemod.analysis.conditions import FALSE, both
+
+    if both(one.condition, other.condition) is FALSE:
+        return True
+    common = nearest_common([one, other])
+    first, second = (next((block for block in event.block.around() if block.up is common), None) for event in (one, other))
+    return first is not None and second is not None and first is not second and first.kind is BlockKind.BRANCH and second.kind is BlockKind.BRANCH and first.node is second.node
+
+
 def under(block: Block, outer: Block) -> bool:
     """Whether a block is in another one, or that one."""
     return any(one is outer for one in block.around())

@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.checkpoint import files
 from dsmigrate.codemod.idioms.clipping import measured, norm
-from dsmigrate.codemod.idioms.config import batch, precision, stage
+from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
@@ -64,6 +64,7 @@ IDIOMS: tuple[Idiom, ...] = (
     files.files,
     batch.batch,
     precision.asked,
+    optimizer.in_config,
     stage.first_update,
 )
 

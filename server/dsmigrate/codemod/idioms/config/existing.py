@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.model import Idea, Kind, Options
 
 IDEAS = (
     Idea(
@@ -30,6 +31,15 @@ IDEAS = (
     ),
 )
 _BATCH = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def with_stage_of(options: Options) -> Options:
+    """A config that is there already has chosen the ZeRO stage, unless the person says another."""
+    section = options.config.get("zero_optimization") if options.config is not None else None
+    stage = section.get("stage") if isinstance(section, Mapping) else None
+    if options.zero_stage is None and isinstance(stage, int) and not isinstance(stage, bool) and 0 <= stage <= 3:
+        return replace(options, zero_stage=stage)
+    return options
 
 
 def merged(facts: Facts, made: Mapping[str, Any], run_time: set[str]) -> tuple[dict[str, Any], list[Decision]]:

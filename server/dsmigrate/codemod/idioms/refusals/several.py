@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import nearest_common, under
-from dsmigrate.codemod.analysis.conditions import FALSE, Condition, both
+from dsmigrate.codemod.analysis.analysis import exclusive, nearest_common, under
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.processes import options_of
 from dsmigrate.codemod.analysis.training import Training
@@ -74,20 +73,17 @@ def _in_turns(one: Training, other: Training) -> bool:
 def optimizers(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """Refuse where one run steps more than one optimizer."""
     made = {one: event for event in training.events(Happening.MADE) for one in _objects(event["what"])}
-    stepped = [(event, list(_stepped(training, event))) for event in training.steps]
+    stepped = [(event, set(_stepped(training, event))) for event in training.steps]
     for index, (event, options) in enumerate(stepped):
-        several = next((one for _, one in options if _is_several(one, training)), None)
-        if several is not None:
+        if any(_is_several(one, training) for one in options):
             yield _refused(event, "several optimizers are stepped in a loop")
             return
         for before, others in stepped[:index]:
-            for condition, one in options:
-                for other_condition, other in others:
-                    if one is not other and one not in _things(others) and other not in _things(options) and _together(
-                        made, (condition, one), (other_condition, other), training
-                    ):
-                        yield _refused(event, f"a second optimizer is stepped (the first in line {before.line})")
-                        return
+            if options <= others or others <= options or exclusive(before, event):
+                continue
+            if any(_together(made, one, other, training) for one in options - others for other in others - options):
+                yield _refused(event, f"a second optimizer is stepped (the first in line {before.line})")
+                return
 
 
 def _refused(event: Event, message: str) -> Decision:
@@ -98,14 +94,8 @@ def _objects(value: Value) -> Iterator[Obj]:
     yield from (one for _, one in options_of(value) if isinstance(one, Obj))
 
 
-def _stepped(training: Training, event: Event) -> Iterator[tuple[Condition, Obj]]:
-    for condition, one in options_of(event["optimizer"]):
-        if isinstance(one, Obj) and one in training.optimizers:
-            yield both(condition, event.condition), one
-
-
-def _things(options: list[tuple[Condition, Obj]]) -> set[Obj]:
-    return {one for _, one in options}
+def _stepped(training: Training, event: Event) -> Iterator[Obj]:
+    yield from (one for one in _objects(event["optimizer"]) if one in training.optimizers)
 
 
 def _is_several(one: Obj, training: Training) -> bool:
@@ -116,15 +106,11 @@ def _is_several(one: Obj, training: Training) -> bool:
 
 def _is_made_again(one: Obj, training: Training, loops: frozenset[object]) -> bool:
     """Whether the loop that makes it holds its steps too: there is one at a time."""
-    return all(any(block.node in loops for block in event.block.around()) for event in training.steps if one in _things(list(_stepped(training, event))))
+    return all(any(block.node in loops for block in event.block.around()) for event in training.steps if one in _stepped(training, event))
 
 
-def _together(made: dict[Obj, Event], first: tuple[Condition, Obj], second: tuple[Condition, Obj], training: Training) -> bool:
-    """Whether one run may step both: no condition parts them, and they are not what one text made in two runs."""
-    one, other = first[1], second[1]
+def _together(made: dict[Obj, Event], one: Obj, other: Obj, training: Training) -> bool:
+    """Whether one run may have both: neither made on other ways, nor by one text in two runs."""
     if one.node is other.node and one.context is not other.context and len(training.runs) > 1:
         return False
-    conditions = [first[0], second[0], *(made[thing].condition for thing in (one, other) if thing in made)]
-    return both(*conditions) is not FALSE
-
-
+    return one not in made or other not in made or not exclusive(made[one], made[other])
