@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.codemod.convert import convert
-from dsmigrate.codemod.model import Change, Kind, Options, Status
+from dsmigrate.codemod.model import Change, Kind, Options, Start, Status
 
 HEAD = """\
 import os
@@ -29,6 +29,9 @@ class Converted:
     config: dict[str, Any]
     changes: tuple[Change, ...]
     parts: frozenset[str]
+    launch: tuple[str, ...] = ()
+    start: Start | None = None
+    placeholders: tuple[str, ...] = ()
 
     def lines(self, before: str) -> list[str]:
         """The lines of the entry that are new, without their indentation."""
@@ -38,20 +41,28 @@ class Converted:
     def codes(self, kind: Kind) -> set[str]:
         return {change.code for change in self.changes if change.kind is kind}
 
+    def said(self, code: str, kind: Kind | None = None) -> Change:
+        """The first change with a code, of a kind."""
+        found = [change for change in self.changes if change.code == code and kind in {None, change.kind}]
+        assert found, "\n".join(f"{change.code} {change.kind.value} {change.line} {change.message}" for change in self.changes)
+        return found[0]
+
     @property
     def todos(self) -> list[tuple[str, int]]:
         return [(change.code, change.line) for change in self.changes if change.kind is Kind.TODO]
 
 
-def converted(script: str, files: Mapping[str, str] | None = None, **options: Any) -> Converted:
+def converted(script: str, files: Mapping[str, str] | None = None, path: str = "train.py", **options: Any) -> Converted:
     """Convert a script, with other files of its project beside."""
-    every = {"train.py": textwrap.dedent(script), **{path: textwrap.dedent(text) for path, text in (files or {}).items()}}
+    every = {path: textwrap.dedent(script), **{name: textwrap.dedent(text) for name, text in (files or {}).items()}}
 
-    def read(path: str) -> bytes | None:
-        return every[path].encode() if path in every else None
+    def read(name: str) -> bytes | None:
+        return every[name].encode() if name in every else None
 
-    found = convert(read, "train.py", Options(**options))
-    entry = found.results["train.py"]
-    texts = {path: result.new_source.decode() for path, result in found.results.items() if result.new_source is not None}
+    found = convert(read, path, Options(**options))
+    entry = found.results[path]
+    texts = {name: result.new_source.decode() for name, result in found.results.items() if result.new_source is not None}
     changes = tuple(change for result in found.results.values() for change in result.changes)
-    return Converted(entry.status, texts.get("train.py", every["train.py"]), texts, entry.config or {}, changes, found.compat.parts if found.compat else frozenset())
+    return Converted(
+        entry.status, texts.get(path, every[path]), texts, entry.config or {}, changes, found.compat.parts if found.compat else frozenset(), entry.launch, entry.start, entry.placeholders
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
@@ -15,8 +15,11 @@ from dsmigrate.codemod.analysis.values import Obj, each
 from dsmigrate.codemod.audit import undefined_names, unused_imports
 from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.catalogue import IDIOMS, ideas
+from dsmigrate.codemod.idioms.catalogue import IDIOMS, REFUSALS, ideas
+from dsmigrate.codemod.idioms.config.existing import with_stage_of
 from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.refusals.unseen import do_not_meet, not_trained
+from dsmigrate.codemod.launching import launching
 from dsmigrate.codemod.model import Accumulation, Change, FileResult, Kind, Options, Status
 from dsmigrate.codemod.program.edits import Comment, Edit, Import, line_range
 from dsmigrate.codemod.program.module import Module
@@ -75,6 +78,8 @@ class Planned:
     runs: frozenset[Place]
     trainings: tuple[tuple[Facts, Settled], ...] = ()
     refused: Change | None = None
+    said: tuple[Change, ...] = ()
+    """What is said of a script without a training."""
 
     @property
     def decisions(self) -> Iterator[Decision]:
@@ -116,19 +121,27 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
     """Read a script and decide what becomes of it."""
     analysis = analysed(Project(read, entry.path, cache, [""]))
     runs = places_run(analysis)
+    found = trainings(analysis)
+    if not found:
+        changes = tuple(_change(decision) for decision in not_trained(analysis))
+        return Planned(entry, analysis, runs, refused=_refused(changes), said=changes)
     decided: list[tuple[Facts, Settled]] = []
-    for training in trainings(analysis):
+    for training in found:
+        facts = Facts(training, with_stage_of(entry.options), tuple(other for other in found if other is not training))
+        decisions = [decision for idiom in REFUSALS for decision in idiom(training, facts)]
         if isinstance(training.site, str):
-            event = training.wraps[0]
-            change = Change("MG911", Kind.REFUSED, event.line, event.line, training.site, "model and optimizer have to meet")
-            return Planned(entry, analysis, runs, refused=change)
-        facts = Facts(training, entry.options)
-        decisions = [decision for idiom in IDIOMS for decision in idiom(training, facts)]
-        refusal = next((one for one in decisions if one.kind is Kind.REFUSED), None)
+            decisions.append(do_not_meet(training))
+        if not any(one.kind is Kind.REFUSED for one in decisions):
+            decisions += [decision for idiom in IDIOMS for decision in idiom(training, facts)]
+        refusal = _refused([_change(one) for one in decisions])
         if refusal is not None:
-            return Planned(entry, analysis, runs, refused=_change(refusal))
+            return Planned(entry, analysis, runs, refused=refusal)
         decided.append((facts, settled(training, facts, decisions)))
     return Planned(entry, analysis, runs, tuple(decided))
+
+
+def _refused(changes: Iterable[Change]) -> Change | None:
+    return next((one for one in changes if one.kind is Kind.REFUSED), None)
 
 
 def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -> Planned:
@@ -257,11 +270,12 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
     looked_at = tuple(sorted({path for path, _ in plan.runs} | {entry}))
     if plan.refused is not None or not plan.trainings:
         status = Status.UNCHANGED if plan.refused is None else Status.REFUSED
-        changes = () if plan.refused is None else (plan.refused,)
+        changes = plan.said if plan.refused is None else (plan.refused,)
         return Conversion(entry, {entry: FileResult(shown(entry), status, changes)}, looked_at=looked_at, runs=plan.runs)
     paths = dict.fromkeys([entry, *(edit.module.path for one in plan.decisions for edit in one.edits)])
     paths.update(dict.fromkeys(one.module.path for one in plan.decisions))
     notes = {_change(one) for one in plan.decisions if one.differs}
+    launched = launching(plan.analysis, [facts.training for facts, _ in plan.trainings], shown(entry))
     results: dict[str, FileResult] = {}
     for path in paths:
         text = written.texts.get(path)
@@ -277,6 +291,9 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
             notes=tuple(change for change in changes if change in notes),
             training=_accumulation(plan.trainings[0][0]) if path == entry else None,
+            launched.commands if path == entry else (),
+            start=launched.start if path == entry else None,
+            placeholders=launched.placeholders if path == entry else (),
         )
     parts = parts_in(written.texts[path].after for path in paths if path in written.texts)
     return Conversion(entry, results, Compat(written.home.path, parts) if written.home and parts else None, looked_at, plan.runs, frozenset(plan.changes))

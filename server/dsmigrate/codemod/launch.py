@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import libcst as cst
 
 from dsmigrate.codemod.flow import SPAWNERS, argument
-from dsmigrate.codemod.model import Start
+from dsmigrate.codemod.model import DEVICES, Start
 from dsmigrate.codemod.names import dotted
 from dsmigrate.codemod.needed_arguments import needed_arguments
 from dsmigrate.codemod.options import option_calls, option_default, option_name
@@ -18,8 +18,6 @@ from dsmigrate.codemod.steps import managers
 from dsmigrate.codemod.tree import Function, Node, descendants
 
 PROCESSES = 2
-DEVICES = "gpus"
-"""The count of a script that starts one process for each visible device."""
 
 
 def commands(plan: Plan, path: str, start: Start) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Any
 
 NEWEST_DEEPSPEED = "0.19.8"
+DEVICES = "gpus"
+"""The count of a script that starts one process for each visible device."""
 UNUSED = "unused now: "
 """How the message about an import that went begins; the name follows."""
 
@@ -96,7 +98,8 @@ class Start:
     digits, an option of the script ("--gpus", whose default is ``default``), or "" where it is not known. ``switches``
     are the options of which one has to be given for it to spawn at all; ``unsure``: it depends on something else too.
     ``nodes``: it worked out ranks from a node rank. ``local_rank``: it takes the option that the deepspeed launcher
-    adds. ``slurm``: it takes its ranks from SLURM; ``mpi``: from MPI's variables.
+    adds. ``slurm``: it takes its ranks from SLURM; ``mpi``: from MPI's variables. ``own``: the converted script goes on
+    starting the processes itself.
     """
 
     spawned: bool = False
@@ -108,6 +111,7 @@ class Start:
     local_rank: bool = False
     slurm: bool = False
     mpi: bool = False
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

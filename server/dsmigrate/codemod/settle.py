@@ -10,7 +10,9 @@ from dsmigrate.codemod.analysis.code import condition_said, holds_by_default
 from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
+from dsmigrate.codemod.idioms.config.existing import merged
 from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
 from dsmigrate.codemod.model import Kind
@@ -40,17 +42,19 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
-    settings: dict[str, Setting] = {
-        "gradient_accumulation_steps": Setting(None, static=1),
-        "zero_optimization.stage": _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
-    }
+    held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
+    settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)
+    if facts.options.precision != "keep":
+        settings = {key: value for key, value in settings.items() if not key.startswith("torch_autocast")}
+    config, said = merged(facts, _config(settings), {key for key, setting in settings.items() if setting.code})
+    held += said
     code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
     imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
     done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
-    return Settled(tuple(done), _config(settings), stage)
+    return Settled(tuple(done), config, stage)
 
 
 def _test(decision: Decision, facts: Facts) -> str | None:
@@ -78,7 +82,8 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
         place = made
         for section in sections:
             place = place.setdefault(section, {})
-        place[name] = setting.static
+        if setting.static is not None or not setting.code:
+            place[name] = setting.static
     return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from dsmigrate.codemod.analysis.analysis import Analysis
+from dsmigrate.codemod.analysis.analysis import Analysis, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.values import Obj
 from dsmigrate.codemod.decision import Decision
@@ -83,6 +83,12 @@ class Sharing:
         return found
 
     @cached_property
+    def home(self) -> ast.AST | None:
+        """The function that makes the engine."""
+        site = self.facts.site
+        return site.module.step(site.node).function
+
+    @cached_property
     def events(self) -> dict[ast.AST | None, list[Event]]:
         """The events of each function's own text."""
         found: dict[ast.AST | None, list[Event]] = defaultdict(list)
@@ -122,7 +128,7 @@ class Sharing:
         place = (module.path, 0 if function is None else function.lineno)
         if place in self.others:
             return True
-        if function is None or function in self.facts.passing.functions:
+        if function is None or function in self.facts.passing.functions or function is self.home:
             return False
         told = [self._has_engine(block, function) for block in self.calls.get(function, ())]
         return True in told and False in told
@@ -130,6 +136,10 @@ class Sharing:
     def _has_engine(self, block: Block, function: ast.AST) -> bool | None:
         """Whether the engine is at hand in a call of a function; None where nothing happens in it that counts."""
         training = self.facts.training
+        for outer in block.around():  # a run without a wrapper gets the engine too
+            if outer.kind is BlockKind.CALL and isinstance(outer.label, Obj) and outer.label.node is self.home:
+                if not any(under(wrap.block, outer) for wrap in training.wraps):
+                    return None
         events = [event for event in block.events() if event.module.step(event.node).function is function]
         return any(training.engine_at(event) is not None for event in events) if events else None
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.launch import DEVICES
-from dsmigrate.codemod.model import NEWEST_DEEPSPEED, Kind
+from dsmigrate.codemod.model import DEVICES, NEWEST_DEEPSPEED, Kind, Start
 from dsmigrate.launchers import deepspeed_line, model
 from dsmigrate.launchers.model import Launch, Script, Verdict
 from dsmigrate.launchers.shell import Word
@@ -43,6 +42,8 @@ class Surroundings:
 def decide(launch: Launch, script: Script, around: Surroundings) -> Verdict:
     """Decide about one launch of a converted script."""
     start = script.start
+    if _spawns(launch, start, around):
+        return _kept("stays", "the script goes on starting its own processes")
     if launch.kind == model.ACCELERATE:
         return _kept("accelerate launch stays", "it sets the same variables as torchrun; its own "
                                                 "--use_deepspeed stays off, the "
@@ -72,6 +73,14 @@ def decide(launch: Launch, script: Script, around: Surroundings) -> Verdict:
         f"start it with "
         f"{_proposal(script)}", "what this program does to processes is not known here"
     )  # fmt: skip
+
+
+def _spawns(launch: Launch, start: Start, around: Surroundings) -> bool:
+    """Whether the converted script starts its processes itself from this line, as the original did."""
+    if not start.own or not start.spawned:
+        return False
+    opaque = any(word.expanded(around.variables) is None for word in launch.arguments)
+    return start.unsure or not start.switches or opaque or any(_has(launch.arguments, name) for name in start.switches)
 
 
 def _python(launch: Launch, script: Script, around: Surroundings) -> Verdict:

@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
     Choice,
     Const,
     Expr,
@@ -215,6 +216,17 @@ def nearest_common(events: Iterable[Event]) -> Block:
     return common
 
 
+def exclusive(one: Event, other: Event) -> bool:
+    """Whether no run has both events: their conditions say so, or they stand in two arms of a branch."""
+    from dsmigrate.codemod.analysis.conditions import FALSE, both
+
+    if both(one.condition, other.condition) is FALSE:
+        return True
+    common = nearest_common([one, other])
+    first, second = (next((block for block in event.block.around() if block.up is common), None) for event in (one, other))
+    return first is not None and second is not None and first is not second and first.kind is BlockKind.BRANCH and second.kind is BlockKind.BRANCH and first.node is second.node
+
+
 def under(block: Block, outer: Block) -> bool:
     """Whether a block is in another one, or that one."""
     return any(one is outer for one in block.around())
@@ -284,7 +296,7 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
             return f'float("{value.value}")'
         text = repr(value.value)
         return f'"{text[1:-1]}"' if isinstance(value.value, str) and not set(text[1:-1]) & set("\\'\"") else text
-    by_name = _named(value, names)
+    by_name = named(value, names)
     if by_name is not None:
         return by_name
     if not isinstance(value, Expr):
@@ -323,7 +335,8 @@ def _in_parentheses(value: Value, code: str | None) -> str:
     )
 
 
-def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """A name or an attribute of one that holds a value at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:
         for name, held in scope.items():
@@ -341,10 +354,17 @@ def _named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
             for one in each(held):
                 if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
                     for attribute, inner in one.own.items():
-                        if isinstance(attribute, str) and inner == value and attribute.isidentifier():
+                        if isinstance(attribute, str) and _now(one, attribute, inner) == value and attribute.isidentifier():
                             return f"{name}.{attribute}"
         hidden.update(name for name in scope if isinstance(name, str))
     return None
+
+
+def _now(of: Obj, attribute: str, inner: Value) -> Value:
+    """What an attribute is: of an option that is overwritten on some ways only, what the command line said on the others."""
+    if of.kind is Kind.NAMESPACE and isinstance(inner, Choice) and any(option is UNBOUND for _, option in inner.options):
+        return Choice(tuple((condition, Expr("arg", attribute) if option is UNBOUND else option) for condition, option in inner.options))
+    return inner
 
 
 def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
@@ -377,9 +397,14 @@ def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | Non
     return None
 
 
+def parsers(analysis: Analysis) -> list[Obj]:
+    """The parsers of the command line that the script gives options to."""
+    return list(dict.fromkeys(obj for obj in analysis.run.made.values() if "options" in obj.data))
+
+
 def default_of(analysis: Analysis, name: str) -> object:
     """The default of an option of the command line; None where there is none, or it is not written out."""
-    for parser in {obj for obj in analysis.run.made.values() if "options" in obj.data}:
+    for parser in parsers(analysis):
         option = parser.data["options"].get(name)
         if option is not None:
             default = option.get("default")
@@ -446,10 +471,17 @@ def _reckoned(op: str, parts: list[object]) -> object:
 
 def implies(condition: Condition, other: Condition) -> bool:
     """Whether one condition holds only where another does."""
-    from dsmigrate.codemod.analysis.conditions import TRUE, decided, literals_of
+    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Several, decided, literals_of
 
-    if other is TRUE or condition is other:
+    if other is TRUE or condition is other or condition is FALSE:
         return True
+    if isinstance(other, Several) and other.all_of:
+        return all(implies(condition, part) for part in other.parts)
+    if isinstance(condition, Several):
+        if not condition.all_of:
+            return all(implies(part, other) for part in condition.parts)
+        if other in condition.parts:
+            return True
     assumed = {literal.atom: literal.holds for literal in literals_of(condition)}
     return decided(other, assumed) is True
 

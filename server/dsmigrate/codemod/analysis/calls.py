@@ -167,6 +167,7 @@ def call_function(
     definition = function.node
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = names_of(definition)
+    run.called.add(function.data["frame"].module)
     if names.is_generator and on_yield is None:
         made = run.make(Kind.GENERATOR, node, tag=f"generator {id(definition)}")
         run.keep(made, function, given_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsmigrate.codemod.analysis.analysis import Analysis, code_for, library_said, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, code_for, library_said, named, static_value
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
 
@@ -14,7 +14,7 @@ Names = tuple[Mapping[str, Value], ...]
 def said(value: Value, names: Names) -> str | None:
     """An expression that gives a value at a place; None where there is none."""
     if isinstance(value, Choice):
-        return code_for(value, names) or _chosen(value, names)
+        return named(value, names) or _chosen(value, names)
     if isinstance(value, Lib):
         return library_said(value.name, names)
     if isinstance(value, Expr) and value.op in {"==", "<", "<=", "is", "in", "not", "and", "or", "condition"}:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of
 from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
-from dsmigrate.codemod.analysis.events import BlockKind
+from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.library import item_of
 from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, OnYield, Turn, kept, sources
 from dsmigrate.codemod.analysis.roles import role_of
@@ -107,6 +107,8 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
             return element_of_object(run, over, loop)
         case Const(value=str()):
             return Expr("each", over, loop, loops=frozenset((loop,)))
+        case Expr() if over in run.sizes:
+            run.event(Happening.BATCH, loop, loader=over)
     return Expr(
         "each",
         over,
@@ -279,6 +281,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
     """An item of a loader, of a model's modules, or of another object that is gone over."""
     role = role_of(of)
     if role is Role.LOADER:
+        run.event(Happening.BATCH, loop, loader=of)
         return Tensor(varies=True)
     if of.data.get("groups_of") is not None:
         return run.settle(of.fields.get(REST, NONE))

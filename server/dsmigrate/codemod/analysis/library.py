@@ -17,6 +17,7 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     FUNCTIONS,
     MAKERS,
     METHODS,
+    PARALLEL,
     Call,
     Role,
     canonical,
@@ -75,12 +76,18 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
         return joined_tensor(tensors)
-    return run.unread(node, (*inputs, function), tag=tag)
+    made = run.unread(node, (*inputs, function), tag=tag)
+    if "batch_size" in given_.named:
+        run.sizes[made] = run.settle(given_.named["batch_size"])
+    return made
 
 
 def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """Call a function or class of a library."""
     name = canonical(name)
+    kind = next((kind for start, kind in PARALLEL.items() if name == start or name.startswith(f"{start}.")), None)
+    if kind is not None:
+        run.event(Happening.PARALLEL, node, name=Const(kind), function=Lib(name))
     handler = FUNCTIONS.get(name)
     if handler is not None:
         return handler(Call(run, name, given, node))

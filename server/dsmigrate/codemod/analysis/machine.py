@@ -193,6 +193,16 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.called: set[Module] = set()
+        """The files of the functions that were called."""
+        self.sizes: dict[Expr, Value] = {}
+        """The argument ``batch_size`` of unread calls, by what they give."""
+        self.asked: set[str] = set()
+        """Variables of the environment that are asked for by key, without a default."""
+        self.required: list[tuple[Condition, Condition]] = []
+        """Conditions under which a run ends with an error unless others hold."""
+        self.paths: list[tuple[str, Condition]] = []
+        """Options of the command line that are taken for paths, and under which conditions."""
         self.made: dict[tuple[Any, ...], Obj] = {}
         self.shadows: dict[Expr, Obj] = {}
         self.held: dict[Expr, frozenset[Value]] = {}
@@ -547,6 +557,7 @@ class Machine(ABC):
         if alive is not DEAD and len(stopped) == 1:
             self.ending.add(node)
             left = negate(stopped[0])
+            self.required.append((both(*self.conditions), left))
             self.assume(left)
             if not left.varies:
                 return self.holds(alive)

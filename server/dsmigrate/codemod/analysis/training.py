@@ -204,7 +204,7 @@ def trainings(analysis: Analysis) -> list[Training]:
         found.append(
             Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers))
         )
-    return _joined(found)
+    return _joined([one for one in found if one.optimizers] or found)
 
 
 def _joined(found: list[Training]) -> list[Training]:

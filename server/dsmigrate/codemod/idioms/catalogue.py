@@ -13,19 +13,30 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.checkpoint import files
 from dsmigrate.codemod.idioms.clipping import measured, norm
-from dsmigrate.codemod.idioms.config import batch
+from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
-from dsmigrate.codemod.idioms.launch import group
+from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import zero
 from dsmigrate.codemod.idioms.precision import native, regions, scaler
+from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
 
 Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
 
+REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, backwards.backwards, backwards.closures)
+"""Those that look at a training before the place of the engine is known."""
+
 IDIOMS: tuple[Idiom, ...] = (
+
     group.group,
+    ranks.ranks,
+    options.local_rank,
+    environment.address,
+    environment.visible_devices,
+    alone.alone,
+    alone.on_cpu,
     wrap.wrap,
     wrap.replicas,
     wrap.others,
@@ -67,6 +78,9 @@ IDIOMS: tuple[Idiom, ...] = (
     zero.untested,
     files.files,
     batch.batch,
+    precision.asked,
+    optimizer.in_config,
+    stage.first_update,
 )
 
 

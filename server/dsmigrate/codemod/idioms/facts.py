@@ -9,6 +9,7 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of
+from dsmigrate.codemod.analysis.optimizers import Moved, moved
 from dsmigrate.codemod.analysis.passing import Passing, passing
 from dsmigrate.codemod.analysis.site import Site
 from dsmigrate.codemod.analysis.training import Training
@@ -36,6 +37,16 @@ class Facts:
         """How the engine gets to functions in which no name leads to it."""
         lost = [event for event in self.training.events(Happening.ZERO_GRAD) if self.gradients.thrown_away(event)]
         return passing(self.training, lost)
+
+    @cached_property
+    def moved(self) -> Moved | str:
+        """The optimizer as the config makes it, where the person asked for that; why it stays in the script."""
+        return moved(self.training, self.site) if self.options.optimizer == "config" else "the script keeps it"
+
+    @property
+    def optimizer_argument(self) -> str:
+        """What ``deepspeed.initialize`` is given to optimize."""
+        return f"optimizer={self.site.optimizer}" if isinstance(self.moved, str) else f"model_parameters={self.moved.parameters}"
 
     @cached_property
     def gradients(self) -> Gradients:

@@ -102,15 +102,26 @@ def expression(wanted: ast.expr, statement: ast.stmt, node: CstStatement) -> cst
     if kind is None:
         return _constant(wanted, statement, node)
     order_python = [one for one in _python_order(statement) if type(one) is type(wanted)]
-    order_cst = [one for one in _walk_text(node) if isinstance(one, kind)]
+    order_cst = [one for one in _walk_text(node) if isinstance(one, kind) and not _is_constant(one)]
     if len(order_python) != len(order_cst):
         raise KeyError(wanted)
     return order_cst[order_python.index(wanted)]
 
 
+def _is_constant(node: cst.CSTNode) -> bool:
+    """Whether a name is a constant in the syntax tree."""
+    return isinstance(node, cst.Name) and node.value in {"True", "False", "None"}
+
+
 def _constant(wanted: ast.expr, statement: ast.stmt, node: CstStatement) -> cst.CSTNode:
-    if not isinstance(wanted, ast.Constant) or not isinstance(wanted.value, str | int | float):
+    if not isinstance(wanted, ast.Constant) or not isinstance(wanted.value, str | int | float | None):
         raise KeyError(wanted)
+    if isinstance(wanted.value, bool | None):
+        same = [one for one in _python_order(statement) if isinstance(one, ast.Constant) and one.value is wanted.value]
+        named = [one for one in _walk_text(node) if isinstance(one, cst.Name) and one.value == str(wanted.value)]
+        if len(same) != len(named):
+            raise KeyError(wanted)
+        return named[same.index(wanted)]
     is_text = isinstance(wanted.value, str)
     kinds = (cst.SimpleString, cst.ConcatenatedString) if is_text else (cst.Integer, cst.Float)
     order = [
@@ -206,8 +217,6 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 def _walk_text(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes of a statement's own lines, in the order of the text, outer before inner; names that only name a
     member, an argument or a parameter are no expressions."""
-    if isinstance(node, cst.Name) and node.value in {"True", "False", "None"}:  # constants in the syntax tree
-        return
     yield node
     if isinstance(node, cst.Attribute):
         yield from _walk_text(node.value)

@@ -6,7 +6,7 @@ from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, PARALLEL, Call, Role, classes, function, method
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
@@ -24,6 +24,26 @@ classes(Role.MODEL, "torchvision.models.ResNet monai.networks.nets. timm.models.
         "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
 classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
 ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})
+
+
+PARALLEL.update({
+    "torch.distributed.rpc": "RPC", "torch.distributed.autograd": "distributed autograd", "torch.distributed.pipeline": "pipeline parallelism",
+    "torch.distributed.pipelining": "pipeline parallelism", "torch.distributed.fsdp.fully_shard": "FSDP",
+    "torch.distributed._composable.fsdp.fully_shard": "FSDP",
+    "torch.distributed.tensor.parallel.parallelize_module": "tensor parallelism", "dgl.distributed": "dgl.distributed",
+    "fairscale.optim.oss.OSS": "fairscale's OSS", "fairscale.nn.data_parallel.ShardedDataParallel": "fairscale's ShardedDataParallel",
+    "horovod.torch": "Horovod", "bagua.torch_api": "Bagua", "colossalai.initialize": "ColossalAI",
+})  # fmt: skip
+classes(Role.FRAMEWORK, "accelerate.Accelerator accelerate.accelerator.Accelerator lightning.Trainer lightning.pytorch.Trainer pytorch_lightning.Trainer "
+        "lightning.Fabric lightning.fabric.Fabric lightning_fabric.Fabric transformers.Trainer transformers.Seq2SeqTrainer mmengine.runner.Runner "
+        "mmcv.runner.EpochBasedRunner composer.Trainer colossalai.booster.Booster")  # fmt: skip
+
+
+def _make_framework(asked: Call, made: Obj) -> None:
+    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("framework"))
+
+
+MAKERS[Role.FRAMEWORK] = _make_framework
 
 
 @function("timm.optim.create_optimizer", "timm.optim.create_optimizer_v2", "timm.optim.optim_factory.create_optimizer",

@@ -544,6 +544,7 @@ def _super(asked: Call) -> Value:
 
 @function("builtins.open", "io.open", "gzip.open", "codecs.open")
 def _open(asked: Call) -> Value:
+    _note_paths(asked, asked.given.args[:1])
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
     asked.run.put(made, "path", asked.get(0, "file"))
     asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))
@@ -618,7 +619,7 @@ def _add_argument(asked: Call, of: Value) -> Value:
     parser = of.data.get("parser", of)
     options = parser.data.setdefault("options", {})
     options[name] = {
-        "flags": flags, "node": asked.node, "module": asked.run.frame.module,
+        "flags": flags, "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions),
         **{key: value for key, value in asked.given.named.items()},
     }  # fmt: skip
     return NONE
@@ -627,7 +628,7 @@ def _add_argument(asked: Call, of: Value) -> Value:
 @method(Role.PARSER, "add_argument_group", "add_mutually_exclusive_group", "add_parser", "add_subparsers")
 def _group(asked: Call, of: Value) -> Value:
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="argparse.ArgumentParser")
-    if isinstance(of, Obj):
+    if isinstance(of, Obj) and asked.name in {"add_argument_group", "add_mutually_exclusive_group"}:
         made.data["parser"] = of.data.get("parser", of)
     return made
 
@@ -670,7 +671,10 @@ def _getenv(asked: Call) -> Value:
 
 @function("os.environ.__getitem__", "os.environb.get")
 def _environ(asked: Call) -> Value:
-    return environment(asked.run, asked.run.settle(asked.get(0, "key")))
+    key = asked.run.settle(asked.get(0, "key"))
+    if isinstance(key, Const) and ("env", key.value) not in asked.run.flags.fields:
+        asked.run.asked.add(str(key.value))
+    return environment(asked.run, key)
 
 
 @function("os.environ.__setitem__")
@@ -727,6 +731,7 @@ def _path_function(name: str, given: tuple[Value, ...], work: object) -> Value:
 def _path(asked: Call) -> Value:
     name = asked.name.rpartition(".")[2]
     args = tuple(asked.run.settle(value) for value in asked.given.args)
+    _note_paths(asked, args)
     if args and isinstance(args[0], Choice):
         return choose(
             (condition, _path(Call(asked.run, asked.name, Given((option, *args[1:])), asked.node)))
@@ -744,6 +749,12 @@ def _path(asked: Call) -> Value:
     if name == "relpath":
         return Expr("path", name, *(value if isinstance(value, Const | Expr) else Expr("some") for value in args))
     return _path_function(name, args, getattr(posixpath, name))
+
+
+def _note_paths(asked: Call, args: tuple[Value, ...]) -> None:
+    """Note options that are taken for paths; one that was not given stops the script there."""
+    names = [one.args[0] for one in args if isinstance(one, Expr) and one.op == "arg" and isinstance(one.args[0], str)]
+    asked.run.paths += [(name, both(*asked.run.conditions)) for name in names]
 
 
 @function("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "os.fspath", "builtins.str.join")
@@ -771,6 +782,12 @@ def _exists(asked: Call) -> Value:
         path if isinstance(path, Const | Expr) else "?",
         loops=frozenset(asked.run.loops),
     )
+
+
+@function("os.makedirs", "os.mkdir", "os.listdir")
+def _folder(asked: Call) -> Value:
+    _note_paths(asked, tuple(asked.run.settle(value) for value in asked.given.args[:1]))
+    return asked.run.unread(asked.node, asked.given.args)
 
 
 @function("os.getcwd", "os.path.curdir")
@@ -811,18 +828,25 @@ def _process(asked: Call) -> Value:
         {key: value for key, value in named.fields.items() if isinstance(key, str)} if isinstance(named, Obj) else {}
     )
     if not asked.name.endswith("Thread"):
+        numbers = [one for one in (*(args or ()), *words.values()) if isinstance(one, Expr) and one.op == "index"
+                   and len(one.args) == 2 and isinstance(one.args[1], Const | Expr)]  # fmt: skip
         run.event(
-            Happening.SPAWN,
-            asked.node,
-            function=target,
-            count=run.unread(asked.node),
-            args=given,
-            name=Const(asked.name),
-        )
+            Happening.SPAWN, asked.node, function=target, count=numbers[0].args[1] if numbers else run.unread(asked.node),
+            args=given, name=Const(asked.name),
+        )  # fmt: skip
+        args = None if args is None else [_of_process(asked, one) for one in args]
+        words = {key: _of_process(asked, one) for key, one in words.items()}
     with run.inside(BlockKind.SPAWNED, asked.node, target):
         run.call(target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
     run.stopped = False
     return made
+
+
+def _of_process(asked: Call, value: Value) -> Value:
+    """What a process of a loop is given: the loop's number is the process's own."""
+    if isinstance(value, Expr) and value.loops & frozenset(asked.run.loops):
+        return Expr("process", asked.node, *(() if value.op == "index" else (value,)), varies=True)
+    return value
 
 
 @function("fire.Fire", "typer.run", "absl.app.run", "click.command", "hydra.main", "torch.distributed.elastic.multiprocessing.errors.record",

@@ -30,6 +30,8 @@ class Role(enum.Enum):
     AVERAGED = "averaged"
     """A copy of a model that follows its weights (torch.optim.swa_utils.AveragedModel, timm.utils.ModelEma)."""
     ENGINE = "engine"
+    FRAMEWORK = "framework"
+    """What owns the loop, backward and step: accelerate's Accelerator, Lightning's Trainer."""
     OTHER = "other"
 
 
@@ -55,6 +57,8 @@ AttributeHandler: TypeAlias = Callable[[Machine, Obj, ast.AST], Value]
 CLASSES: dict[str, Role] = {}
 FAMILIES: list[tuple[str, Role]] = []
 FUNCTIONS: dict[str, Handler] = {}
+PARALLEL: dict[str, str] = {}
+"""Other kinds of distributed training, by the beginnings of their functions' names."""
 METHODS: dict[tuple[Role, str], MethodHandler] = {}
 ANY_METHODS: dict[str, MethodHandler] = {}
 """Methods by names of torch's modules, of things that are not known to be one."""

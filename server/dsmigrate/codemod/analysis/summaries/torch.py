@@ -242,6 +242,15 @@ def _set_grad(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by=asked.name)
 
 
+@function("torch.randint")
+def _randint(asked: Call) -> Value:
+    """Random numbers; a list of them are as a rule the places of a batch's samples."""
+    size = asked.run.settle(asked.get(1 if len(asked.given.args) < 3 else 2, "size", NONE))
+    if isinstance(size, Tup) and len(size.items) == 1:
+        asked.run.event(Happening.BATCH, asked.node, loader=NONE, size=size.items[0])
+    return Tensor(varies=True)
+
+
 # -- making things ---------------------------------------------------------------------------------------------------
 
 
@@ -507,6 +516,8 @@ def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
+    if isinstance(of, Obj) and name in {"to", "cuda", "cpu", "xpu", "npu"}:
+        asked.run.event(Happening.PLACED, asked.node, of=of, device=asked.get(0, "device", Const(name)))
     if not any(is_module(asked.run, one) for one in each(of)):
         asked.run.event(Happening.MOVED, asked.node, of=of)
     if asked.given.named.get("memory_format") == Lib("torch.channels_last"):
@@ -834,7 +845,10 @@ def _backward(asked: Call) -> Value:
 def _grad(asked: Call) -> Value:
     run = asked.run
     outputs = run.settle(asked.get(0, "outputs", NONE))
-    run.event(Happening.GRADIENT, asked.node, outputs=outputs, inputs=asked.get(1, "inputs", NONE))
+    run.event(
+        Happening.GRADIENT, asked.node, outputs=outputs, inputs=asked.get(1, "inputs", NONE),
+        create_graph=asked.get(4, "create_graph", FALSE_VALUE) if asked.name == "torch.autograd.grad" else TRUE_VALUE,
+    )  # fmt: skip
     tensors = [one for one in run.things_in(outputs) if isinstance(one, Tensor)]
     return joined_tensor(tensors) if tensors else Tensor()
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import loops_around, static_value
-from dsmigrate.codemod.analysis.code import said
-from dsmigrate.codemod.analysis.machine import sources
+from dsmigrate.codemod.analysis.code import holds_by_default, said
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.roles import role_of
-from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Kind as ThingKind, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Obj, Value, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -40,50 +37,58 @@ IDEAS = (
 
 def batch(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decision about the micro-batch size."""
-    for loader in _loaders(training):
-        size = loader.own.get("batch_size")
-        if size is None or size == Const(None):
+    site = facts.site
+    found: int | None = None
+    for event in _batches(training):
+        size = _size(training, event)
+        if size is None:
             continue
-        code = said(size, facts.site.names)
-        static = static_value(training.analysis, size)
-        number = static if isinstance(static, int) and not isinstance(static, bool) and static > 0 else 1
-        if code is None and number == 1:
+        code, number = said(size, site.names), _number(static_value(training.analysis, size))
+        if code is None and (number is None or not isinstance(size, Const)):
+            found = found or number
             continue
-        assert loader.module is not None
-        dynamic = "" if isinstance(size, Const) or code is None else code
         yield Decision(
-            "MG701", Kind.CONVERTED, loader.module, loader.node or facts.site.node, f"{KEY} = {code or number}",
-            "the training loader's batch size", config={KEY: Setting(size, static=number, code=dynamic)}, lines=(0, 0),
+            "MG701", Kind.CONVERTED, event.module, event.node, f"{KEY} = {number if isinstance(size, Const) else code}", "the training loader's batch size",
+            config={KEY: Setting(size, static=number, code="" if isinstance(size, Const) else str(code))}, lines=(0, 0),
         )  # fmt: skip
         return
-    site = facts.site
+    said_of = "the default of your option: change both together" if found else "put your batch size there"
     yield Decision(
-        "MG702", Kind.KEPT, site.module, site.node, f"{KEY} is 1: put your batch size there", "no loader of the training forward is seen",
-        config={KEY: Setting(None, static=1)}, lines=(0, 0),
+        "MG702", Kind.KEPT, site.module, site.node, f"{KEY} is {found or 1}: {said_of}", "the engine uses it for throughput figures only",
+        config={KEY: Setting(None, static=found or 1)}, lines=(0, 0),
     )  # fmt: skip
 
 
-def _loaders(training: Training) -> Iterator[Obj]:
-    """The loaders that the loops around the training's forwards go over, the innermost first."""
+def _number(static: object) -> int | None:
+    if isinstance(static, float) and static.is_integer():
+        static = int(static)
+    return static if isinstance(static, int) and not isinstance(static, bool) and static > 0 else None
+
+
+def _batches(training: Training) -> Iterator[Event]:
+    """The events that fetch what the training's forwards are given: in the same loop, before the forward first."""
     nodes = {forward.node for event in training.backwards for forward in forwards_in(event["loss"])}
+    fetched = list(training.events(Happening.BATCH))
     for event in training.events(Happening.FORWARD):
-        if event.node in nodes and training.is_model(event["model"]):
-            yield from _around(event)
-
-
-def _around(event: Event) -> Iterator[Obj]:
-    for block in loops_around(event):
-        if block.label is not None:
-            yield from _in(block.label)
-
-
-def _in(value: Value) -> Iterator[Obj]:
-    for one in each(value):
-        if isinstance(one, Obj):
-            if role_of(one) is Role.LOADER:
-                yield one
-            elif one.kind is ThingKind.ITERATOR:
-                for inner in sources(one):
-                    yield from _in(inner)
-        elif isinstance(one, Expr):
+        if event.node not in nodes or not training.is_model(event["model"]):
             continue
+        for loop in loops_around(event):
+            here = [one for one in fetched if next(iter(loops_around(one)), None) is loop]
+            before = [one for one in here if one.number < event.number]
+            likely = [one for one in here if holds_by_default(training.analysis, one.condition)]
+            yield from dict.fromkeys([*(one for one in before if one in likely), *likely, *before, *here])
+
+
+def _size(training: Training, event: Event) -> Value | None:
+    """The batch size behind a fetch: of a loader, of its batch sampler, of an unread factory, or of random indices."""
+    loader = event["loader"]
+    if isinstance(loader, Obj):
+        sampler = loader.own.get("batch_sampler", NONE)
+        size = loader.own.get("batch_size", NONE)
+        if isinstance(sampler, Obj):
+            given = sampler.data.get("arguments", {"args": (), "named": {}})
+            size = given["named"].get("batch_size", given["args"][1] if len(given["args"]) > 1 else NONE)
+        return None if size == NONE else size
+    if isinstance(loader, Expr):
+        return training.analysis.run.sizes.get(loader)
+    return event.what.get("size")

@@ -1,34 +1,130 @@
-"""The ZeRO stage that fits the script."""
+"""The ZeRO stage that fits the script, and what it costs and gains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dsmigrate.codemod import targets
+from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.summaries.registry import role_of_class
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.analysis.values import Obj
+from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Insert
 
 IDEAS = (
+    Idea(
+        "MG604",
+        "Optimizer offload with the script's optimizer",
+        "zero_force_ds_cpu_optimizer is false, so that the script's own optimizer steps on the CPU.",
+        "DeepSpeed otherwise insists on its DeepSpeedCPUAdam.",
+        "deepspeed/runtime/engine.py, zero_force_ds_cpu_optimizer",
+        Kind.CONVERTED,
+    ),
     Idea(
         "MG703",
         "The ZeRO stage",
         "What is partitioned over the ranks: nothing (0), optimizer state (1), gradients too (2), parameters too (3).",
         "Stage 2 by default; stage 1 where the script accumulates or used no_sync, as stage 2 sends gradients at every backward; "
-        "stage 0 where something needs whole gradients or states.",
+        "stage 0 where something needs whole gradients or states, if need be under the option that asks for it.",
         "deepspeed/runtime/zero/config.py",
         Kind.CONVERTED,
     ),
 )
+_KEEPS = {
+    0: "nothing is partitioned, as under DDP.",
+    1: "each GPU keeps 1/N of the optimizer state.",
+    2: "each GPU keeps 1/N of optimizer state and gradients.",
+    3: "each GPU keeps 1/N of optimizer state, gradients and parameters.",
+}
+_STATES = {"Adam": 8, "AdamW": 8, "NAdam": 8, "RAdam": 8, "Adamax": 8, "FusedAdam": 8, "RMSprop": 4, "Adagrad": 4, "SGD": 0, "FusedSGD": 0}
+"""Bytes of an optimizer's float32 state for each parameter; momentum comes on top."""
+
+
+def windows(training: Training, facts: Facts) -> bool:
+    """Whether gradients of several backwards come together before a step, or the script kept DDP from exchanging them."""
+    return facts.accumulates or any(training.is_model(event["of"]) for event in training.events(Happening.SYNC))
 
 
 def preferred(training: Training, facts: Facts) -> int:
     """The stage for a script of which no decision asks for a lower one."""
-    return 1 if facts.accumulates or any(True for _ in training.events(Happening.SYNC)) else 2
+    return 1 if windows(training, facts) else 2
 
 
-def stage(training: Training, facts: Facts) -> Iterator[Decision]:
-    """Nothing of its own: what the stage is comes of all decisions (``decide``)."""
-    del training, facts
-    yield from ()
+def stage(training: Training, facts: Facts, number: int, setting: Setting) -> Decision:
+    """What is said of the highest stage that was settled, with the settings that come with it."""
+    site = facts.site
+    if setting.code:
+        message = f"ZeRO stage: {setting.code}"
+    elif number == 2 and windows(training, facts):
+        message = "ZeRO-2 sends gradients at every backward; --zero-stage 1 sends them once a step."
+    else:
+        message = f"ZeRO-{number}: {_KEEPS[number]}" + (" A step with inf or NaN is skipped." if number else "")
+    chosen = facts.options.chosen_for
+    why = f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else _costs(training, facts, number)
+    return Decision(
+        "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
+        differs=bool(number), lines=(0, 0),
+    )  # fmt: skip
+
+
+def _section(training: Training, facts: Facts, number: int, setting: Setting) -> dict[str, Setting]:
+    options = facts.options
+    found = {"zero_optimization.stage": setting}
+    if options.offload != "none" and number:
+        device: dict[str, object] = {"device": options.offload}
+        if options.offload == "nvme" and options.nvme_path:
+            device["nvme_path"] = options.nvme_path
+        found["zero_optimization.offload_optimizer"] = Setting(None, static=device)
+        if number == 3:
+            found["zero_optimization.offload_param"] = Setting(None, static=dict(device))
+        found["zero_force_ds_cpu_optimizer"] = Setting(None, static=False)
+    regions = any(block.label is not None and isinstance(block.label, Obj) and "autocast" in block.label.made_by for block in training.analysis.root.blocks())
+    if number == 3 and regions:  # with DeepSpeed's own Linear for ZeRO 3 losses under autocast are up to 7e-4 off
+        found["zero_optimization.memory_efficient_linear"] = Setting(None, static=False)
+    return found | {f"zero_optimization.{key}": Setting(None, static=value) for key, value in options.chosen_sizes.items()}
+
+
+def _costs(training: Training, facts: Facts, number: int) -> str:
+    """Memory of a parameter on each of N GPUs, and elements sent for it in a step, before and after."""
+    state = _state(training)
+    sent = {0: 2, 1: 2, 2: 2, 3: 3}[number]
+    traffic = "as many elements are sent a step as under DDP" if sent == 2 else "1.5 times as many elements are sent a step as under DDP"
+    if number >= 2 and windows(training, facts):
+        traffic = "gradients are sent at every backward"
+    if state is None or facts.options.precision != "keep":
+        return traffic
+    spread = {0: 0, 1: state, 2: state + 4, 3: state + 8}[number]
+    whole = 8 + state
+    left = " + ".join(part for part in (f"{whole - spread}" if whole > spread else "", f"{spread}/N" if spread else "") if part)
+    return f"{whole} → {left} bytes a parameter on each GPU; {traffic}" if spread else traffic
+
+
+def _state(training: Training) -> int | None:
+    found: set[int | None] = set()
+    for one in training.optimizers:
+        if not isinstance(one, Obj) or one.cls is not None or role_of_class(one.made_by) is None:
+            return None
+        size = _STATES.get(one.made_by.rpartition(".")[2])
+        given = one.data.get("arguments", {"args": (), "named": {}})
+        momentum = given["named"].get("momentum", given["args"][2] if one.made_by.endswith("SGD") and len(given["args"]) > 2 else None)
+        if momentum is not None and size is not None:
+            static = static_value(training.analysis, momentum)
+            size = None if static is None else size + (4 if static else 0)
+        found.add(size)
+    return found.pop() if len(found) == 1 else None
+
+
+def first_update(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Undo the step that the optimizer makes when the engine is made: ZeRO's up to 0.13.1, half-precision sections' at ZeRO 0."""
+    if facts.options.precision == "keep" and not targets.holds("update_at_start", facts.options.target_version):
+        return
+    site = facts.site
+    line = f"ds_compat.forget_first_step({site.target})"
+    yield Decision(
+        "MG703", Kind.CONVERTED, site.module, site.node, line, "the optimizer steps once, with zero gradients, when the engine is made",
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=0),), lines=(0, 0),
+    )  # fmt: skip

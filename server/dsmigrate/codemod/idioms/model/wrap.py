@@ -62,7 +62,7 @@ CONFIG = "@config@"
 def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about the wraps of the model, and about the engine."""
     site = facts.site
-    before, after = "deepspeed.initialize(model=", f", optimizer={site.optimizer}, config={CONFIG})[0]"
+    before, after = "deepspeed.initialize(model=", f", {facts.optimizer_argument}, config={CONFIG})[0]"
     for node, event in {event.node: event for event in training.wraps}.items():
         model = wrapped_model(node)
         if model is None:

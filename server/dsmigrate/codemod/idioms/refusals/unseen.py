@@ -1,0 +1,139 @@
+"""Scripts in which no training of a wrapped model is seen: why, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.analysis import Analysis
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.registry import Role
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Const, Obj, Tensor, each, show
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.module import Module
+
+IDEAS = (
+    Idea(
+        "MG209",
+        "The file starts no training by itself",
+        "Nothing at the top level of the file calls what is defined in it: convert the script that imports it.",
+        "Run as it stands such a file defines its classes and functions, ends at once, and trains nothing. It is converted "
+        "together with the script that starts the training.",
+        "dsmigrate",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG907",
+        "Another training framework drives the loop",
+        "Accelerate, Lightning, Fabric or a Transformers Trainer own backward and step here; they have their own "
+        "DeepSpeed integration.",
+        "Turn DeepSpeed on in that framework's configuration instead of rewriting the loop.",
+        "https://huggingface.co/docs/accelerate/usage_guides/deepspeed",
+        Kind.REFUSED,
+    ),
+    Idea(
+        "MG910",
+        "The backward of the wrapped model is not seen",
+        "The model is wrapped here, but no backward of its loss can be followed from here.",
+        "Half a conversion would not train.",
+        "dsmigrate's own rule: what cannot be proven is not rewritten",
+        Kind.REFUSED,
+    ),
+    Idea(
+        "MG911",
+        "Model and optimizer do not meet",
+        "The optimizer of the wrapped model is made where it cannot be seen, or never named beside the model.",
+        "deepspeed.initialize needs both in one place.",
+        "deepspeed/__init__.py, initialize",
+        Kind.REFUSED,
+    ),
+    Idea(
+        "MG912",
+        "The wrap of the model is not seen",
+        "A distributed training is here, but no DistributedDataParallel can be followed to it.",
+        "The wrap is made by code that is not read, or the script averages gradients itself.",
+        "dsmigrate's own rule: what cannot be proven is not rewritten",
+        Kind.REFUSED,
+    ),
+)
+_WORDS = re.compile(r"DistributedDataParallel|\bDDP\(|init_process_group")
+_BACKWARD = re.compile(r"\.backward\(")
+
+
+def not_trained(analysis: Analysis) -> Iterator[Decision]:
+    """What is said of a script without a training that could be converted; nothing where there is nothing to say."""
+    wraps = {role: event for event in analysis.of(Happening.WRAP) for one in each(event["wrapper"]) if isinstance(one, Obj) and (role := role_of(one))}
+    if Role.ENGINE in wraps:
+        return
+    backward = next(analysis.of(Happening.BACKWARD), None)
+    group = next(analysis.of(Happening.GROUP), None)
+    driven = _driven(analysis)
+    if driven is not None and (group is not None or Role.WRAPPER in wraps):
+        yield _refused("MG907", driven, f"{_name(driven)} drives the training", "it has its own DeepSpeed switch")
+        return
+    other = wraps.get(Role.SHARDED) or next(analysis.of(Happening.PARALLEL), None)
+    if other is not None and Role.WRAPPER not in wraps and (backward is not None or driven is not None):
+        what = "FSDP" if Role.SHARDED in wraps else str(getattr(other["name"], "value", ""))
+        yield _refused("MG903", other, f"{what} is used here", "the engine has no counterpart to it")
+    elif Role.WRAPPER in wraps:
+        if backward is not None or _speaks(analysis, _BACKWARD) is not None:
+            yield _refused("MG910", wraps[Role.WRAPPER], "no backward of this model's loss is seen", "half a conversion would not train")
+    elif backward is not None and group is not None:
+        averaged = next((event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None)
+        message = "the script averages gradients itself: there is no DistributedDataParallel" if averaged else "no DistributedDataParallel of this model is seen"
+        yield _refused("MG912", averaged or backward, message, "what the engine would take over is not known")
+    elif backward is None:
+        yield from _unreached(analysis)
+
+
+def _refused(code: str, event: Event, message: str, reason: str) -> Decision:
+    return Decision(code, Kind.REFUSED, event.module, event.node, message, reason)
+
+
+def _driven(analysis: Analysis) -> Event | None:
+    return next((event for event in analysis.of(Happening.MADE) if event["role"] == Const("framework")), None)
+
+
+def _name(event: Event) -> str:
+    return next((one.made_by.split(".")[0] for one in each(event["what"]) if isinstance(one, Obj)), "a framework")
+
+
+def _speaks(analysis: Analysis, words: re.Pattern[str]) -> Module | None:
+    """A file of the run that speaks of something."""
+    return next((top.module for top in analysis.run.modules.values() if top.module is not None and words.search(top.module.source.text)), None)
+
+
+def _unreached(analysis: Analysis) -> Iterator[Decision]:
+    """A file that speaks of DDP, of which the run shows nothing."""
+    module = analysis.project.module(analysis.project.entry, "__main__")
+    if module is None or not _WORDS.search(module.source.text):
+        return
+    line = next((index for index, text in enumerate(module.lines, 1) if _WORDS.search(text)), 1)
+    if module not in analysis.run.called:
+        yield Decision(
+            "MG209", Kind.KEPT, module, module.tree, "this file starts no training by itself: convert the script that imports it",
+            "nothing at its top level calls what is defined here", lines=(line, line),
+        )  # fmt: skip
+        return
+    if not _BACKWARD.search(module.source.text) and _speaks(analysis, _BACKWARD) is None:
+        return
+    last = _unread(analysis)
+    where = f"; {show(last['function'])} in line {last.line} is not read" if last is not None else ""
+    yield Decision(
+        "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten", lines=(line, line),
+    )  # fmt: skip
+
+
+def _unread(analysis: Analysis) -> Event | None:
+    events = list(analysis.of(Happening.OPAQUE))
+    return events[-1] if events else None
+
+
+def do_not_meet(training: Training) -> Decision:
+    """What is said where the engine cannot be made."""
+    event = training.wraps[0]
+    return Decision("MG911", Kind.REFUSED, event.module, event.node, str(training.site), "deepspeed.initialize needs model and optimizer in one place")
+

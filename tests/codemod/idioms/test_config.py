@@ -1,0 +1,311 @@
+"""What ds_config.json takes from the script and from the options: batch size, stage, offload, precision, optimizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsmigrate.codemod.model import Kind, Status
+from tests.codemod.converting import HEAD, Converted, converted
+
+MICRO = "train_micro_batch_size_per_gpu"
+START = HEAD + """
+import argparse
+from torch.utils.data import DataLoader
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=64)
+parser.add_argument("--lr", type=float, default=3e-4)
+parser.add_argument("--local", type=int)
+args = parser.parse_args()
+dist.init_process_group("nccl")
+"""
+MODEL = """
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+"""
+DATA = "loader = DataLoader(data, batch_size=8)\n"
+LOOP = """
+for x in loader:
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def script(data: str = DATA, *, model: str = MODEL, loop: str = LOOP, imports: str = "") -> str:
+    return f"{START}{imports}{model}{data}{loop}"
+
+
+# -- the batch size ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "loader = DataLoader(data, batch_size=48)",
+        "loader = DataLoader(data, 48, shuffle=True)",
+        "size = 48\nloader = torch.utils.data.DataLoader(data, batch_size=size)",
+        "loader = DataLoader(data, batch_size=8 * 6)",
+        "given = dict(batch_size=48)\nloader = DataLoader(data, **given)",
+        "loader = DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(order, 48, False))",
+        "other = DataLoader(data, batch_size=3)\nloader = DataLoader(data, batch_size=48)\nfor x in other:\n    print(x)",
+        "class Mine(DataLoader):\n    pass\nloader = Mine(data, batch_size=48)",
+        "def made(size):\n    return None, DataLoader(data, batch_size=size)\n_, loader = made(48)",
+        "from factory import made\nloader = made(data, batch_size=48)",
+        "loader = enumerate(DataLoader(data, batch_size=48))",
+    ],
+)
+def test_a_known_batch_size_is_in_the_config(data: str) -> None:
+    found = converted(script(f"{data}\n"))
+    assert found.config[MICRO] == 48
+    assert MICRO not in found.text
+    assert found.said("MG701", Kind.CONVERTED)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "static"),
+    [
+        ("loader = DataLoader(data, batch_size=args.batch_size)", "args.batch_size", 64),
+        ("size = args.batch_size // 2\nloader = DataLoader(data, batch_size=size)", "size", 32),
+        ("loader = DataLoader(data, batch_size=args.batch_size // dist.get_world_size())", "args.batch_size // dist.get_world_size()", None),
+        ("def made(opts):\n    return DataLoader(data, batch_size=opts.batch_size)\nloader = made(args)", "args.batch_size", 64),
+        ("if args.local:\n    args.batch_size = args.batch_size // 2\nloader = DataLoader(data, batch_size=args.batch_size)", "args.batch_size", 64),
+    ],
+)
+def test_a_batch_size_that_the_script_works_out_follows_it(data: str, code: str, static: int | None) -> None:
+    found = converted(script(data=LOOP.join(["", ""]), model=f"{data}\n{MODEL}"))
+    assert f"{MICRO}={code}" in "".join(found.text.split("\n        "))
+    assert found.config.get(MICRO) == static
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "\nstream = iter(loader)\nfor step in range(9):\n    optimizer.zero_grad()\n    model(next(stream)).sum().backward()\n    optimizer.step()\n",
+        "\nfor epoch in range(3):\n    for x in val:\n        print(x)\n    for x in loader:\n        optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n",
+        "\ndef batch():\n    places = torch.randint(9, (8,))\n    return torch.stack([data[i] for i in places])\nwhile True:\n    optimizer.zero_grad()\n    model(batch()).sum().backward()\n    optimizer.step()\n",
+        "\nfor (x, y) in zip(loader, val):\n    optimizer.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n",
+    ],
+)  # fmt: skip
+def test_the_loader_that_feeds_the_training_counts(loop: str) -> None:
+    found = converted(script(f"val = DataLoader(data, batch_size=5)\n{DATA}", loop=loop))
+    assert found.config[MICRO] == 8
+
+
+@pytest.mark.parametrize("data", ["from factory import made\nloader = made(args)\n", "loader = DataLoader(data, batch_size=None)\n"])
+def test_a_batch_size_that_cannot_be_read_is_named(data: str) -> None:
+    found = converted(script(data))
+    assert found.config[MICRO] == 1
+    assert found.said("MG702", Kind.KEPT).message == f"{MICRO} is 1: put your batch size there"
+
+
+# -- the stage -------------------------------------------------------------------------------------------------------------
+
+WINDOWS = """
+for i, x in enumerate(loader):
+    (model(x).sum() / 4).backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("loop", "stage"), [(LOOP, 2), (WINDOWS, 1), (LOOP.replace("    loss.backward()", "    with model.no_sync():\n        loss.backward()"), 1)])
+def test_the_stage_that_fits(loop: str, stage: int) -> None:
+    found = converted(script(loop=loop))
+    assert found.config["zero_optimization"] == {"stage": stage}
+    assert found.said("MG703").message.startswith(f"ZeRO-{stage}: each GPU keeps 1/N")
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_the_stage_that_was_asked_for(stage: int) -> None:
+    found = converted(script(), zero_stage=stage)
+    assert found.config["zero_optimization"] == {"stage": stage}
+    assert found.said("MG703").message.startswith(f"ZeRO-{stage}:")
+    assert all(len(change.message) <= 120 for change in found.changes)
+
+
+@pytest.mark.parametrize(
+    ("stage", "loop", "says"),
+    [
+        (0, LOOP, "as many elements are sent a step as under DDP"),
+        (1, LOOP, "16 → 8 + 8/N bytes a parameter on each GPU; as many elements are sent a step as under DDP"),
+        (2, LOOP, "16 → 4 + 12/N bytes a parameter on each GPU; as many elements are sent a step as under DDP"),
+        (2, WINDOWS, "16 → 4 + 12/N bytes a parameter on each GPU; gradients are sent at every backward"),
+        (3, LOOP, "16 → 16/N bytes a parameter on each GPU; 1.5 times as many elements are sent a step as under DDP"),
+    ],
+)
+def test_what_the_stage_costs_is_said(stage: int, loop: str, says: str) -> None:
+    assert converted(script(loop=loop), zero_stage=stage).said("MG703").reason == says
+
+
+def test_whoever_asks_for_stage_two_with_windows_is_told_what_it_sends() -> None:
+    assert "--zero-stage 1" in converted(script(loop=WINDOWS), zero_stage=2).said("MG703").message
+
+
+def test_a_choice_by_size_names_what_it_was_made_for() -> None:
+    found = converted(script(), zero_stage=3, chosen_for="7B parameters on 8 GPUs", chosen_sizes={"reduce_bucket_size": 5})
+    assert "the fastest that fits 7B parameters on 8 GPUs" in found.said("MG703").reason
+    assert found.config["zero_optimization"] == {"stage": 3, "reduce_bucket_size": 5}
+
+
+@pytest.mark.parametrize(("stage", "has_parameters"), [(1, False), (2, False), (3, True)])
+def test_offload(stage: int, has_parameters: bool) -> None:  # noqa: FBT001 - a case
+    found = converted(script(), zero_stage=stage, offload="nvme", nvme_path="/local")
+    section = found.config["zero_optimization"]
+    device = {"device": "nvme", "nvme_path": "/local"}
+    assert section["offload_optimizer"] == device
+    assert section.get("offload_param") == (device if has_parameters else None)
+    assert found.config["zero_force_ds_cpu_optimizer"] is False
+
+
+def test_offload_at_stage_zero_is_left_to_the_person() -> None:
+    found = converted(script(), zero_stage=0, offload="cpu")
+    assert found.config["zero_optimization"] == {"stage": 0}
+    assert found.said("MG604", Kind.TODO).message == "offload needs ZeRO 1 or higher: nothing is offloaded at stage 0"
+
+
+@pytest.mark.parametrize(("release", "there"), [("0.12.6", True), ("0.13.1", True), ("0.13.2", False), ("0.11.2", False), ("0.19.8", False)])
+def test_the_step_of_older_releases_is_undone(release: str, there: bool) -> None:  # noqa: FBT001 - a case
+    assert ("ds_compat.forget_first_step(model)\n" in converted(script(), target_version=release).text) is there
+
+
+def test_the_name_of_the_config_is_the_persons() -> None:
+    assert 'Path(__file__).with_name("mine.json")' in converted(script(), config_name="mine.json").text
+    found = converted(script(DATA.replace("8", "args.batch_size")), config_name="mine.json")
+    assert 'load_config(__file__, "mine.json", ' in found.text.replace("\n    ", "")
+
+
+# -- a config that is there ------------------------------------------------------------------------------------------------
+
+CLIPPED = LOOP.replace("    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n    optimizer.step()")
+SAME = {MICRO: 8, "gradient_accumulation_steps": 1, "gradient_clipping": 0.5, "zero_optimization": {"stage": 2}}
+
+
+def fitted(config: dict[str, Any], loop: str = CLIPPED, data: str = DATA) -> Converted:
+    return converted(script(data, loop=loop), config=config)
+
+
+def test_a_config_that_says_the_same_stays() -> None:
+    found = fitted(SAME)
+    assert found.config == SAME
+    assert not {"MG704", "MG709"} & {change.code for change in found.changes}
+
+
+def test_other_keys_stay_and_missing_ones_are_added() -> None:
+    found = fitted({"steps_per_print": 7, MICRO: "auto"})
+    assert found.config == {"steps_per_print": 7, **SAME}
+    assert {change.message for change in found.changes if change.code == "MG709"} == {
+        f"{MICRO} = 8 is added to the config", "gradient_accumulation_steps = 1 is added to the config", "gradient_clipping = 0.5 is added to the config",
+        "zero_optimization = {'stage': 2} is added to the config",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_the_stage_of_the_config_is_the_stage(stage: int) -> None:
+    found = fitted({**SAME, "zero_optimization": {"stage": stage, "overlap_comm": False}})
+    assert found.config["zero_optimization"] == {"stage": stage, "overlap_comm": False}
+    assert found.said("MG703").message.startswith(f"ZeRO-{stage}:")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"gradient_clipping": 1.0}, "gradient_clipping is 1.0 in the config, but the script does 0.5"),
+        ({"optimizer": {"type": "Adam"}}, "remove optimizer from the config: the script keeps its own optimizer"),
+        ({"scheduler": {"type": "WarmupLR"}}, "remove scheduler from the config: the script keeps its own learning-rate schedule"),
+        ({"fp16": {"enabled": True}}, "fp16 is on in the config, but the script trains float32 parameters"),
+    ],
+)
+def test_contradictions_are_named(more: dict[str, Any], says: str) -> None:
+    found = fitted({**SAME, **more})
+    assert found.said("MG704", Kind.TODO).message == says
+    assert found.config == {**SAME, **more}
+
+
+def test_a_number_as_another_type_is_the_same_and_a_whole_batch_counts() -> None:
+    assert not {"MG704"} & {change.code for change in fitted({**SAME, MICRO: 8.0}).changes}
+    found = fitted({key: value for key, value in SAME.items() if key != MICRO} | {"train_batch_size": 16})
+    assert MICRO not in found.config
+
+
+def test_what_the_script_sets_when_it_runs_is_no_contradiction() -> None:
+    found = fitted(SAME, data=DATA.replace("8", "args.batch_size"))
+    assert found.said("MG704", Kind.KEPT).message == f"{MICRO}: the config says 8, the script sets it from its own options"
+
+
+# -- precision ---------------------------------------------------------------------------------------------------------------
+
+AMP = """
+scaler = torch.cuda.amp.GradScaler()
+for x in loader:
+    optimizer.zero_grad()
+    with torch.autocast("cuda", torch.float16):
+        loss = model(x).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize(("kind", "section"), [("fp16", {"enabled": True, "auto_cast": True}), ("bf16", {"enabled": True})])
+@pytest.mark.parametrize("loop", [LOOP, AMP])
+def test_half_precision_parameters_as_asked_for(kind: str, section: dict[str, bool], loop: str) -> None:
+    found = converted(script(loop=loop), precision=kind)
+    assert found.config[kind] == section
+    assert "torch_autocast" not in found.config
+    assert "scaler.update()" not in found.text
+    assert "use_grad_scaler" not in found.text
+    assert "ds_compat.forget_first_step(model)" in found.text
+    assert found.said("MG308", Kind.TODO).message.startswith(f"the parameters are {kind} now")
+    assert (loop is AMP) is any(change.code == "MG308" and change.kind is Kind.KEPT for change in found.changes)
+
+
+# -- the optimizer in the config ---------------------------------------------------------------------------------------------
+
+
+def moved(expression: str, before: str = "", after: str = "") -> Converted:
+    model = f"\nmodel = nn.Linear(4, 4).cuda()\noptimizer = {expression}\n{before}model = DDP(model)\n{after}"
+    return converted(script(model=model, imports="from timm.optim import Lamb\nfrom factory import build\n"), optimizer="config")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["Lamb(model.parameters())", "torch.optim.ASGD(model.parameters())", "torch.optim.AdamW(model.parameters(), **vars(args))", "torch.optim.AdamW(model.parameters(), lr=build())"],
+)  # fmt: skip
+def test_an_optimizer_that_cannot_be_moved_stays(expression: str) -> None:
+    found = moved(expression)
+    assert "optimizer" not in found.config
+    assert f"optimizer = {expression}" in found.text
+    assert found.said("MG606", Kind.TODO)
+
+
+@pytest.mark.parametrize("before", ["schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n", "optimizer.load_state_dict(torch.load('a'))\n"])
+def test_an_optimizer_that_is_used_before_the_engine_stays(before: str) -> None:
+    assert "before the engine is made" in moved("torch.optim.AdamW(model.parameters())", before).said("MG606", Kind.TODO).message
+
+
+@pytest.mark.parametrize(
+    ("expression", "section"),
+    [
+        ("torch.optim.AdamW(model.parameters(), lr=1e-4)", {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}}),
+        (
+            "torch.optim.Adam(model.parameters(), 1e-4, (0.9, 0.95))",
+            {"type": "Adam", "params": {"lr": 1e-4, "weight_decay": 0.0, "adam_w_mode": False, "betas": [0.9, 0.95]}},
+        ),
+        ("torch.optim.AdamW(model.parameters(), weight_decay=0.1, fused=True)", {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}),
+        ("torch.optim.SGD(model.parameters(), lr=0.1, nesterov=True)", {"type": "SGD", "params": {"lr": 0.1, "nesterov": True}}),
+        ("torch.optim.AdamW(model.parameters(), lr=args.lr)", {"type": "AdamW", "params": {"lr": 3e-4, "weight_decay": 0.01}}),
+    ],
+)
+def test_type_and_parameters_are_written_out(expression: str, section: dict[str, Any]) -> None:
+    found = moved(expression, after="schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n")
+    assert found.status is Status.CONVERTED
+    assert found.config["optimizer"] == section
+    assert "torch.optim.A" not in found.text
+    assert "model_parameters=model.parameters()" in found.text
+    assert found.text.index("optimizer = model.basic_optimizer\n") < found.text.index("StepLR(optimizer")
+    if "args.lr" in expression:
+        assert 'optimizer={"params": {"lr": args.lr}}' in found.text.replace("\n        ", "").replace("\n    ", "")
