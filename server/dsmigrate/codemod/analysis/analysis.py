@@ -369,11 +369,11 @@ def _reckoned(op: str, parts: list[object]) -> object:
 
 def implies(condition: Condition, other: Condition) -> bool:
     """Whether one condition holds only where another does."""
-    from dsmigrate.codemod.analysis.conditions import TRUE, decided, literals_of
+    from dsmigrate.codemod.analysis.conditions import TRUE, Assumed, decided, literals_of
 
     if other is TRUE or condition is other:
         return True
-    assumed = {literal.atom: literal.holds for literal in literals_of(condition)}
+    assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Interning, Value, show
@@ -228,16 +229,108 @@ def atoms_of(condition: Condition) -> Iterator[Expr]:
             yield from atoms_of(part)
 
 
-Assumed: TypeAlias = Mapping[Expr, bool]
+class Assumed:
+    """What is taken for given at a place: which atoms hold, and which things are which constants.
+
+    ``noting`` writes down what is asked, so that an answer is known to hold wherever these questions are answered so.
+    """
+
+    __slots__ = ("_equal", "_known", "_notes", "_trail")
+
+    def __init__(self, atoms: Mapping[Expr, bool] | None = None) -> None:
+        self._known: dict[Expr, tuple[bool, int]] = {}
+        self._equal: dict[Value, tuple[Const, int]] = {}
+        self._trail: list[Expr] = []
+        self._notes: list[tuple[int, Consulted]] = []
+        for atom, holds in (atoms or {}).items():
+            self.add(atom, holds=holds)
+
+    def mark(self) -> int:
+        return len(self._trail)
+
+    def add(self, atom: Expr, *, holds: bool) -> None:
+        """Take something for given, until ``forget``."""
+        if atom in self._known:
+            return
+        at = len(self._trail)
+        self._trail.append(atom)
+        self._known[atom] = (holds, at)
+        if holds and atom.op in _IDENTITY and isinstance(atom.args[1], Const):
+            self._equal.setdefault(atom.args[0], (atom.args[1], at))
+
+    def forget(self, mark: int) -> None:
+        """Take nothing for given that was not at a mark."""
+        while len(self._trail) > mark:
+            atom = self._trail.pop()
+            del self._known[atom]
+            if atom.op in _IDENTITY and self._equal.get(atom.args[0], (None, -1))[1] == len(self._trail):
+                del self._equal[atom.args[0]]
+
+    def ask(self, atom: Expr) -> bool | None:
+        """Whether an atom holds; None where that does not follow."""
+        found = self._answer(atom)
+        if self._notes:
+            mark, noted = self._notes[-1]
+            if found is None or found[1] < mark:
+                noted[atom] = found
+        return None if found is None else found[0]
+
+    def is_as(self, consulted: Consulted) -> bool:
+        """Whether all that was asked is answered here as it was."""
+        for atom, answer in consulted.items():
+            found = self._answer(atom)
+            if (found is None) is not (answer is None) or (found and answer and found[0] is not answer[0]):
+                return False
+        return True
+
+    @contextmanager
+    def noting(self) -> Iterator[Consulted]:
+        """Note what is asked, as far as the answer was known before."""
+        noted: Consulted = {}
+        self._notes.append((len(self._trail), noted))
+        try:
+            yield noted
+        finally:
+            self._notes.pop()
+            self.note(noted)
+
+    def note(self, consulted: Consulted) -> None:
+        """Note questions that have been asked; the answers are those of here."""
+        if self._notes:
+            for atom in consulted:
+                self.ask(atom)
+
+    def _answer(self, atom: Expr) -> tuple[bool, int] | None:
+        """Whether an atom holds, and since which mark: also what ``x == "a"`` says of ``x == "b"`` and of ``x``."""
+        found = self._known.get(atom)
+        if found is not None:
+            return found
+        if atom.op in _IDENTITY and isinstance(atom.args[1], Const):
+            subject, value = atom.args
+            equal = self._equal.get(subject)
+            if equal is not None:
+                return equal[0] == value, equal[1]
+            if isinstance(subject, Expr):
+                known = self._known.get(subject)
+                if known is not None and bool(value.value) is not known[0] and (known[0] or atom.op == "=="):
+                    return False, known[1]
+        else:
+            equal = self._equal.get(atom)
+            if equal is not None:
+                return bool(equal[0].value), equal[1]
+        return None
+
+
+_IDENTITY = frozenset({"==", "is"})
+Consulted: TypeAlias = "dict[Expr, tuple[bool, int] | None]"
+"""What was asked, and the answers, with the mark since which they are known."""
 
 
 def decided(condition: Condition, assumed: Assumed) -> bool | None:
     """Whether a condition holds where some atoms are known; None where that does not follow."""
     match condition:
         case Literal():
-            known = assumed.get(condition.atom)
-            if known is None:
-                known = _follows(condition.atom, assumed)
+            known = assumed.ask(condition.atom)
             return None if known is None else known is condition.holds
         case Several(all_of=True):
             return _all(decided(part, assumed) for part in condition.parts)
@@ -245,33 +338,6 @@ def decided(condition: Condition, assumed: Assumed) -> bool | None:
             found = _all(_opposite(decided(part, assumed)) for part in condition.parts)
             return _opposite(found)
     return True if condition is TRUE else False if condition is FALSE else None
-
-
-def _follows(atom: Expr, assumed: Assumed) -> bool | None:
-    """What ``x == "a"`` says of ``x == "b"`` and of ``x`` itself."""
-    if atom.op == "==" and isinstance(atom.args[1], Const):
-        subject, value = atom.args
-        for other, holds in assumed.items():
-            if holds and other.op == "==" and other.args[0] == subject and isinstance(other.args[1], Const):
-                return other.args[1] == value
-        if isinstance(subject, Expr):
-            known = assumed.get(subject)
-            if known is not None and bool(value.value) is not known:
-                return False
-    elif (
-        atom.op == "is"
-        and atom.args[1] == Const(None)
-        and isinstance(atom.args[0], Expr)
-        and assumed.get(atom.args[0]) is True
-    ):
-        return False
-    elif atom.op not in {"==", "<", "<=", "in"}:
-        for other, holds in assumed.items():
-            if holds and other.op == "==" and other.args[0] == atom and isinstance(other.args[1], Const):
-                return bool(other.args[1].value)
-            if holds and other.op == "is" and other.args[0] == atom and other.args[1] == Const(None):
-                return False
-    return None
 
 
 def _opposite(found: bool | None) -> bool | None:
@@ -288,8 +354,10 @@ def _all(found: Iterable[bool | None]) -> bool | None:
     return result
 
 
-def under(condition: Condition, assumed: Assumed) -> Condition:
+def under(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> Condition:
     """What is left of a condition where some atoms are known."""
+    if not isinstance(assumed, Assumed):
+        assumed = Assumed(assumed)
     if isinstance(condition, Several):
         parts = [under(part, assumed) for part in condition.parts]
         if all(part in condition.parts for part in parts):

@@ -96,7 +96,7 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
         case Tensor():
             return Tensor(over.kind, over.of, over.forwards, varies=over.varies)
         case Obj(kind=Kind.LIST | Kind.SET):
-            found = [*items_of(over), *([over.fields[REST]] if REST in over.fields else [])]
+            found = [*items_of(over), *([over.at(REST)] if over.has(REST) else [])]
             return run.settle(choose((MAYBE, one) for one in found)) if found else run.unread(loop, [over])
         case Obj(kind=Kind.DICT):
             return Expr("key", loop, loops=frozenset((loop,)))
@@ -280,7 +280,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
     if role is Role.LOADER:
         return Tensor(varies=True)
     if of.data.get("groups_of") is not None:
-        return run.settle(of.fields.get(REST, NONE))
+        return run.settle(of.get(REST, NONE))
     if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
         found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
         if found:

@@ -10,13 +10,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     MAYBE,
     TRUE,
+    Assumed,
     Condition,
     both,
     either,
@@ -50,7 +51,7 @@ from dsmigrate.codemod.analysis.values import (
 from dsmigrate.codemod.program.module import Module, Names
 from dsmigrate.codemod.program.project import ROOT, Project
 
-TURNS = 6
+TURNS = 8
 """Turns of a loop after which what still changes is taken for unknown."""
 
 UNROLLED = 8
@@ -95,7 +96,7 @@ class Given:
 def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
     """The functions and arguments of a call that ``Machine.keep`` noted, each under its condition."""
     found = []
-    for condition, call in options_of(obj.fields.get("call", UNBOUND)):
+    for condition, call in options_of(obj.get("call", UNBOUND)):
         assert isinstance(call, Tup)
         function, *parts = call.items
         args, named, more = (part.items for part in parts if isinstance(part, Tup))
@@ -107,7 +108,7 @@ def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
 
 def sources(of: Obj) -> tuple[Value, ...]:
     """What an iterator goes over, by itself or item by item."""
-    held = [(condition, one.items) for condition, one in options_of(of.fields.get("of", UNBOUND)) if isinstance(one, Tup)]
+    held = [(condition, one.items) for condition, one in options_of(of.get("of", UNBOUND)) if isinstance(one, Tup)]
     if len(held) < 2:
         return held[0][1] if held else ()
     return tuple(choose([(condition, items[index]) for condition, items in held]) for index in range(min(len(items) for _, items in held)))
@@ -178,8 +179,7 @@ class Machine(ABC):
         self.state = State()
         self.root = Block(BlockKind.ENTRY, None, None, None)
         self.block = self.root
-        self.assumed: dict[Expr, bool] = {}
-        self._assumptions: list[tuple[Expr, bool | None]] = []
+        self.assumed = Assumed()
         self.conditions: list[Condition] = []
         self.loops: tuple[ast.AST, ...] = ()
         self.turn = 0
@@ -199,12 +199,12 @@ class Machine(ABC):
         """What is so of the process: whether it is in a group."""
         self.fresh: list[set[Obj]] = []
         """The objects that the calls which are being run have made."""
-        self.named: list[dict[tuple[Obj, str], Value]] = []
-        """The names of modules and of functions around that these calls have looked up."""
         self.memory: dict[Any, list[Any]] = {}
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
+        self.invariants: dict[tuple[ast.AST, Context], Changes] = {}
+        """What changes in the loops that have been run, and what it may be at their heads."""
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.steps = 0
         self.events = 0
@@ -236,16 +236,16 @@ class Machine(ABC):
         """Run a module of the project that has not been run, as its import did, whatever is going on here."""
         if top.data["ran"] or top.module is None:
             return
-        kept = self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context
+        kept = self.state, self.block, self.assumed, self.conditions, self.loops, self.context
         self.state = State(self.state.made)
         self.block = Block(BlockKind.MODULE, None, top.module, self.root)
         self.root.items.insert(0, self.block)
-        self.assumed, self._assumptions, self.conditions, self.loops = {}, [], [], ()
+        self.assumed, self.conditions, self.loops = Assumed(), [], ()
         self.context = Context(None, top.module.tree)
         try:
             self._run_module(top)
         finally:
-            self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context = kept
+            self.state, self.block, self.assumed, self.conditions, self.loops, self.context = kept
 
     def imported(self, dotted: str) -> Value:
         """The module of a dotted name: of the project, run or not, or of a library."""
@@ -310,12 +310,20 @@ class Machine(ABC):
             if not block.items and outer.items and outer.items[-1] is block:
                 outer.items.pop()
 
+    def happen_again(self, block: Block) -> None:
+        """Let what happened in a call happen here too."""
+        made: dict[Block, Block] = {}
+        self.block.items.append(block.copied(self.block, made))
+        for key, moment in self.moments.items():
+            if moment.block in made:
+                self.moments[key] = replace(moment, block=made[moment.block])
+
     @contextmanager
     def assuming(
         self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
     ) -> Iterator[None]:
         """Run something under a condition."""
-        mark = len(self._assumptions)
+        mark = self.assumed.mark()
         self.conditions.append(condition)
         self.assume(condition)
         try:
@@ -324,22 +332,12 @@ class Machine(ABC):
                 yield
         finally:
             self.conditions.pop()
-            self._forget(mark)
+            self.assumed.forget(mark)
 
     def assume(self, condition: Condition) -> None:
         """Take a condition for given from here on, to the end of the arm."""
         for literal in literals_of(condition):
-            if literal.atom not in self.assumed:
-                self._assumptions.append((literal.atom, None))
-                self.assumed[literal.atom] = literal.holds
-
-    def _forget(self, mark: int) -> None:
-        while len(self._assumptions) > mark:
-            atom, before = self._assumptions.pop()
-            if before is None:
-                del self.assumed[atom]
-            else:
-                self.assumed[atom] = before
+            self.assumed.add(literal.atom, holds=literal.holds)
 
     def settle(self, value: Value) -> Value:
         """A value with what is assumed here taken into account, and names of modules looked up."""
@@ -351,7 +349,7 @@ class Machine(ABC):
         for condition, option in value.options:
             if option is UNBOUND:
                 continue
-            left = under(condition, self.assumed) if self.assumed else condition
+            left = under(condition, self.assumed)
             if left is not FALSE:
                 kept.append((left, option))
             if left is TRUE:
@@ -364,7 +362,7 @@ class Machine(ABC):
 
     def holds(self, condition: Condition) -> Condition:
         """What is left of a condition here."""
-        return under(condition, self.assumed) if self.assumed else condition
+        return under(condition, self.assumed)
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
@@ -560,6 +558,7 @@ class Machine(ABC):
         self.loops = (*outer_loops, node)
         breaks: list[Exit] = []
         exits = len(frame.exits)
+        self._as_before(node)
         try:
             for count in range(TURNS + 1):
                 del frame.exits[exits:]
@@ -569,17 +568,17 @@ class Machine(ABC):
                 state = Turn(mark, len(self.conditions))
                 frame.loops.append(state)
                 at = len(self.block.items)
-                assumptions = len(self._assumptions)
+                assumptions = self.assumed.mark()
                 with self.inside(BlockKind.LOOP, node, label):
                     alive = turn()
-                self._forget(assumptions)
+                self.assumed.forget(assumptions)
                 frame.loops.pop()
                 ends = [one.changes for one in state.continues]
                 if alive is not DEAD:
                     ends.append(self.state.changes(mark))
                 breaks = state.breaks
                 self.state.undo(mark)
-                if not self._widen(node, ends, certain=count >= TURNS - 2) or count == TURNS:
+                if not self._widen(node, ends, certain=count > 0) or count == TURNS:
                     break
                 del self.block.items[at:]
         finally:
@@ -604,49 +603,60 @@ class Machine(ABC):
         for changes in ends:
             places.update(dict.fromkeys(changes))
         new_things = self.state.new_things(places)
+        invariant = self.invariants.setdefault((loop, self.context), {})
         for obj, key in places:
             if obj is self.state.made:
                 self.state.put(obj, key, TRUE_VALUE)
                 continue
-            now = obj.fields.get(key, UNBOUND)
+            now = obj.get(key, UNBOUND)
             if obj in new_things:  # nothing at the head of the loop leads to it, unless something else changes there
                 there = [changes for changes in ends if (self.state.made, obj) in changes]
                 self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
                 continue
-            found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
-            new = choose([*found, (MAYBE, now)])
-            if new == now or _options(new) <= _options(now):
+            found = choose((MAYBE, changes.get((obj, key), now)) for changes in ends)
+            if found is now or _options(found) <= _options(now):
                 continue
-            widened = self._widened(loop, obj, key, now, new, certain=certain)
+            widened = self._widened(loop, obj, key, now, found, certain=certain)
             if _options(widened) != _options(now):
                 self.state.put(obj, key, widened)
+                invariant[obj, key] = widened
                 changed = True
         return changed
 
-    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, new: Value, *, certain: bool) -> Value:
-        plain = [one for one in each(new) if isinstance(one, Const | Expr)]
-        others = [one for one in each(new) if not isinstance(one, Const | Expr)]
+    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, found: Value, *, certain: bool) -> Value:
+        """What a place holds at the head of a loop that holds ``found`` at its end.
+
+        Numbers become a counter of the loop, and all plain data where it is ``certain`` that it changes again.
+        """
+        new = choose([(MAYBE, found), (MAYBE, now)])
+        values = list(dict.fromkeys(each(new)))
+        plain = [one for one in values if isinstance(one, Const | Expr) and one is not NONE]
+        others = [one for one in values if not isinstance(one, Const | Expr)]
         counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
+        is_unset = UNBOUND in _options(new)
         if certain:
-            others = [one for one in others if isinstance(one, Obj)][:4]
-        if others == [] and all(isinstance(one, Const) and one.value is None for one in plain):
-            return new
-        is_number = len(plain) > 1 and all(isinstance(one, Expr) or one.value is not None for one in plain)
-        if counters or is_number or certain:
-            varies = any(map(may_vary, plain)) or any(
-                condition.varies for condition, _ in (new.options if isinstance(new, Choice) else ())
-            )
+            tuples = [one for one in others if isinstance(one, Tup)]
+            others = [one for one in others if not isinstance(one, Tup)]
+            if len(tuples) > 1:
+                others.append(_common(tuples))
+            else:
+                others += tuples
+        if counters or len(plain) > 1 or (certain and plain):
+            varies = may_vary(new)
             name = key if isinstance(key, str) else str(key)
-            counter = (
-                counters[0]
-                if counters and counters[0].varies == varies
-                else Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
-            )
-            nothing = [(MAYBE, NONE)] if NONE in plain else []
-            return choose([(MAYBE, counter), *nothing, *((MAYBE, one) for one in others)])
-        if isinstance(new, Choice):
-            return Choice(tuple((outside(condition, loop), option) for condition, option in new.options))
-        return new
+            counter = Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
+            plain = [counter]
+        if NONE in values:
+            plain.append(NONE)
+        return choose([*((MAYBE, one) for one in (*plain, *others)), *([(MAYBE, UNBOUND)] if is_unset else [])])
+
+    def _as_before(self, loop: ast.AST) -> None:
+        """Start a loop from what it came to when it was run before: it comes to no less now, and sooner."""
+        for (obj, key), before in self.invariants.get((loop, self.context), {}).items():
+            now = obj.get(key, UNBOUND)
+            if self.state.new_things([(obj, key)]) or _options(before) <= _options(now):
+                continue
+            self.state.put(obj, key, choose([(MAYBE, now), (MAYBE, before)]))
 
     def bind_name(self, name: str, value: Value) -> None:
         """Bind a name where the running code binds it."""
@@ -727,9 +737,7 @@ class Machine(ABC):
         """A name of a module of the project; runs it first if need be."""
         if name not in module.own:
             self.demand(module)
-        value = module.own.get(name)
-        if self.named:
-            self.named[-1][module, name] = UNBOUND if value is None else value
+        value = module.get(name)
         if value is not None:
             return self.settle(value)
         for star in module.data["stars"]:
@@ -758,6 +766,14 @@ def without(value: Value, thing: Obj) -> Value:
     if isinstance(value, Choice):
         return choose((condition, option) for condition, option in value.options if option is not thing)
     return UNBOUND if value is thing else value
+
+
+def _common(tuples: Sequence[Tup]) -> Value:
+    """What may be any of some tuples: item by item, or nothing but a tuple."""
+    if len({len(one.items) for one in tuples}) == 1:
+        columns = zip(*(one.items for one in tuples), strict=True)
+        return Tup(tuple(choose((MAYBE, item) for item in column) for column in columns))
+    return Expr("tuple", varies=any(map(may_vary, tuples)))
 
 
 def _options(value: Value) -> set[Value]:

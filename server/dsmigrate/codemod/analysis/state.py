@@ -80,6 +80,14 @@ class State:
                 found[obj] = version
         return found
 
+    def values_at(self, mark: int, places: Iterable[Place]) -> Changes:
+        """What some places held at a mark."""
+        found = {(obj, key): obj.own.get(key, UNBOUND) for obj, key in places}
+        for obj, key, before, _ in reversed(self._before[mark:]):
+            if (obj, key) in found:
+                found[obj, key] = before
+        return found
+
     def undo(self, mark: int) -> None:
         """Take back all writes since a mark."""
         before = self._before
@@ -108,7 +116,7 @@ class State:
             obj, key = place
             there = outcomes if obj not in new_things else [one for one in outcomes if (self.made, obj) in one[1]]
             always = all(place in changes for _, changes in there)
-            now = UNBOUND if always else (obj.own if obj is self.made else obj.fields).get(key, UNBOUND)
+            now = UNBOUND if always else (obj.own if obj is self.made else obj).get(key, UNBOUND)
             options = [(condition, changes.get(place, now)) for condition, changes in there]
             self.put(obj, key, choose(options, (*at, obj.node, key)))
 

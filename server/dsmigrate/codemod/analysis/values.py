@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.conditions import Condition
@@ -266,34 +266,49 @@ class Obj:
 
     @property
     def fields(self) -> dict[Any, Value]:
-        """What the thing holds; that it was looked at is noted for the calls that are being run."""
+        """All that the thing holds; that it was looked at is noted for the calls that are being run."""
         if _READS:
             _READS[-1].add(self)
         return self.own
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """What it holds by a name; that this was asked is noted."""
+        if _READS:
+            _READS[-1].add((self, key))
+        return self.own.get(key, default)
+
+    def has(self, key: Any) -> bool:
+        """Whether it holds anything by a name."""
+        return self.get(key) is not None
+
+    def at(self, key: Any) -> Value:
+        """What it holds by a name that it has."""
+        found: Value = self.get(key)
+        return found
 
     def __repr__(self) -> str:
         return f"<{show(self)}>"
 
 
-_READS: list[set[Obj]] = []
+Reads: TypeAlias = "set[Obj | tuple[Obj, Any]]"
+"""Things that were looked at as a whole, or by one name of theirs."""
+_READS: list[Reads] = []
 
 
-def noting_reads(found: set[Obj]) -> None:
-    """Note every thing that is looked at, until ``reads_noted``."""
+def noting_reads(found: Reads) -> None:
+    """Note what is looked at, until ``reads_noted``."""
     _READS.append(found)
 
 
 def reads_noted() -> None:
-    """Note them for the call around from here on, those of the one that ends too."""
-    last = _READS.pop()
-    if _READS:
-        _READS[-1] |= last
+    """Note no more; what comes back is for the call around to note, if it matters there."""
+    _READS.pop()
 
 
-def note_reads(more: set[Obj]) -> None:
-    """Note things that a call which is not run again looked at."""
+def note_reads(more: Iterable[Obj | tuple[Obj, Any]]) -> None:
+    """Note what a call looked at that has been run, or is not run again."""
     if _READS:
-        _READS[-1] |= more
+        _READS[-1].update(more)
 
 
 class Unbound(enum.Enum):

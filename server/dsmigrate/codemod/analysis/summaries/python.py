@@ -67,7 +67,7 @@ def environment(run: Machine, key: Value, default: Value = UNBOUND) -> Value:
     """A variable of the environment."""
     if not isinstance(key, Const):
         return Expr("env", key if isinstance(key, Expr) else "?")
-    written = run.flags.fields.get(("env", key.value))
+    written = run.flags.get(("env", key.value))
     found = Expr("env", key.value, varies=key.value in _OF_EACH_RANK)
     if written is not None:
         return run.settle(written)
@@ -217,7 +217,7 @@ def _hasattr(asked: Call) -> Value:
 
 def _has(run: Machine, of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
-        if name in of.fields and not isinstance(of.fields[name], Choice):
+        if of.has(name) and not isinstance(of.at(name), Choice):
             return True
         role = role_of(of)
         if role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
@@ -232,7 +232,7 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
             if is_closed(of) and looked_up(of.cls, "__getattr__") is None:
                 if role is Role.MODEL and name in _MODULE_API:
                     return True
-                return None if name in of.fields else False
+                return None if of.has(name) else False
         if role is Role.MODEL and name == "module":
             return False
     if isinstance(of, Expr) and name == "module":
