@@ -96,9 +96,9 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
         case Tensor():
             return tensor_attribute(run, of, name, node)
         case Expr():
-            shadow = run.shadows.get(of)
-            if shadow is not None and shadow.has(name):
-                return run.settle(shadow.at(name))
+            written = run.shadow(of).get(name)
+            if written is not None:
+                return run.settle(written)
             return attribute_of_symbol(run, of, name, node)
         case Const() | Tup():
             return Member(of, name)

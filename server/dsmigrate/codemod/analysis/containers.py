@@ -44,7 +44,7 @@ def add_rest(run: Machine, of: Obj, value: Value) -> None:
 def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
     """Assign to an item of a dictionary, a list, or an object of a library."""
     key = run.settle(key)
-    if isinstance(key, Const) and _hashable(key.value):
+    if isinstance(key, Const) and is_hashable(key.value):
         name: Any = key.value
         if of.kind is Kind.LIST and not isinstance(name, int):
             return
@@ -58,7 +58,8 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool =
         add_rest(run, of, value)
 
 
-def _hashable(value: object) -> bool:
+def is_hashable(value: object) -> bool:
+    """Whether a constant can be a key."""
     try:
         hash(value)
     except TypeError:
@@ -68,7 +69,7 @@ def _hashable(value: object) -> bool:
 
 def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a dictionary."""
-    if isinstance(key, Const) and _hashable(key.value):
+    if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value)
         if found is not None:
             return run.settle(found)
@@ -271,7 +272,7 @@ def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.A
 
 def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast.AST) -> Value:
     """``get``, ``pop`` and ``setdefault`` of a dictionary."""
-    if isinstance(key, Const) and _hashable(key.value):
+    if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value, UNBOUND)
         certain = found is not UNBOUND and not (
             isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options)

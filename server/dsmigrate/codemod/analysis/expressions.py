@@ -20,7 +20,16 @@ from dsmigrate.codemod.analysis.conditions import (
     negate,
     options_of,
 )
-from dsmigrate.codemod.analysis.containers import added, append, dict_item, extended, is_open, list_item, put_item
+from dsmigrate.codemod.analysis.containers import (
+    added,
+    append,
+    dict_item,
+    extended,
+    is_hashable,
+    is_open,
+    list_item,
+    put_item,
+)
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
@@ -192,9 +201,9 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
                 of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
             )
         case Expr():
-            shadow = run.shadows.get(of)
-            if shadow is not None and isinstance(key, Const) and ("item", key.value) in shadow.fields:
-                return run.settle(shadow.at(("item", key.value)))
+            written = run.shadow(of).get(("item", key.value)) if isinstance(key, Const) and is_hashable(key.value) else None
+            if written is not None:
+                return run.settle(written)
     return item_of(run, of, key, node)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
-from dsmigrate.codemod.analysis.containers import container_method
+from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
@@ -402,7 +402,7 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     if of == Lib("os.environ"):
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
-        if isinstance(key, Const) and ("item", key.value) in of.fields:
+        if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
             return run.settle(of.at(("item", key.value)))
         if (
             of.kind is Kind.LIBRARY

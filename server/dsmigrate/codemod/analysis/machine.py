@@ -47,12 +47,16 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     may_vary,
+    reached_from,
 )
 from dsmigrate.codemod.program.module import Module, Names
 from dsmigrate.codemod.program.project import ROOT, Project
 
 TURNS = 8
 """Turns of a loop after which what still changes is taken for unknown."""
+
+_IMPATIENT = 2
+"""Turn of a loop after which all plain data that is written in it is taken for changing, so that it comes to an end."""
 
 UNROLLED = 8
 """Items of a list that is written out, up to which a loop over it is run item by item."""
@@ -405,13 +409,19 @@ class Machine(ABC):
         """Where the attributes are kept that a script writes to something unread."""
         found = self.shadows.get(thing)
         if found is None:
-            found = self.shadows[thing] = Obj(Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing})
+            found = self.shadows[thing] = Obj(
+                Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing}, loops=thing.loops
+            )
         return found
 
     def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
         """The symbol for what an unread call gives."""
         spread = any(map(may_vary, inputs)) if varies is None else varies
         made = Expr("unknown", node, self.context, tag, varies=spread, loops=frozenset(self.loops))
+        shadow = self.shadows.get(made)
+        if shadow is not None:
+            for name in tuple(shadow.own):
+                self.put(shadow, name, UNBOUND)
         held = frozenset(one for value in inputs for one in self.things_in(value))
         if held:
             self.held[made] = self.held.get(made, frozenset()) | held
@@ -578,7 +588,7 @@ class Machine(ABC):
                     ends.append(self.state.changes(mark))
                 breaks = state.breaks
                 self.state.undo(mark)
-                if not self._widen(node, ends, certain=count > 0) or count == TURNS:
+                if not self._widen(node, ends, count) or count == TURNS:
                     break
                 del self.block.items[at:]
         finally:
@@ -596,27 +606,30 @@ class Machine(ABC):
             return unknown(varies=True)
         return TRUE
 
-    def _widen(self, loop: ast.AST, ends: Sequence[Changes], *, certain: bool) -> bool:
+    def _widen(self, loop: ast.AST, ends: Sequence[Changes], count: int) -> bool:
         """Let the state at the head of a loop hold what its ends hold too; False where it did already."""
         changed = False
         places: dict[tuple[Obj, Any], None] = {}
         for changes in ends:
             places.update(dict.fromkeys(changes))
         new_things = self.state.new_things(places)
+        reached = reached_from(
+            value for changes in ends for (obj, _), value in changes.items() if loop not in obj.loops and obj is not self.state.made
+        )
         invariant = self.invariants.setdefault((loop, self.context), {})
         for obj, key in places:
             if obj is self.state.made:
                 self.state.put(obj, key, TRUE_VALUE)
                 continue
             now = obj.get(key, UNBOUND)
-            if obj in new_things:  # nothing at the head of the loop leads to it, unless something else changes there
-                there = [changes for changes in ends if (self.state.made, obj) in changes]
+            if loop in obj.loops and obj not in reached:  # nothing at the head of the loop leads to it
+                there = [changes for changes in ends if (self.state.made, obj) in changes or obj not in new_things]
                 self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
                 continue
             found = choose((MAYBE, changes.get((obj, key), now)) for changes in ends)
-            if found is now or _options(found) <= _options(now):
+            if found is now or (_options(found) <= _options(now) and count != _IMPATIENT):
                 continue
-            widened = self._widened(loop, obj, key, now, found, certain=certain)
+            widened = self._widened(loop, obj, key, now, found, certain=count > 0)
             if _options(widened) != _options(now):
                 self.state.put(obj, key, widened)
                 invariant[obj, key] = widened

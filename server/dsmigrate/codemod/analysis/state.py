@@ -27,6 +27,15 @@ Changes: TypeAlias = dict[Place, Value]
 Meeting: TypeAlias = "tuple[object, ...]"
 """Where several ways meet: the statement, and the calls that lead to it."""
 
+_HERE: list[object] = [None, None]
+"""The expression that is being worked out, and the calls that lead to it."""
+
+
+def is_at(node: object, context: object) -> None:
+    """Note which expression is being worked out."""
+    _HERE[:] = node, context
+
+
 WIDEST = 8
 """Values that one place may have at once under conditions; of more, the conditions are forgotten, then plain data."""
 
@@ -166,5 +175,6 @@ def _narrowed(found: dict[Value, Condition], at: Meeting) -> dict[Value, Conditi
     if plain:
         varies = any(map(may_vary, plain)) or any(condition.varies for condition in found.values())
         known = [value for value in plain if isinstance(value, Expr) and value.op == "one of"]
-        kept[known[0] if known else Expr("one of", *(at or plain), varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
+        where = at or (*_HERE, plain[0])
+        kept[known[0] if known else Expr("one of", *where, varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
     return kept

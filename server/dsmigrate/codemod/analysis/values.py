@@ -98,15 +98,19 @@ class Expr(Interned):
     it may be another one at each turn, are not left. ``varies``: each rank may have its own.
     """
 
-    __slots__ = ("args", "depth", "loops", "op", "varies")
+    __slots__ = ("args", "depth", "loops", "op", "things", "varies")
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
         depth = 0
+        things: frozenset[Obj] = frozenset()
         for arg in args:
             if isinstance(arg, Expr):
                 varies = varies or arg.varies
                 depth = max(depth, arg.depth)
                 loops |= arg.loops
+                things |= arg.things
+            elif isinstance(arg, Obj):
+                things |= {arg}
             elif isinstance(arg, Tensor):
                 varies = varies or arg.varies
             elif isinstance(arg, Tup):
@@ -117,6 +121,7 @@ class Expr(Interned):
         self.args = args
         self.varies = varies
         self.loops = loops
+        self.things = things
         self.depth = depth + 1
 
     def parts(self) -> tuple[Any, ...]:
@@ -368,6 +373,33 @@ def loops_of(values: Iterable[Value]) -> frozenset[ast.AST]:
         for one in each(value):
             if isinstance(one, Expr):
                 found |= one.loops
+    return found
+
+
+def reached_from(values: Iterable[Value]) -> set[Obj]:
+    """The things that values lead to."""
+    found: set[Obj] = set()
+    pending: list[Value] = list(values)
+    while pending:
+        match pending.pop():
+            case Obj() as one if one not in found:
+                found.add(one)
+                pending.extend(one.own.values())
+                if one.cls is not None:
+                    pending.append(one.cls)
+                frame = one.data.get("frame")
+                if frame is not None:
+                    pending.append(frame.obj)
+            case Choice(options=options):
+                pending.extend(option for _, option in options)
+            case Tup(items=items):
+                pending.extend(items)
+            case Expr(things=things):
+                pending.extend(things)
+            case Bound(function=function, instance=instance):
+                pending += [function, instance]
+            case Member(of=of) | Super(instance=of) | Tensor(of=Obj() as of):
+                pending.append(of)
     return found
 
 
