@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition
 from dsmigrate.codemod.analysis.values import Value
 from dsmigrate.codemod.model import Kind
 from dsmigrate.codemod.program.edits import Edit, Import
 from dsmigrate.codemod.program.module import Module
+
+
+class Need(enum.Enum):
+    """What a decision asks of the engine that another one may switch off."""
+
+    WHOLE_GRADIENTS = "p.grad is averaged over the ranks between backward and step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +31,13 @@ class Setting:
     """The expression that gives it when the script runs; "" for a constant."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision:
     """One decision of an idiom, with everything that follows from it.
 
-    ``stage``: the highest ZeRO stage at which it is right; where the person asks for a higher one, ``otherwise`` is
-    what is said instead. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
+    ``stage``: the highest ZeRO stage at which it is right, in the runs in which ``when`` holds; where the person asks for a
+    higher one, ``otherwise`` is what is said instead. ``needs`` is what it asks of the engine; where another decision needs
+    what it ``excludes``, ``otherwise`` is said instead too. ``config`` maps dotted keys to settings. ``parts`` are the names that the script needs of
     ``ds_compat``. ``differs``: the script behaves differently there, which the report says first.
     """
 
@@ -45,5 +54,10 @@ class Decision:
     otherwise: Decision | None = None
     parts: frozenset[str] = frozenset()
     differs: bool = False
+    suits_all: bool = False
+    """Whether its edits are right too where another model than the engine comes."""
+    when: Condition = TRUE
+    needs: frozenset[Need] = frozenset()
+    excludes: frozenset[Need] = frozenset()
     lines: tuple[int, int] | None = None
     """The lines that it speaks of, where they are not those of the node."""

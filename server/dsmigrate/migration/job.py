@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
 from dsmigrate.files.paths import resolved
@@ -43,6 +44,8 @@ class Outcome:
 
     ``modules`` are the other files of the same training, changed together with it or not at all; ``looked_at`` all
     files of it, resolved; ``alters`` the top-level names, by resolved path, that behave differently for their callers.
+    ``runs`` are the functions of the project that the script runs, by file and first line (0: the file's own code),
+    ``changed`` those that its conversion changes. ``needs``: where ``ds_compat.py`` goes, and the names used of it.
     ``is_launcher``: the file is no script but starts one.
     """
 
@@ -53,7 +56,12 @@ class Outcome:
     modules: tuple[Outcome, ...] = ()
     looked_at: tuple[Path, ...] = ()
     alters: dict[Path, frozenset[str]] = field(default_factory=dict)
+    runs: frozenset[tuple[Path, int]] = frozenset()
+    changed: frozenset[tuple[Path, int]] = frozenset()
+    needs: tuple[Path, frozenset[str]] | None = None
     is_launcher: bool = False
+    is_new: bool = False
+    """Whether there is no such file yet."""
 
     @property
     def changes(self) -> bool:
@@ -70,6 +78,8 @@ def run(job: Job) -> Outcome:
     except SourceError as error:
         return Outcome(job, failure(job, UNREADABLE, error.message, "the file is left as it is", error.line), source)
     try:
+        if os.environ.get("DSMIGRATE_SECOND"):
+            return _second(job, source, encoding)
         if job.project is not None:
             together = _migrate_set(job, job.project, source, encoding)
             if together is not None:
@@ -118,6 +128,61 @@ def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome 
     alters = {resolved(root / path): names for path, names in found.alters.items() if names}
     looked_at = tuple(resolved(root / path) for path in found.looked_at)
     return Outcome(own, found.entry, source, encoding, placed, looked_at, alters)
+
+
+def _second(job: Job, source: bytes, encoding: str) -> Outcome:
+    """The conversion of the codemod's second form, while both are there."""
+    del source, encoding
+    return run_together([job])[0]
+
+
+def run_together(jobs: Sequence[Job], others: frozenset[tuple[Path, int]] = frozenset(), cache: Any = None) -> list[Outcome]:
+    """Convert the scripts of one project that share modules; ``others`` is what scripts run that stay as they are."""
+    from dsmigrate.codemod.convert import Entry, convert_together  # noqa: PLC0415 - LibCST takes 0.2 s to import
+
+    first = jobs[0]
+    root = first.project if first.project is not None else first.path.parent
+    sources = {relative(job.path, root) or job.path.name: job for job in jobs}
+    base = resolved(root)
+
+    def read_file(path: str) -> bytes | None:
+        given = sources.get(path)
+        if given is not None:
+            return read(given.path) if given.source is None else given.source
+        return read_below(first, root, path) if first.project is not None else None
+
+    def shown(path: str) -> str:
+        return sources[path].name if path in sources else (root / path).as_posix()
+
+    entries = [Entry(path, job.options) for path, job in sources.items()]
+    inside = frozenset((path.relative_to(base).as_posix(), line) for path, line in others if path.is_relative_to(base))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
+        found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
+    return [_outcome(job, root, conversion, read_file) for job, conversion in zip(jobs, found, strict=True)]
+
+
+def _outcome(job: Job, root: Path, found: Any, read_file: Callable[[str], bytes | None]) -> Outcome:
+    entry = relative(job.path, root) or job.path.name
+    source = read_file(entry) or b""
+    modules = []
+    for path, result in found.results.items():
+        if path != entry and (result.changes or result.new_source is not None):
+            text = read_file(path) or b""
+            modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
+    needs = None if found.compat is None else (root / found.compat.path, found.compat.parts)
+    files = [*(module.job.path for module in modules), *([needs[0]] if needs else [])]
+    inside = all(relative(path, job.path.parent) for path in files)
+    own = job if inside else replace(job, root=root)
+    base = resolved(root)
+    return Outcome(
+        own, found.results[entry], source, decode(source).encoding,
+        tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules),
+        tuple(resolved(root / path) for path in found.looked_at),
+        runs=frozenset((base / path, line) for path, line in found.runs),
+        changed=frozenset((base / path, line) for path, line in found.changes),
+        needs=needs,
+    )  # fmt: skip
 
 
 def relative(path: Path, root: Path) -> str | None:

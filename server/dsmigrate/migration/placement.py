@@ -61,7 +61,7 @@ def writes(placed: Sequence[Placed], *, force: bool, in_place: bool) -> list[Wri
             for write in _config_writes(item, in_the_way):
                 found.setdefault(os.path.realpath(write.path), write)
             continue
-        former = item.outcome.source if in_place else _read(item.script)
+        former = _read(item.script) if item.outcome.is_new or not in_place else item.outcome.source
         if not in_place and former not in {None, new}:
             in_the_way.append(item.script)
         found[os.path.realpath(item.script)] = Write(item.script, new, former, item.root)

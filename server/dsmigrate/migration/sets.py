@@ -51,6 +51,12 @@ def reconcile(outcomes: Sequence[Outcome]) -> list[Outcome]:
     that would break a script outside of them, are refused.
     """
     found = list(outcomes)
+    if os.environ.get("DSMIGRATE_SECOND"):
+        from dsmigrate.migration.together import settled  # noqa: PLC0415 - while both forms are there
+
+        found = settled(found)
+        covered = {resolved(module.job.path) for outcome in found for module in outcome.modules}
+        return [outcome for outcome in found if outcome.changes or resolved(outcome.job.path) not in covered]
     while True:
         clashing = _clashes(found)
         for index, message in clashing.items():

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dsmigrate.codemod.analysis.conditions import Condition
+from dsmigrate.codemod.analysis.classes import is_closed
+from dsmigrate.codemod.analysis.conditions import Condition, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.roles import inside_of, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
@@ -121,9 +122,45 @@ def owner(thing: Value) -> Value:
     return thing
 
 
+def modules_of(run: Run, model: Value) -> set[Value]:
+    """A model and every module that it holds."""
+    found: set[Value] = set()
+    pending = [model]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found.add(one)
+        holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
+        for value in () if holder is None else holder.own.values():
+            pending += [inner for inner in things(value) if _may_be_module(run, inner)]
+    return found
+
+
+def _may_be_module(run: Run, thing: Value) -> bool:
+    """Whether a thing is a module, or of a class with a base that is not read."""
+    if isinstance(thing, Obj) and thing.kind is Kind.INSTANCE and role_of(thing) is None:
+        return not is_closed(thing)
+    return role_of(thing) is Role.MODEL or thing in run.known_models
+
+
 def parameters_of(run: Run, value: Value) -> set[Value]:
-    """The models whose parameters are in a value; of parts the whole."""
-    return {owner(one.of) for one in run.things_in(value) if isinstance(one, Tensor) and one.of is not None}
+    """The modules whose parameters are in a value, of unread parts the whole, and those that an unread call made it of."""
+    found: set[Value] = set()
+    seen: set[Value] = set()
+    pending = list(run.things_in(value))
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Tensor) and one.of is not None:
+            found.add(owner(one.of))
+        elif isinstance(one, Expr) and one not in seen:
+            seen.add(one)
+            for held in run.held.get(one, ()):
+                if is_module(run, held):
+                    found.add(owner(inside_of(run, held)) if isinstance(held, Obj) else owner(held))
+                else:
+                    pending.append(held)
+    return found
 
 
 # -- where -----------------------------------------------------------------------------------------------------------
@@ -182,6 +219,16 @@ def under(block: Block, outer: Block) -> bool:
     return any(one is outer for one in block.around())
 
 
+def within(event: Event, outer: Block) -> Condition:
+    """The condition of an event, seen from a block around it."""
+    tests: list[Condition] = []
+    for block in event.block.around():
+        if block is outer:
+            break
+        tests.append(block.test)
+    return both(*tests)
+
+
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
@@ -214,10 +261,25 @@ def _attributes(value: Value, wanted: set[Value] | set[Obj], depth: int) -> Iter
                 yield from (f"{name}.{more}" for more in _attributes(inner, wanted, depth - 1))
 
 
+def values_at(run: Run, names: tuple[Mapping[str, Value], ...], expression: ast.expr) -> list[Value] | None:
+    """What a name, or attributes of one, may be at a place; None for any other expression."""
+    if isinstance(expression, ast.Name):
+        scope = next((scope for scope in names if expression.id in scope), None)
+        return None if scope is None else list(each(scope[expression.id]))
+    if not isinstance(expression, ast.Attribute):
+        return None
+    found: list[Value] = []
+    for one in values_at(run, names, expression.value) or ():
+        holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
+        if holder is not None and expression.attr in holder.own:
+            found += each(holder.own[expression.attr])
+    return found or None
+
+
 def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """An expression that gives a value of plain data at a place with some names; None where there is none."""
     if isinstance(value, Const):
-        return repr(value.value)
+        return f'float("{value.value}")' if value.value in {float("inf"), float("-inf")} else repr(value.value)
     by_name = _named(value, names)
     if by_name is not None:
         return by_name

@@ -276,18 +276,22 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
     assumptions = run.assumed.mark()
     loops = run.loops
     caller = run.frame.module
+    names = run.names_here()
     run.frames.append(frame)
     try:
         for name, value in bound.items():
             run.put(obj, name, value)
         with contextlib.ExitStack() as around:
-            around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
+            block = around.enter_context(run.inside(BlockKind.CALL, node, function, caller))
+            block.names = names
             for region in function.data.get("regions", ()):
                 around.enter_context(run.inside(BlockKind.WITH, region.node, region))
             if isinstance(definition, ast.Lambda):
-                return run.value(definition.body)
+                block.result = run.value(definition.body)
+                return block.result
             alive = run.body(definition.body)
-        return _left(run, frame, alive)
+        block.result = _left(run, frame, alive)
+        return block.result
     finally:
         run.frames.pop()
         run.assumed.forget(assumptions)

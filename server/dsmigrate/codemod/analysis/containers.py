@@ -7,6 +7,7 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Literal, negate
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Obj, Tup, Value, each, may_vary
 
@@ -29,6 +30,7 @@ def items_of(of: Obj) -> list[Value]:
 
 def append(run: Machine, of: Obj, value: Value) -> None:
     """Put an item at the end; one that a loop puts there at each turn is of the rest."""
+    value = picked_here(run, value)
     count = sum(isinstance(key, int) for key in of.fields)
     if of.turn == run.turn and not is_open(of) and count < _LONGEST:
         run.put(of, count, value)
@@ -37,13 +39,14 @@ def append(run: Machine, of: Obj, value: Value) -> None:
 
 
 def add_rest(run: Machine, of: Obj, value: Value) -> None:
+    value = picked_here(run, value)
     now = of.get(REST, UNBOUND)
     run.put(of, REST, value if now is UNBOUND else choose([(MAYBE, now), (MAYBE, value)]))
 
 
 def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
     """Assign to an item of a dictionary, a list, or an object of a library."""
-    key = run.settle(key)
+    key, value = run.settle(key), picked_here(run, value)
     if isinstance(key, Const) and is_hashable(key.value):
         name: Any = key.value
         if of.kind is Kind.LIST and not isinstance(name, int):

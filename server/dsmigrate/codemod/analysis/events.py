@@ -53,6 +53,8 @@ class Happening(enum.Enum):
     KIND_TEST = "KindTest"
     HOOK = "Hook"
     COMPILED = "Compiled"
+    MOVED = "Moved"
+    """Data goes to a device."""
     AMP = "Amp"
     GRADIENT = "Gradient"
     EXIT = "Exit"
@@ -120,6 +122,10 @@ class Block:
     label: Value | None = None
     test: Condition = TRUE
     items: list[Event | Block] = field(default_factory=list)
+    names: tuple[Mapping[str, Value], ...] = ()
+    """What is bound outside: where only some ranks go in, and where a function is called."""
+    result: Value | None = None
+    """What a call gives."""
 
     def around(self) -> Iterator[Block]:
         """The block and those that hold it, from the inside out."""

@@ -33,6 +33,7 @@ from dsmigrate.codemod.analysis.containers import (
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
+from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.tensors import changed_in_place
 from dsmigrate.codemod.analysis.values import (
@@ -313,7 +314,8 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     left, right = run.settle(left), run.settle(right)
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
     if tensors:
-        return joined_tensor(tensors)
+        norm = norm_operated(run, op, left, right)
+        return joined_tensor(tensors) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
             pairs = ((condition, option) for condition, option in options_of(value))

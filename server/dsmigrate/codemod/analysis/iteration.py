@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of
@@ -94,7 +95,7 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
         case Tup():
             return choose((MAYBE, one) for one in over.items) if over.items else run.unread(loop)
         case Tensor():
-            return Tensor(over.kind, over.of, over.forwards, varies=over.varies)
+            return replace(over, scaler=None, detached=False)
         case Obj(kind=Kind.LIST | Kind.SET):
             found = [*items_of(over), *([over.at(REST)] if over.has(REST) else [])]
             return run.settle(choose((MAYBE, one) for one in found)) if found else run.unread(loop, [over])

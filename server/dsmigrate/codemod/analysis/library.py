@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
 from dsmigrate.codemod.analysis.containers import container_method, is_hashable
@@ -57,7 +58,7 @@ def library_name(run: Machine, name: str) -> Value:
     if name in {"sys.argv"}:
         return Expr("argv")
     if name in {"math.inf", "torch.inf"}:
-        return Expr("inf")
+        return Const(float("inf"))
     return Lib(name)
 
 
@@ -82,6 +83,11 @@ def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     handler = FUNCTIONS.get(name)
     if handler is not None:
         return handler(Call(run, name, given, node))
+    return call_unlisted(run, name, given, node)
+
+
+def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
+    """Call a function or class of a library of which no table says what it does."""
     role = role_of_class(name)
     if role is not None:
         made = run.make(Kind.LIBRARY, node, made_by=name)
@@ -89,7 +95,7 @@ def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
         return made
     head = name.split(".")[0]
     if head == "torch":
-        return _of_torch(run, name, given, node)
+        return of_torch(run, name, given, node)
     if head in _HARMLESS:
         return _of_data(run, name, given, node)
     run_functions(run, given, node)
@@ -102,7 +108,7 @@ _HARMLESS = frozenset(
 """Libraries whose functions do nothing to a model, an optimizer or a loss that they are given."""
 
 
-def _of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
+def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of torch that is in no table: arithmetic on tensors, or a number about the machine."""
     things = [one for value in given.all() for one in run.things_in(value)]
     tensors = [one for one in things if isinstance(one, Tensor)]
@@ -119,7 +125,16 @@ def _of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
-    return Tensor(varies=random or any(map(may_vary, given.all())))
+    return Tensor(varies=random or any(map(may_vary, given.all())), scalar=_has_no_dimensions(run, name, given))
+
+
+def _has_no_dimensions(run: Machine, name: str, given: Given) -> bool:
+    """``torch.tensor(0.5)``, ``torch.ones([])``."""
+    first = run.settle(given.args[0]) if given.args else NONE
+    if name == "torch.tensor":
+        return isinstance(first, Const) and isinstance(first.value, int | float)
+    nothing = first == Tup(()) or first == Const(()) or (isinstance(first, Obj) and first.kind is Kind.LIST and not first.own)
+    return nothing and name.rpartition(".")[2] in {"ones", "zeros", "empty", "full", "rand", "randn"}
 
 
 def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
@@ -215,7 +230,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
     """What a forward gives, with the forward noted in every tensor of it."""
     match value:
         case Tensor():
-            return Tensor(value.kind, value.of, value.forwards | {made}, value.scaler, value.detached, value.varies)
+            return replace(value, forwards=value.forwards | {made})
         case Tup():
             return Tup(tuple(tagged(run, item, made, node, depth) for item in value.items))
         case Obj(kind=Kind.LIST | Kind.DICT | Kind.INSTANCE) if depth < 4 and role_of(value) is None:
@@ -366,6 +381,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
         return Expr("arg", name, *of.data.get("path", ()))
+    if role is Role.WRAPPER:
+        run.event(Happening.ACCESS, node, of=of, name=Const(name))
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):

@@ -97,6 +97,9 @@ class Given:
         return Given((*first, *self.args), self.named, self.more)
 
 
+_LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
+"""What notes a moment when it is made."""
+
 def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
     """The functions and arguments of a call that ``Machine.keep`` noted, each under its condition."""
     found = []
@@ -204,6 +207,7 @@ class Machine(ABC):
         self.fresh: list[set[Obj]] = []
         """The objects that the calls which are being run have made."""
         self.memory: dict[Any, list[Any]] = {}
+        self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
@@ -253,6 +257,8 @@ class Machine(ABC):
 
     def imported(self, dotted: str) -> Value:
         """The module of a dotted name: of the project, run or not, or of a library."""
+        if dotted.rpartition(".")[2] == "ds_compat":  # what conversions wrote is known without being run
+            return Lib("ds_compat")
         path = None if dotted.split(".", maxsplit=1)[0] in _LIBRARIES else self.project.find(dotted)
         if path is None:
             return Lib(dotted)
@@ -283,7 +289,7 @@ class Machine(ABC):
         event = Event(kind, node, frame.module, self.context, self.block, what, self.names_here(), self.events)
         if kind is Happening.WRAP:
             self.wrappers.update(one for one in each(what["wrapper"]) if isinstance(one, Obj))
-        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] == Const("optimizer")):
+        if kind is Happening.WRAP or (kind is Happening.MADE and what["role"] in _LANDMARKS):
             self.landmarks += 1
         self.block.items.append(event)
         return event
@@ -294,9 +300,16 @@ class Machine(ABC):
         frame: Frame | None = self.frame
         while frame is not None:
             if not frame.is_class:
-                found.append(dict(frame.obj.own))
+                found.append(self._names_of(frame.obj))
             frame = frame.outer
         return tuple(found)
+
+    def _names_of(self, obj: Obj) -> Mapping[str, Value]:
+        """What an object holds now; the same copy as long as nothing has changed."""
+        known = self._copies.get(obj)
+        if known is None or known[0] != obj.version:
+            known = self._copies[obj] = (obj.version, dict(obj.own))
+        return known[1]
 
     @contextmanager
     def inside(
@@ -333,6 +346,8 @@ class Machine(ABC):
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
+                if condition.varies:
+                    block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from dsmigrate.codemod.analysis import attributes, calls, expressions, iteration, statements
-from dsmigrate.codemod.analysis.conditions import Condition, forget
+from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.events import Block
 from dsmigrate.codemod.analysis.machine import Given, Machine, OnYield
 from dsmigrate.codemod.analysis.state import is_at
@@ -21,7 +21,6 @@ class Run(Machine):
 
     def main(self) -> Block:
         """Run the entry script as Python would."""
-        forget()
         module = self.project.module(self.project.entry, "__main__")
         if module is not None:
             top = self._module_object(module, "__main__")

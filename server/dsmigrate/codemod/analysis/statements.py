@@ -175,9 +175,11 @@ def _import_from(run: Machine, node: ast.ImportFrom) -> Condition:
                 if source not in stars:
                     stars.append(source)
             continue
-        if isinstance(source, Obj):
+        if alias.name == "ds_compat":
+            value: Value = run.imported(alias.name)
+        elif isinstance(source, Obj):
             if alias.name in source.own:
-                value: Value = source.own[alias.name]
+                value = source.own[alias.name]
             else:
                 inner = run.project.find(f"{base}.{alias.name}")
                 is_package = source.module is not None and source.module.path.endswith("__init__.py")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import norm_method
 from dsmigrate.codemod.analysis.values import (
     NONE,
     TRUE_VALUE,
@@ -25,6 +26,7 @@ _STAYS = frozenset(
     ["data", "detach", "detach_", "clone", "contiguous", "view", "view_as", "reshape", "flatten", "float", "double", "half", "bfloat16", "to", "cuda", "cpu", "type", "type_as", "requires_grad_", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "expand", "expand_as", "coalesce", "index_select"]
 )
 """What gives a tensor of the same content."""
+_SHAPES = frozenset(["view", "reshape", "flatten", "unsqueeze", "expand", "expand_as", "view_as"])
 _NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
     ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
@@ -37,7 +39,7 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
     """An attribute of a tensor."""
     if name == "grad" and of.kind is TensorKind.PARAMETER:
         run.event(Happening.GRADIENT_READ, node, of=of)
-        return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies)
+        return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies, picked=of.picked)
     if name in {"grad", "main_grad"}:
         return Tensor(TensorKind.GRADIENT, of.of, of.forwards)
     if name in _ABOUT:
@@ -54,6 +56,9 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
     if name == "backward":
         run.event(Happening.BACKWARD, node, loss=of, **_backward_options(given))
         return NONE
+    norm = norm_method(run, of, name, given)
+    if norm is not None:
+        return norm
     if name in _NUMBERS:
         return Expr("number", replace(of, kind=TensorKind.DATA), node, varies=of.varies, loops=frozenset(run.loops))
     if name in _ABOUT:
@@ -65,7 +70,9 @@ def tensor_method(run: Machine, of: Tensor, name: str, given: Given, node: ast.A
         run.event(Happening.THAW, node, of=of, value=given.get(0, "requires_grad", TRUE_VALUE))
         return of
     if name in _STAYS:
-        return replace(of, detached=of.detached or name.startswith("detach"))
+        if name in {"to", "cuda"} and of.kind is TensorKind.DATA:
+            run.event(Happening.MOVED, node, of=of)
+        return replace(of, detached=of.detached or name.startswith("detach"), scalar=of.scalar and name not in _SHAPES)
     if name == "register_hook":
         return NONE
     if name.endswith("_") and not name.startswith("__"):

@@ -186,6 +186,10 @@ class TensorKind(enum.Enum):
     GRADIENT = "gradient"
     WEIGHT = "weight"
     """What a state_dict holds: a parameter's or a buffer's content."""
+    EACH_NORM = "norm of each"
+    """The norms of single gradients, one or several of them."""
+    NORM = "norm"
+    """A norm over the gradients of several parameters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +198,8 @@ class Tensor(Interned):
 
     ``of``: whose parameter, buffer or gradient; ``forwards``: the nodes of the forwards of tracked models that it
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
-    rank has its own, as it has its own data.
+    rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
+    parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -203,6 +208,9 @@ class Tensor(Interned):
     scaler: Thing | None = None
     detached: bool = False
     varies: bool = True
+    scalar: bool = False
+    picked: Condition | None = None
+    power: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -424,8 +432,9 @@ def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[F
 
 def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
     """The tensor that arithmetic makes of some tensors."""
-    made = Tensor(varies=False)
-    for tensor in tensors:
+    found = list(tensors)
+    made = Tensor(varies=False, scalar=bool(found) and all(tensor.scalar for tensor in found))
+    for tensor in found:
         made = replace(
             made,
             forwards=made.forwards | tensor.forwards,

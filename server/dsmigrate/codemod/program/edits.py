@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dsmigrate.codemod.program.module import Module
@@ -15,10 +15,11 @@ Template: TypeAlias = "tuple[str | ast.expr, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One edit of ``module``, of or at ``node``."""
+    """One edit of ``module``, of or at ``node``. ``guard``: a test under which it holds; otherwise all stays as it was."""
 
     module: Module
     node: ast.AST
+    guard: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,13 @@ class AddParameter(Edit):
 
     name: str
     default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comment(Edit):
+    """A comment before a statement, broken into lines where it is long."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

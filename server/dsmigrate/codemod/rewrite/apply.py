@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
 from dsmigrate.codemod.program.edits import (
     AddArgument,
     AddParameter,
+    Comment,
     Edit,
     Import,
     Insert,
@@ -39,6 +41,9 @@ class _Plan:
     statements: dict[cst.CSTNode, Edit] = field(default_factory=dict)
     before: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
     after: dict[cst.CSTNode, list[Insert]] = field(default_factory=lambda: defaultdict(list))
+    comments: dict[cst.CSTNode, list[Comment]] = field(default_factory=lambda: defaultdict(list))
+    guards: dict[cst.CSTNode, str] = field(default_factory=dict)
+    """Lines of which the old form stays, for where a test does not hold."""
     holes: dict[ast.AST, cst.CSTNode] = field(default_factory=dict)
     done: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
 
@@ -56,7 +61,8 @@ def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
     plan = _Plan()
     wanted: set[ast.AST] = set()
     for edit in edits:
-        wanted.add(edit.node)
+        if not isinstance(edit, Comment):
+            wanted.add(edit.node)
         wanted.update(part for line in _templates(edit) for part in line if not isinstance(part, str))
         if isinstance(edit, Remove):
             wanted.update(edit.keep)
@@ -72,13 +78,25 @@ def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
         for expression in by_statement.get(python, ()):
             nodes[expression] = locate.expression(expression, python, node)
         for inner, elif_node in locate.elif_nodes(python, node):
-            nodes[inner], lines[inner] = elif_node, elif_node
+            nodes[inner], lines[inner] = elif_node, line  # before which a comment can stand
             for expression in by_statement.get(inner, ()):
                 nodes[expression] = locate.expression(expression, inner, elif_node)
-    for edit in edits:
+    for edit in _outermost(module, edits):
         _note(plan, edit, nodes, lines)
+        if edit.guard and not isinstance(edit, Insert | AddArgument | AddParameter):
+            statement = module.step(edit.node).node
+            if statement is edit.node or not hasattr(statement, "body"):
+                plan.guards[lines[statement]] = edit.guard
     plan.holes = {node: nodes[node] for node in wanted if isinstance(node, ast.expr) and node in nodes}
     return plan
+
+
+def _outermost(module: Module, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """The edits; those within a statement of which both forms stand are of its new form."""
+    both = {edit.node for edit in edits if edit.guard and isinstance(edit, Remove | ReplaceStatement | Unwrap)}
+    for edit in edits:
+        around = (step.node for step in module.step(edit.node).around())
+        yield replace(edit, guard="") if edit.guard and any(node in both and node is not edit.node for node in around) else edit
 
 
 def _templates(edit: Edit) -> Sequence[Template]:
@@ -93,6 +111,11 @@ def _templates(edit: Edit) -> Sequence[Template]:
 
 
 def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dict[ast.AST, cst.CSTNode]) -> None:
+    if isinstance(edit, Comment):
+        place = plan.comments[lines[edit.module.step(edit.node).node]]
+        if edit not in place:
+            place.append(edit)
+        return
     node = nodes[edit.node]
     match edit:
         case Replace():
@@ -119,6 +142,11 @@ class _Rewriter(cst.CSTTransformer):
         self.plan = plan
         self.tree = tree
         self.wanted = set(plan.holes.values())
+        self.depth = 0
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.depth += isinstance(node, cst.IndentedBlock)
+        return True
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         plan = self.plan
@@ -136,11 +164,13 @@ class _Rewriter(cst.CSTTransformer):
             result = _with_parameters(result, plan.parameters[original])
         edit = plan.expressions.get(original)
         if isinstance(edit, Replace):
-            result = self._built(edit.code, updated)
+            plan.done[original] = result  # the expression may stand in what takes its place
+            result = self._built(self._in_header(edit), updated)
         if original in self.wanted:
             plan.done[original] = result
         if isinstance(original, cst.IndentedBlock | cst.Module):
             result = self._body(original, result)
+            self.depth -= isinstance(original, cst.IndentedBlock)
         elif isinstance(original, cst.SimpleStatementSuite):
             result = self._suite(original, result)
         return result
@@ -152,6 +182,13 @@ class _Rewriter(cst.CSTTransformer):
         if isinstance(updated, cst.BaseExpression) and updated.lpar and not made.lpar:
             made = made.with_changes(lpar=updated.lpar, rpar=updated.rpar)
         return made
+
+    def _in_header(self, edit: Replace) -> Template:
+        """The code of an edit; both forms where it stands in the head of a block and holds under a test only."""
+        assert isinstance(edit.node, ast.expr)
+        if not edit.guard or not hasattr(edit.module.step(edit.node).node, "body"):
+            return edit.code
+        return ("(", *edit.code, f" if {edit.guard} else ", edit.node, ")")
 
     def _text(self, code: Template) -> str:
         return "".join(part if isinstance(part, str) else _HOLE % index for index, part in enumerate(code))
@@ -193,35 +230,77 @@ class _Rewriter(cst.CSTTransformer):
             found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])  # type: ignore[union-attr, call-arg]
         return found  # type: ignore[return-value]
 
-    def _inserted(self, edits: Sequence[Insert]) -> list[cst.BaseStatement]:
-        return [one for edit in sorted(edits, key=lambda edit: edit.rank) for one in self._statements(edit.code)]
+    def _broken(self, statement: cst.BaseStatement, deeper: int = 0) -> cst.BaseStatement:
+        """A statement that is not too long: the arguments of its first call of ours stand on lines of their own."""
+        if not isinstance(statement, cst.SimpleStatementLine):
+            return statement
+        indent = len(self.tree.default_indent) * (self.depth + deeper)
+        text = self.tree.code_for_node(statement.with_changes(leading_lines=[])).rstrip()
+        if "\n" in text or indent + len(text) <= _WIDTH:
+            return statement
+        return statement.visit(_Breaker())  # type: ignore[return-value]
+
+    def _inserted(self, edits: Sequence[Insert], guard: str = "") -> list[cst.BaseStatement]:
+        """What is inserted at a line, in order; ``guard``: the test that it stands under already."""
+        found: list[cst.BaseStatement] = []
+        for edit in sorted(edits, key=lambda edit: edit.rank):
+            made = self._statements(edit.code)
+            found += made if edit.guard in {"", guard} else [self._either(edit.guard, made, [])]
+        return found
+
+    def _either(self, test: str, new: Sequence[cst.BaseStatement], old: Sequence[cst.BaseStatement]) -> cst.If:
+        """Two forms of some lines, by a test."""
+        found = cst.parse_expression(test if new else f"not {test}", config=self.tree.config_for_parsing)
+        orelse = cst.Else(cst.IndentedBlock(list(old))) if new and old else None
+        return cst.If(found, cst.IndentedBlock(list(new or old)), orelse)
+
+    def _both_forms(self, test: str, new: list[cst.BaseStatement], old: list[cst.BaseStatement]) -> cst.If:
+        """Two forms of some lines, by a test, with what stood before them before both."""
+        leading = max(_leading(old[0]), _leading(new[0]) if new else [], key=len)
+        for form in (new, old):
+            if form:
+                form[0] = form[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
+        return self._either(test, new, old).with_changes(leading_lines=leading)
 
     def _body(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(original, cst.IndentedBlock | cst.Module)
         assert isinstance(updated, cst.IndentedBlock | cst.Module)
         plan = self.plan
         if not any(
-            line in plan.before or line in plan.after or any(node in plan.statements for node in _small(line)) or _emptied(now)
+            line in plan.before or line in plan.after or line in plan.guards or line in plan.comments or any(node in plan.statements for node in _small(line)) or _emptied(now)
             for line, now in zip(original.body, updated.body, strict=True)
         ):
             return updated
         made: list[cst.BaseStatement] = []
         comments: list[cst.EmptyLine] = []
+        guard, new, old = "", list[cst.BaseStatement](), list[cst.BaseStatement]()
         for line, now in zip(original.body, updated.body, strict=True):
-            before = self._inserted(plan.before.get(line, ()))
-            after = self._inserted(plan.after.get(line, ()))
+            test = plan.guards.get(line, "")
+            if guard and test != guard:
+                made.append(self._both_forms(guard, new, old))
+                new, old = [], []
+            guard = test
+            now = _commented(now, plan.comments.get(line, ()))
+            before = self._inserted(plan.before.get(line, ()), guard)
+            after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)
+            if guard:
+                new += [self._broken(one, deeper=1) for one in (*before, *kept, *after)]
+                old.append(line.deep_clone())  # type: ignore[arg-type]
+                continue
             if before and kept:
                 leading = _leading(kept[0])
                 before[0] = before[0].with_changes(leading_lines=[*leading, *_leading(before[0])])  # type: ignore[call-arg]
                 kept[0] = kept[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
             elif not kept:
                 comments += _leading(line)
-            found = [*before, *kept, *after]
-            if found and comments and line is not original.body[0] or (found and comments):
+            found = [one if one is line else self._broken(one) for one in (*before, *kept, *after)]
+            if found and comments:
                 found[0] = _with_comments(found[0], comments)
                 comments = []
             made += found
+        if guard:
+            made.append(self._both_forms(guard, new, old))
         if not made and isinstance(updated, cst.IndentedBlock):
             made = [cst.SimpleStatementLine([cst.Pass()])]
         return updated.with_changes(body=made)
@@ -266,7 +345,8 @@ class _Rewriter(cst.CSTTransformer):
     def _suite(self, original: cst.SimpleStatementSuite, updated: cst.CSTNode) -> cst.CSTNode:
         assert isinstance(updated, cst.SimpleStatementSuite)
         plan = self.plan
-        if not any(small in plan.statements for small in original.body) and original not in plan.before and original not in plan.after:
+        around = (plan.before, plan.after, plan.comments)
+        if not any(small in plan.statements for small in original.body) and not any(original in one for one in around):
             return updated
         made: list[cst.BaseStatement] = self._inserted(plan.before.get(original, ()))
         for small, now in zip(original.body, updated.body, strict=True):
@@ -278,7 +358,39 @@ class _Rewriter(cst.CSTTransformer):
         made += self._inserted(plan.after.get(original, ()))
         if not made:
             return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+        made[0] = _commented(made[0], plan.comments.get(original, ()))  # type: ignore[assignment]
         return cst.IndentedBlock(made)
+
+
+class _Breaker(cst.CSTTransformer):
+    """Puts the arguments of the outermost call of DeepSpeed's or of ``ds_compat`` on lines of their own."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+
+    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
+        root: cst.CSTNode = node.func
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if self.inside or not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(node.args) > 1):
+            return True
+        self.inside += 1
+        return True
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:  # noqa: N802
+        root: cst.CSTNode = original_node.func
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if not (isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and len(original_node.args) > 1):
+            return updated_node
+        self.inside -= 1
+        if self.inside:
+            return updated_node
+        line = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+        end = cst.ParenthesizedWhitespace(indent=True)
+        args = [arg.with_changes(comma=cst.Comma(whitespace_after=line)) for arg in updated_node.args[:-1]]
+        args.append(updated_node.args[-1].with_changes(comma=cst.Comma(whitespace_after=end)))
+        return updated_node.with_changes(args=args, whitespace_before_args=line)
 
 
 class _Filler(cst.CSTTransformer):
@@ -293,6 +405,32 @@ class _Filler(cst.CSTTransformer):
             return updated_node
         assert isinstance(found, cst.BaseExpression)
         return found.deep_clone()
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:  # noqa: N802
+        """An argument needs no parentheses of its own, but for a generator and the like beside others."""
+        value = updated_node.value
+        if not isinstance(original_node.value, cst.Name) or original_node.value.value not in self.names:
+            return updated_node
+        if isinstance(value, cst.Tuple | cst.GeneratorExp | cst.NamedExpr | cst.Yield) or not value.lpar:
+            return updated_node
+        if any(isinstance(paren.whitespace_after, cst.ParenthesizedWhitespace) for paren in value.lpar):
+            return updated_node
+        return updated_node.with_changes(value=value.with_changes(lpar=value.lpar[1:], rpar=value.rpar[:-1]))
+
+
+_WIDTH = 100
+
+
+def _commented(now: cst.CSTNode, comments: Sequence[Comment]) -> cst.CSTNode:
+    """A statement behind its comments."""
+    if not comments:
+        return now
+    made = [
+        cst.EmptyLine(comment=cst.Comment(f"# {text}"))
+        for comment in comments
+        for text in textwrap.wrap(comment.text, _WIDTH, subsequent_indent="  ", break_long_words=False)
+    ]
+    return now.with_changes(leading_lines=[*_leading(now), *made])  # type: ignore[call-arg]
 
 
 def _small(line: cst.CSTNode) -> Sequence[cst.CSTNode]:

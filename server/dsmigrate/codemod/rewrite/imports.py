@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import libcst as cst
@@ -38,7 +39,8 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
         leading = list(body[at].leading_lines)  # type: ignore[union-attr]
         made = made.with_changes(leading_lines=leading)
-        body[at] = body[at].with_changes(leading_lines=[])  # type: ignore[call-arg]
+        apart = _is_standard(source) and not _is_standard(_source_of(body[at]))  # type: ignore[arg-type]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])  # type: ignore[call-arg]
     return tree.with_changes(body=[*body[:at], made, *body[at:]])
 
 
@@ -83,12 +85,26 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
         if isinstance(line, cst.SimpleStatementLine) and not _is_future(line) and not _is_relative(line)
     ]
     names = [(index, _source_of(line)) for index, line in plain]
+    if source.split(".")[0] in sys.stdlib_module_names:
+        return _among_standard(names, tree, source)
     if source == "ds_compat" or source.endswith(".ds_compat"):
         return (names[-1][0] + 1) if names else _behind_docstring(tree)
     torch = next((index for index, name in names if name.split(".")[0] in {"torch", "torchvision", "numpy"} and _key(name) > _key(source)), None)
     if torch is not None:
         return torch
     return (names[-1][0] + 1) if names else _behind_docstring(tree)
+
+
+def _is_standard(source: str) -> bool:
+    return source.split(".")[0] in sys.stdlib_module_names
+
+
+def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:
+    """Where an import of the standard library goes: among those, before the first that comes behind it."""
+    standard = [(index, name) for index, name in names if name.split(".")[0] in sys.stdlib_module_names]
+    if not standard:
+        return names[0][0] if names else _behind_docstring(tree)
+    return standard[-1][0] + 1
 
 
 def _source_of(line: cst.SimpleStatementLine) -> str:
@@ -115,3 +131,39 @@ def _behind_docstring(tree: cst.Module) -> int:
             continue
         return index
     return len(tree.body)
+
+
+def without(text: str, names: set[str]) -> str:
+    """A text without some imports, named as pyflakes does: ``module.name``, ``module.name as local``, ``module``."""
+    tree = cst.parse_module(text)
+    changed = tree.visit(_Without(names))
+    return changed.code
+
+
+class _Without(cst.CSTTransformer):
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def _left(self, names: Sequence[cst.ImportAlias], prefix: str) -> list[cst.ImportAlias]:
+        kept = [alias for alias in names if self._said(alias, prefix) not in self.names]
+        if kept and len(kept) < len(names):
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        return kept
+
+    def _said(self, alias: cst.ImportAlias, prefix: str) -> str:
+        name = prefix + _dotted(alias.name)
+        local = alias.asname.name if alias.asname is not None else None
+        if isinstance(local, cst.Name) and local.value != _dotted(alias.name):
+            return f"{name} as {local.value}"
+        return name
+
+    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
+        kept = self._left(updated_node.names, "")
+        return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
+
+    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
+        if isinstance(updated_node.names, cst.ImportStar):
+            return updated_node
+        prefix = "." * len(updated_node.relative) + (_dotted(updated_node.module) + "." if updated_node.module is not None else "")
+        kept = self._left(list(updated_node.names), prefix)
+        return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.summaries.registry import Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Kind, Obj, Tup, Value
+from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Kind, Obj, Tensor, Tup, Value
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
@@ -58,3 +58,56 @@ def _step(asked: Call, of: Value) -> Value:
     optimizer = of.get("optimizer", NONE) if isinstance(of, Obj) else NONE
     asked.run.event(Happening.STEP, asked.node, optimizer=optimizer, engine=of)
     return NONE
+
+
+# -- what converted scripts take from ds_compat ----------------------------------------------------------------------
+
+
+@function("ds_compat.load_config")
+def _load_config(asked: Call) -> Value:
+    return asked.run.unread(asked.node, asked.given.all())
+
+
+@function("ds_compat.gather_checkpoint")
+def _gather(asked: Call) -> Value:
+    asked.run.event(Happening.COLLECTIVE, asked.node, name=Const("gather_checkpoint"), of=asked.get(0, "engine", NONE))
+    return NONE
+
+
+@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters")))
+def _broadcast(asked: Call) -> Value:
+    asked.run.event(Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE))
+    return NONE
+
+
+@function("ds_compat.keep_torch_checkpoints", "ds_compat.keep_grad_norm", "ds_compat.refresh_masters", "ds_compat.set_rank_environment",
+          "ds_compat.parameter_groups", "ds_compat.use_own_adagrad", "ds_compat.enter_in_forward")  # fmt: skip
+def _taught(asked: Call) -> Value:
+    return asked.run.unread(asked.node)
+
+
+@function("ds_compat.use_grad_scaler")
+def _use_scaler(asked: Call) -> Value:
+    asked.run.event(Happening.SCALE, asked.node, scaler=asked.get(1, "scaler", NONE), engine=asked.get(0, "engine", NONE))
+    return NONE
+
+
+@function("ds_compat.grad_norm")
+def _grad_norm(asked: Call) -> Value:  # noqa: ARG001
+    return Tensor(varies=False)
+
+
+@function("ds_compat.drop_gradients")
+def _drop(asked: Call) -> Value:
+    asked.run.event(Happening.ZERO_GRAD, asked.node, of=asked.get(0, "engine", NONE))
+    return NONE
+
+
+@function("ds_compat.copy_of_module")
+def _copy(asked: Call) -> Value:
+    return FUNCTIONS["copy.deepcopy"](Call(asked.run, "copy.deepcopy", asked.given, asked.node))
+
+
+@function("ds_compat.EngineScaler")
+def _engine_scaler(asked: Call) -> Value:
+    return asked.get(1, "scaler", NONE)

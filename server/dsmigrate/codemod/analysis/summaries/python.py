@@ -5,13 +5,15 @@ from __future__ import annotations
 import posixpath
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, both, either, options_of
+from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.norms import norms_in, summed
+from dsmigrate.codemod.analysis.picks import with_test
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
@@ -39,6 +41,7 @@ from dsmigrate.codemod.analysis.values import (
     Obj,
     Super,
     Tensor,
+    TensorKind,
     Tup,
     Value,
     each,
@@ -368,10 +371,10 @@ def _next(asked: Call) -> Value:
 @function("builtins.filter")
 def _filter(asked: Call) -> Value:
     of = asked.get(1, "iterable")
-    test = asked.run.settle(asked.get(0, "function"))
-    if test != NONE:
-        asked.run.call(test, Given((asked.run.element(of, asked.node),)), asked.node)
-    return asked.run.iterator(asked.node, "element", asked.run.element(of, asked.node))
+    run = asked.run
+    test, element = run.settle(asked.get(0, "function")), run.element(of, asked.node)
+    passed = run.truth(run.call(test, Given((element,)), asked.node)) if test != NONE else TRUE
+    return run.make(Kind.ITERATOR, asked.node, tag="filter", made_by="element", of=(with_test(element, passed),))
 
 
 @function("builtins.list", "builtins.set", "builtins.frozenset", "collections.deque")
@@ -437,10 +440,17 @@ def _number(asked: Call) -> Value:
                 return Expr(name, *args)
             if not isinstance(found, str) or len(found) < 4096:
                 return Const(found)
+    if name in {"any", "all"} and len(args) == 1:
+        items = run.exact_items(args[0])
+        if items is not None and len(items) <= LARGEST:
+            return from_condition((either if name == "any" else both)(*map(run.truth, items)))
     if name == "bool" and len(args) == 1:
         return from_condition(run.truth(args[0]))
     tensors = [one for value in args for one in run.things_in(value) if isinstance(one, Tensor)]
     if tensors:
+        norm = summed(norms_in(run, args[0])) if name == "sum" else args[0] if name in {"float", "abs"} else None
+        if isinstance(norm, Tensor) and norm.kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+            return norm
         if name in {"sum", "abs", "max", "min", "round"}:
             return joined_tensor(tensors)
         return Expr(
@@ -479,6 +489,7 @@ def _callable(asked: Call) -> Value:
 @function("builtins.type")
 def _type(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
+    _note_test(asked, of, NONE)
     if isinstance(of, Obj):
         if of.cls is not None:
             return of.cls

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from dsmigrate.codemod.analysis.conditions import MAYBE
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.library import forward
+from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
-from dsmigrate.codemod.analysis.roles import inside_of, is_tracked
+from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
+from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -39,6 +41,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     joined_tensor,
+    may_vary,
 )
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -171,7 +174,7 @@ def collective(asked: Call) -> Value:
 
 def _same(value: Value) -> Value:
     if isinstance(value, Tensor):
-        return Tensor(value.kind, value.of, value.forwards, value.scaler, value.detached, varies=False)
+        return replace(value, varies=False)
     if isinstance(value, Expr) and value.varies:
         return Expr("reduced", *value.args, loops=value.loops)
     return value
@@ -373,7 +376,10 @@ MAKERS.update(
 def _parameter(asked: Call) -> Value:
     run = asked.run
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
-    return Tensor(TensorKind.PARAMETER, owner, varies=False)
+    data = run.settle(asked.get(0, "data", NONE))
+    made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
+    run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0))
+    return made
 
 
 @function("torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "apex.parallel.convert_syncbn_model", "torch.nn.utils.weight_norm",
@@ -488,6 +494,10 @@ def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
     kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
     name = asked.name
+    if not any(is_module(asked.run, one) for one in each(of)):
+        asked.run.event(Happening.MOVED, asked.node, of=of)
+    if asked.given.named.get("memory_format") == Lib("torch.channels_last"):
+        asked.run.event(Happening.ACCESS, asked.node, of=of, name=Const("memory_format"))
     if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
         kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
             0
@@ -529,7 +539,8 @@ def _apply(asked: Call, of: Value) -> Value:
 def _register_buffer(asked: Call, of: Value) -> Value:
     name = asked.run.settle(asked.get(0, "name"))
     if isinstance(of, Obj) and isinstance(name, Const):
-        asked.run.put(of, name.value, Tensor(TensorKind.BUFFER, of, varies=False))
+        value = asked.run.settle(asked.get(1, "tensor", NONE))
+        asked.run.put(of, name.value, Tensor(TensorKind.BUFFER, of, varies=may_vary(value)) if value != NONE else NONE)
         persistent = asked.get(2, "persistent", TRUE_VALUE)
         of.data.setdefault("buffers", {})[name.value] = persistent
     return NONE
@@ -565,8 +576,10 @@ def _add_module(asked: Call, of: Value) -> Value:
                 "register_comm_hook", "register_state_dict_post_hook", "register_load_state_dict_post_hook", "_register_state_dict_hook",
                 "_register_load_state_dict_pre_hook", "register_full_backward_pre_hook", "register_load_state_dict_pre_hook")  # fmt: skip
 def _hook(asked: Call, of: Value) -> Value:
-    first = asked.given.args[-1] if asked.given.args else asked.given.named.get("hook", NONE)
-    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=first)
+    is_comm = "comm" in asked.name
+    first = asked.get(1 if is_comm else 0, "hook", NONE)
+    state = {"state": asked.get(0, "state", NONE)} if is_comm else {}
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const(asked.name), hook=asked.run.settle(first), **state)
     if "comm" not in asked.name and "state_dict" not in asked.name:
         asked.run.call(
             first,
@@ -743,23 +756,58 @@ def clip(asked: Call) -> Value:
         "by_value": Const(by_value),
     }
     run.event(Happening.CLIP, asked.node, **what)
-    return NONE if by_value else Tensor(varies=False)
+    return NONE if by_value else total_norm(run, what["params"])
+
+
+def total_norm(run: Machine, parameters: Value) -> Value:
+    """The norm of the gradients of some parameters."""
+    tensors = norms_in(run, parameters)
+    gradients = tuple(replace(one, kind=TensorKind.GRADIENT) for one in tensors if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT})
+    each_norm = norm_of(gradients) if len(gradients) == len(tensors) else None
+    found = norm_of((each_norm,)) if each_norm is not None else None
+    return Tensor(varies=False) if found is None else found
 
 
 @function("torch.nn.utils.get_total_norm")
+def _total(asked: Call) -> Value:
+    second = is_second(asked.get(1, "norm_type", Const(2.0)))
+    return total_norm(asked.run, asked.get(0, "tensors", NONE)) if second else Tensor(varies=False)
+
+
+@function("torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm", "torch._foreach_norm")
 def _norm(asked: Call) -> Value:
-    return Tensor(varies=False)
+    of = asked.run.settle(asked.get(0, "tensors" if "_foreach" in asked.name else "input", asked.get(0, "x", NONE)))
+    if is_second(asked.get(1, "ord" if "linalg" in asked.name or "_foreach" in asked.name else "p", Const(2))):
+        found = norm_of(norms_in(asked.run, of))
+        if found is not None:
+            return found
+    return of_torch(asked.run, asked.name, asked.given, asked.node)
+
+
+@function("torch.stack", "torch.cat", "torch.hstack", "torch.tensor", "torch.as_tensor", "torch.sum", "torch.sqrt", "torch.square", "torch.pow", "math.sqrt")
+def _of_norms(asked: Call) -> Value:
+    norms = norms_in(asked.run, asked.run.settle(asked.get(0, "tensors", NONE)))
+    if norms and len({(one.kind, one.of, one.power) for one in norms}) == 1 and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+        match asked.name.rpartition(".")[2]:
+            case "sum":
+                found = summed(norms)
+            case "sqrt" | "square" | "pow" as name:
+                found = powered(norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2))
+            case _:
+                found = norms[0]
+        if found is not None:
+            return found
+    return call_unlisted(asked.run, asked.name, asked.given, asked.node)
 
 
 @function("torch.autograd.backward")
 def _backward(asked: Call) -> Value:
     run = asked.run
-    run.event(
-        Happening.BACKWARD,
-        asked.node,
-        loss=run.settle(asked.get(0, "tensors", NONE)),
-        function=Const("torch.autograd.backward"),
-    )
+    names = ("grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
+    given = {name: value for index, name in enumerate(names, 1) if (value := asked.get(index, name, NONE)) != NONE}
+    if "grad_tensors" in given:
+        given["gradient"] = given.pop("grad_tensors")
+    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const(asked.name), **given)
     return NONE
 
 

@@ -1,0 +1,126 @@
+"""How a value or a condition is said in code at a place of a script, by the names that are bound there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dsmigrate.codemod.analysis.analysis import Analysis, code_for, static_value
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Value
+
+Names = tuple[Mapping[str, Value], ...]
+
+
+def said(value: Value, names: Names) -> str | None:
+    """An expression that gives a value at a place; None where there is none."""
+    if isinstance(value, Choice):
+        return _chosen(value, names)
+    if isinstance(value, Expr) and value.op in {"==", "<", "<=", "is", "in", "not", "and", "or", "condition"}:
+        return _test(value, names)
+    return code_for(value, names)
+
+
+def _chosen(value: Choice, names: Names) -> str | None:
+    options = [(condition, option) for condition, option in value.options if option is not UNBOUND]
+    if len(options) != 2:
+        return None
+    condition, first = options[0]
+    test, one, other = condition_said(condition, names), said(first, names), said(options[1][1], names)
+    if test is None or one is None or other is None:
+        return None
+    return f"{one} if {test} else {other}"
+
+
+def condition_said(condition: Condition, names: Names) -> str | None:
+    """A test that holds where a condition does; None where there is none."""
+    if condition is TRUE:
+        return "True"
+    if condition is FALSE:
+        return "False"
+    if isinstance(condition, Literal):
+        if condition.holds:
+            return said(condition.atom, names)
+        return _negated(condition.atom, names)
+    if isinstance(condition, Several):
+        parts = sorted((condition_said(part, names) or "" for part in condition.parts), key=lambda part: (len(part), part))
+        if "" in parts:
+            return None
+        nested = [isinstance(part, Several) for part in condition.parts]
+        word = " and " if condition.all_of else " or "
+        return word.join(f"({part})" if any(nested) and (" and " in part or " or " in part) else part for part in parts)
+    return None
+
+
+_OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "is": "is not", "in": "not in"}
+
+
+def _test(value: Expr, names: Names) -> str | None:
+    if value.op == "condition":
+        return condition_said(value.args[0], names)
+    if value.op == "not":
+        return _negated(value.args[0], names)
+    parts = [said(arg, names) for arg in value.args]
+    if any(part is None for part in parts):
+        return None
+    if value.op in {"<", "<="} and isinstance(value.args[0], Const):  # "0 < x" reads better turned
+        return f"{parts[1]} {'>' if value.op == '<' else '>='} {parts[0]}"
+    return f" {value.op} ".join(str(part) for part in parts)
+
+
+def _negated(atom: Value, names: Names) -> str | None:
+    if isinstance(atom, Expr) and atom.op in _OPPOSITE:
+        parts = [said(arg, names) for arg in atom.args]
+        if any(part is None for part in parts):
+            return None
+        if atom.op in {"<", "<="} and isinstance(atom.args[0], Const):
+            return f"{parts[1]} {'<=' if atom.op == '<' else '<'} {parts[0]}"
+        return f"{parts[0]} {_OPPOSITE[atom.op]} {parts[1]}"
+    inner = said(atom, names)
+    return None if inner is None else f"not {inner}" if inner.replace(".", "").replace("_", "").isalnum() else f"not ({inner})"
+
+
+def holds_by_default(analysis: Analysis, condition: Condition) -> bool | None:
+    """Whether a condition holds where no option is given; None where that is not known."""
+    if condition is TRUE:
+        return True
+    if condition is FALSE:
+        return False
+    if isinstance(condition, Literal):
+        found = truth_by_default(analysis, condition.atom)
+        return None if found is None else found is condition.holds
+    if isinstance(condition, Several):
+        found_all = [holds_by_default(analysis, part) for part in condition.parts]
+        if condition.all_of:
+            return False if False in found_all else None if None in found_all else True
+        return True if True in found_all else None if None in found_all else False
+    return None
+
+
+def truth_by_default(analysis: Analysis, value: Value) -> bool | None:
+    """Whether a value counts as true where no option is given; None where that is not known."""
+    if isinstance(value, Expr):
+        if value.op in {"==", "<", "<="}:
+            left, right = (static_value(analysis, arg) for arg in value.args)
+            if left is None or right is None:
+                return None
+            try:
+                return bool({"==": left == right, "<": left < right, "<=": left <= right}[value.op])  # type: ignore[operator]
+            except TypeError:
+                return None
+        if value.op == "is" and isinstance(value.args[0], Expr) and value.args[0].op == "arg":
+            return static_value(analysis, value.args[0]) is None
+        if value.op == "not":
+            found = truth_by_default(analysis, value.args[0])
+            return None if found is None else not found
+        if value.op == "condition":
+            return holds_by_default(analysis, value.args[0])
+        if value.op in {"and", "or"}:
+            found_all = [truth_by_default(analysis, arg) for arg in value.args]
+            decisive = value.op == "or"
+            return decisive if decisive in found_all else None if None in found_all else not decisive
+        if value.op == "arg":
+            found_static = static_value(analysis, value)
+            return bool(found_static) if found_static is not None else None
+    if isinstance(value, Const):
+        return bool(value.value)
+    return None

@@ -1,0 +1,315 @@
+"""Which gradients there are when: between backward and step, and behind the step until they are thrown away.
+
+The tree of events is gone through with *worlds*: what is taken for given, and which gradients are there then. A branch
+that is not decided splits a world in two; worlds in which the same gradients are there become one again.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of, under as is_under
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_of, under
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.norms import total_norms
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.registry import Role
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Choice, Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each
+
+_ROUNDS = 8
+_MOST = 24
+"""Worlds of one state that are kept apart; of more, what is taken for given is forgotten."""
+_DEEPEST = 10
+"""Atoms that a world takes for given, at most."""
+
+Given = frozenset[tuple[Expr, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """The gradients that are there: ``pending`` are the backwards whose gradients no step has used, ``stale``: a step
+    has used some that are still there. ``clipped``: the clips, ``unscaled``: the unscalings since the last backward."""
+
+    pending: frozenset[ast.AST] = frozenset()
+    stale: bool = False
+    clipped: frozenset[Event] = frozenset()
+    unscaled: bool = False
+
+
+Worlds = dict[There, set[Given]]
+
+
+@dataclass(eq=False)
+class Gradients:
+    """What gradients may be there right before each event that has to do with gradients."""
+
+    training: Training
+    before: dict[Event, tuple[There, ...]] = field(default_factory=dict)
+
+    def at(self, event: Event) -> tuple[There, ...]:
+        return self.before.get(event, ())
+
+    @property
+    def accumulate(self) -> bool:
+        """Whether gradients of several backwards come together before a step."""
+        return any(there.pending for event in self.training.backwards for there in self.at(event))
+
+    def kept(self) -> Event | None:
+        """A backward that adds to gradients which a step has used already; None where they are zeroed in between."""
+        return next((event for event in self.training.backwards if any(there.stale for there in self.at(event))), None)
+
+    def stepped_again(self) -> Event | None:
+        """A step that uses gradients which another one has used already, and no others."""
+        steps = self.training.steps
+        return next((event for event in steps if any(there.stale and not there.pending for there in self.at(event))), None)
+
+    def thrown_away(self, event: Event) -> bool:
+        """Whether a zeroing throws gradients away that no step has used."""
+        return any(there.pending for there in self.at(event))
+
+    def dropped_before_step(self, event: Event) -> Event | None:
+        """A step that always finds nothing because a zeroing in the same block came right before it."""
+        block = event.block
+        steps = [step for step in self.training.steps if step.number > event.number and any(one is block for one in step.block.around())]
+        first = min(steps, key=lambda step: step.number, default=None)
+        found = self.at(first) if first is not None else ()
+        return first if found and all(not there.pending for there in found) else None
+
+
+    def norm_calls(self) -> list[NormCall]:
+        """The calls of functions that do nothing but work out the norm of all gradients that the next step uses."""
+        found: list[NormCall] = []
+        for block in self.training.analysis.root.blocks():
+            if block.kind is not BlockKind.CALL or block.result is None or any(is_under(block, one.block) for one in found):
+                continue
+            norms = list(total_norms(block.result))
+            events = list(block.events())
+            reads = tuple(event for event in events if event.kind is Happening.GRADIENT_READ)
+            if not reads or any(event.kind not in _MEASURES for event in events) or not self._are_unclipped(reads):
+                continue
+            if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(block.result):
+                found.append(NormCall(block, reads))
+        return found
+
+    def _are_unclipped(self, reads: tuple[Event, ...]) -> bool:
+        return all(there.pending and not there.clipped for event in reads for there in self.at(event))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormCall:
+    """A call that works out the norm of all gradients, and where it reads them."""
+
+    block: Block
+    reads: tuple[Event, ...]
+
+
+_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
+
+
+def _is_nothing_else(value: Value) -> bool:
+    """Whether a value is a norm, or nothing where no parameter has a gradient."""
+    norms = set(total_norms(value))
+    others = [(condition, one) for condition, one in value.options if one not in norms] if isinstance(value, Choice) else []
+    return all(any(atom.op in {"filled", "len"} or (atom.args and isinstance(atom.args[0], Expr) and atom.args[0].op == "len") for atom in atoms_of(condition)) for condition, _ in others)
+
+
+def gradients_of(training: Training) -> Gradients:
+    """Go through the tree of events with what gradients there are."""
+    walk = _Walk(training, Gradients(training))
+    walk.block(training.analysis.root, {There(): {frozenset()}})
+    return walk.found
+
+
+def zeroes(training: Training, event: Event) -> bool:
+    """Whether a zeroing is of all gradients of the training: by the optimizer, the model, or parameter by parameter."""
+    of = event["of"]
+    if training.is_optimizer(of) or training.is_wrapper(of):
+        return True
+    for one in each(of):
+        if one in training.models:
+            return True
+        if isinstance(one, Obj) and role_of(one) is Role.REPLICAS and any(inner in training.models for inner in each(one.own.get("module", Const(None)))):
+            return True
+        if isinstance(one, Tensor) and one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} and one.of in training.models:
+            return any(over_parameters(training, block) for block in loops_around(event))
+    return False
+
+
+def over_parameters(training: Training, block: Block) -> bool:
+    """Whether a loop goes over all parameters of the model, or over all that the optimizer has."""
+    for one in each(block.label) if block.label is not None else ():
+        if not isinstance(one, Obj):
+            return False
+        if one.kind is Kind.LIST and any(training.is_optimizer(held) for held in (one.data.get("groups_of"), one.data.get("params_of")) if held is not None):
+            return True
+        if parameters_of(training.analysis.run, one) & training.models:
+            return True
+    return False
+
+
+@dataclass(eq=False)
+class _Walk:
+    training: Training
+    found: Gradients
+    concerned: dict[Block, bool] = field(default_factory=dict)
+
+    def block(self, block: Block, worlds: Worlds) -> Worlds:
+        items = block.items
+        index = 0
+        while index < len(items):
+            item = items[index]
+            index += 1
+            if isinstance(item, Event):
+                worlds = self._happened(item, worlds)
+            elif not self._concerns(item):
+                continue
+            elif item.kind is BlockKind.LOOP and item.node is not None:
+                worlds = self._loop(item, item.node, worlds)
+            elif item.kind in {BlockKind.BRANCH, BlockKind.HANDLER}:
+                arms = [item]
+                while index < len(items) and _is_arm(items[index], item):
+                    arm = items[index]
+                    assert isinstance(arm, Block)
+                    arms.append(arm)
+                    index += 1
+                worlds = self._arms(arms, worlds)
+            else:
+                worlds = self.block(item, worlds)
+        return worlds
+
+    def _concerns(self, block: Block) -> bool:
+        known = self.concerned.get(block)
+        if known is None:
+            known = self.concerned[block] = any(
+                self._concerns(item) if isinstance(item, Block) else item.kind in _KINDS for item in block.items
+            )
+        return known
+
+    def _loop(self, block: Block, node: ast.AST, worlds: Worlds) -> Worlds:
+        if over_parameters(self.training, block) and not any(event in self.training.backwards for event in block.events()):
+            return self.block(block, worlds)  # what is done to every parameter is done to all
+        head = worlds
+        for _ in range(_ROUNDS):
+            end = self.block(block, head)
+            joined = _merged([*_all(head), *((there, _next_turn(given, node)) for there, given in _all(end))])
+            if joined == head:
+                break
+            head = joined
+        return _merged((there, frozenset(one for one in given if node not in one[0].loops)) for there, given in _all(head))
+
+    def _arms(self, arms: list[Block], worlds: Worlds) -> Worlds:
+        """Each world goes into the arm that its test leads to; one that nothing decides goes into each."""
+        inside: list[list[tuple[There, Given]]] = [[] for _ in arms]
+        past: list[tuple[There, Given]] = []
+        by_parameter = any(over_parameters(self.training, block) for block in arms[0].around() if block.kind is BlockKind.LOOP)
+        for there, given in _all(worlds):
+            for known, taken in _decided([arm.test for arm in arms], given, certain=by_parameter):
+                (past if taken is None else inside[taken]).append((there, known))
+        ends = [found for arm, worlds_in in zip(arms, inside, strict=True) if worlds_in for found in _all(self.block(arm, _merged(worlds_in)))]
+        return _merged([*past, *ends])
+
+    def _happened(self, event: Event, worlds: Worlds) -> Worlds:
+        if event.kind not in _KINDS:
+            return worlds
+        training = self.training
+        match event.kind:
+            case Happening.BACKWARD if event in training.backwards:
+                change = lambda there: There(there.pending | {event.node}, there.stale, there.clipped)  # noqa: E731
+            case Happening.STEP if event in training.steps:
+                change = lambda there: There(stale=there.stale or bool(there.pending))  # noqa: E731
+            case Happening.ZERO_GRAD if zeroes(training, event):
+                change = lambda there: There()  # noqa: ARG005, E731
+            case Happening.CLIP:
+                change = lambda there: replace(there, clipped=there.clipped | {event})  # noqa: E731
+            case Happening.UNSCALE:
+                change = lambda there: replace(there, unscaled=True)  # noqa: E731
+            case _:
+                change = lambda there: there  # noqa: E731
+        self.found.before[event] = tuple(worlds)
+        return _merged((change(there), given) for there, given in _all(worlds))
+
+
+_KINDS = frozenset(
+    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.OPAQUE)
+)
+
+
+def _is_arm(item: Event | Block, first: Block) -> bool:
+    """Whether a block is another arm of the same statement."""
+    return isinstance(item, Block) and item.kind is first.kind is BlockKind.BRANCH and item.node is first.node
+
+
+def _all(worlds: Worlds) -> Iterator[tuple[There, Given]]:
+    for there, several in worlds.items():
+        for given in several:
+            yield there, given
+
+
+def _merged(found: Iterable[tuple[There, Given]]) -> Worlds:
+    """Worlds by what is there; of two that differ in one thing taken for given that thing goes."""
+    worlds: Worlds = {}
+    for there, given in found:
+        worlds.setdefault(there, set()).add(given)
+    for there, several in worlds.items():
+        pending = list(several)
+        while pending:
+            given = pending.pop()
+            if given not in several:
+                continue
+            for atom, holds in given:
+                if (given - {(atom, holds)}) | {(atom, not holds)} in several:
+                    several -= {given, (given - {(atom, holds)}) | {(atom, not holds)}}
+                    several.add(given - {(atom, holds)})
+                    pending.append(given - {(atom, holds)})
+                    break
+        least = {one for one in several if not any(other < one for other in several)}
+        worlds[there] = least if len(least) <= _MOST else {frozenset()}
+    return worlds
+
+
+def _decided(tests: list[Condition], given: Given, *, certain: bool) -> Iterator[tuple[Given, int | None]]:
+    """Which of some arms is taken (None: no one), split by what decides it. ``certain``: what is not known is taken."""
+    assumed: Mapping[Expr, bool] = dict(given)
+    left = [under(test, assumed) for test in tests]
+    if TRUE in left:
+        yield given, left.index(TRUE)
+        return
+    open_ = [index for index, test in enumerate(left) if test is not FALSE]
+    if not open_:
+        yield given, None
+        return
+    atom = next((atom for index in open_ for atom in atoms_of(left[index])), None)
+    if certain:
+        yield given, open_[0]
+    elif atom is None or len(given) >= _DEEPEST:
+        yield from ((given, index) for index in open_)
+        if len(tests) == 1:
+            yield given, None
+    else:
+        for holds in (True, False):
+            yield from _decided(tests, given | {(atom, holds)}, certain=certain)
+
+
+def _next_turn(given: Given, loop: ast.AST) -> Given:
+    """What is still known at the next turn of a loop: ``(i + 1) % n == 0`` has become ``i % n == 0``."""
+    found = set()
+    for atom, holds in given:
+        shifted = _shifted(atom, loop) if loop in atom.loops else atom
+        if isinstance(shifted, Expr):
+            found.add((shifted, holds))
+    return frozenset(found)
+
+
+def _shifted(value: Value, loop: ast.AST) -> Value | None:
+    match value:
+        case Expr(op="+", args=(Expr(op="index") as index, Const(value=1))) if index.args[0] is loop:
+            return index
+        case Expr() if loop in value.loops:
+            parts = [_shifted(arg, loop) if isinstance(arg, Expr) else arg for arg in value.args]
+            if value.op in {"index", "counter", "each", "unknown"} or any(part is None for part in parts):
+                return None
+            return Expr(value.op, *parts, varies=value.varies)
+    return value

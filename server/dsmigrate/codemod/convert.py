@@ -1,0 +1,295 @@
+"""Bytes in, results out: read the program, run it abstractly, let the idioms decide, settle, rewrite, validate."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed
+from dsmigrate.codemod.analysis.conditions import forget
+from dsmigrate.codemod.analysis.training import trainings
+from dsmigrate.codemod.audit import undefined_names, unused_imports
+from dsmigrate.codemod.compat import NAME, Home, home_of, parts_in
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.catalogue import IDIOMS, ideas
+from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.codemod.program.edits import Comment, Edit, Import, line_range
+from dsmigrate.codemod.program.module import Module
+from dsmigrate.codemod.program.project import Cache, Project, Read
+from dsmigrate.codemod.rewrite.apply import rewritten
+from dsmigrate.codemod.rewrite.imports import without
+from dsmigrate.codemod.settle import Settled, settled
+from dsmigrate.codemod.shared import Clash, Place, Sharing, place_of, places_run
+from dsmigrate.codemod.validate import Difference, differences, result_of
+from dsmigrate.files.diff import unified
+from dsmigrate.files.text import encode
+
+_UNMARKED = frozenset(idea.code for idea in ideas() if not idea.marked)
+
+Shown = Callable[[str], str]
+"""Gives a path as reports show it, by its path below the project's root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A script to convert: its path below the project's root, and what the person asked for."""
+
+    path: str
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class Compat:
+    """What the project needs of ``ds_compat.py``: where that goes, and the names that are used of it."""
+
+    path: str
+    parts: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What a conversion gives: results by path, that of the file which makes the engine with the config.
+
+    ``runs`` is what the script runs of the project, ``changes`` where it changes what is run.
+    """
+
+    entry: str
+    results: dict[str, FileResult]
+    compat: Compat | None = None
+    looked_at: tuple[str, ...] = ()
+    runs: frozenset[Place] = frozenset()
+    changes: frozenset[Place] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to become of one entry: the decisions of its trainings, or why there are none."""
+
+    entry: Entry
+    analysis: Analysis
+    runs: frozenset[Place]
+    trainings: tuple[tuple[Facts, Settled], ...] = ()
+    refused: Change | None = None
+
+    @property
+    def decisions(self) -> Iterator[Decision]:
+        for _, one in self.trainings:
+            yield from one.decisions
+
+    @property
+    def changes(self) -> dict[Place, set[Edit]]:
+        """The edits of each function."""
+        found: dict[Place, set[Edit]] = defaultdict(set)
+        for decision in self.decisions:
+            for edit in decision.edits:
+                found[place_of(edit.module, edit.node)].add(edit)
+        return found
+
+
+def convert(read: Read, entry: str, options: Options, *, shown: Shown = str, cache: Cache | None = None) -> Conversion:
+    """Convert an entry script together with the modules that its training runs through."""
+    return convert_together(read, [Entry(entry, options)], shown=shown, cache=cache)[0]
+
+
+def convert_together(
+    read: Read, entries: Sequence[Entry], others: frozenset[Place] = frozenset(), *, shown: Shown = str, cache: Cache | None = None
+) -> list[Conversion]:
+    """Convert entry scripts that share modules; ``others`` is what scripts run of these that stay as they are."""
+    forget()
+    files = cache or Cache()
+    plans = [_planned(read, entry, files) for entry in entries]
+    plans = [_fitted(plan, plans, others) for plan in plans]
+    written = _written(plans)
+    checked = [_validated(read, plan, written.texts, files) for plan in plans]
+    if any(new is not old for new, old in zip(checked, plans, strict=True)):
+        plans = checked
+        written = _written(plans)
+    return [_conversion(plan, written, shown) for plan in plans]
+
+
+def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
+    """Read a script and decide what becomes of it."""
+    analysis = analysed(Project(read, entry.path, cache, [""]))
+    runs = places_run(analysis)
+    decided: list[tuple[Facts, Settled]] = []
+    for training in trainings(analysis):
+        if isinstance(training.site, str):
+            event = training.wraps[0]
+            change = Change("MG911", Kind.REFUSED, event.line, event.line, training.site, "model and optimizer have to meet")
+            return Planned(entry, analysis, runs, refused=change)
+        facts = Facts(training, entry.options)
+        decisions = [decision for idiom in IDIOMS for decision in idiom(training, facts)]
+        refusal = next((one for one in decisions if one.kind is Kind.REFUSED), None)
+        if refusal is not None:
+            return Planned(entry, analysis, runs, refused=_change(refusal))
+        decided.append((facts, settled(training, facts, decisions)))
+    return Planned(entry, analysis, runs, tuple(decided))
+
+
+def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -> Planned:
+    """A plan whose changes suit all that run the same code; refused where they cannot."""
+    theirs = set(others)
+    own = plan.changes
+    for other in plans:
+        if other is plan:
+            continue
+        changed = other.changes
+        theirs |= {place for place in other.runs if own.get(place) != changed.get(place) and place[0] != plan.entry.path}
+    fitted = []
+    for facts, one in plan.trainings:
+        decisions = []
+        for decision in Sharing(facts, theirs).fitted(one.decisions):
+            if isinstance(decision, Clash):
+                return replace(plan, trainings=(), refused=_clash(decision, plans))
+            decisions.append(decision)
+        fitted.append((facts, replace(one, decisions=tuple(decisions))))
+    return replace(plan, trainings=tuple(fitted))
+
+
+def _clash(clash: Clash, plans: Sequence[Planned]) -> Change:
+    users = ", ".join(plan.entry.path for plan in plans if clash.place in plan.runs)
+    what = f"{clash.decision.message} ({clash.place[0]}:{clash.decision.node.lineno})"  # type: ignore[attr-defined]
+    return Change("MG914", Kind.REFUSED, 1, 1, f"{what} would break what other scripts run there", f"{users} run it")
+
+
+def _validated(read: Read, plan: Planned, texts: Mapping[str, _Text], cache: Cache) -> Planned:
+    """The plan with a mark at everything that the result does otherwise than the script, and of which nothing is said."""
+    found = tuple((facts, _marked(facts, one, differences)) for facts, one, differences in validation(read, plan, texts, cache))
+    return replace(plan, trainings=found) if any(new[1] is not old[1] for new, old in zip(found, plan.trainings, strict=True)) else plan
+
+
+def validation(
+    read: Read, plan: Planned, texts: Mapping[str, _Text], cache: Cache
+) -> Iterator[tuple[Facts, Settled, list[Difference]]]:
+    """What the result does otherwise than the script, by training."""
+    if not plan.trainings:
+        return
+    changed = {path: encode(text.after, text.module.source) for path, text in texts.items() if text.after != text.before}
+    after = result_of(read, plan.entry.path, changed, cache)
+    for facts, one in plan.trainings:
+        yield facts, one, differences(facts.training, after, one)
+
+
+def _marked(facts: Facts, one: Settled, found: list[Difference]) -> Settled:
+    more = []
+    for difference in found:
+        event = difference.original.event if difference.original is not None else None
+        module, node = (facts.site.module, facts.site.node) if event is None else (event.module, event.node)
+        if not any(_speaks_of(decision, module, node) for decision in one.decisions):
+            more.append(Decision("MG999", Kind.TODO, module, node, str(difference), "found by reading the result back"))
+    return replace(one, decisions=(*one.decisions, *more)) if more else one
+
+
+def _speaks_of(decision: Decision, module: Module, node: ast.AST) -> bool:
+    """Whether a decision leaves a place to the person, or says that it behaves differently."""
+    if decision.module is not module or not (decision.kind is Kind.TODO or decision.differs):
+        return False
+    first, last = _lines(decision)
+    return first <= int(getattr(node, "lineno", 0)) <= last
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A changed file: its module, its text before and after, and the decisions that changed it."""
+
+    module: Module
+    before: str
+    after: str
+    decisions: tuple[Decision, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The new texts of all files, the decisions about each, and where ``ds_compat.py`` goes; None where nothing uses it."""
+
+    texts: dict[str, _Text]
+    told: dict[str, list[Change]]
+    home: Home | None
+
+
+def _written(plans: Sequence[Planned]) -> _Written:
+    edits: dict[str, list[Edit]] = defaultdict(list)
+    imports: dict[str, list[Import]] = defaultdict(list)
+    told: dict[str, list[Change]] = defaultdict(list)
+    modules: dict[str, Module] = {}
+    for decision in (decision for plan in plans for decision in plan.decisions):
+        modules[decision.module.path] = decision.module
+        for edit in decision.edits:
+            modules[edit.module.path] = edit.module
+            if edit not in edits[edit.module.path]:
+                edits[edit.module.path].append(edit)
+        if decision.kind is Kind.TODO and decision.lines != (0, 0) and decision.code not in _UNMARKED:
+            mark = Comment(decision.module, decision.node, f"TODO(dsmigrate {decision.code}): {decision.message}")
+            if mark not in edits[decision.module.path]:
+                edits[decision.module.path].append(mark)
+        for needed in decision.imports:
+            modules[needed.module.path] = needed.module
+            imports[needed.module.path].append(needed)
+        change = _change(decision)
+        if change not in told[decision.module.path]:
+            told[decision.module.path].append(change)
+    users = {path: modules[path] for path, made in edits.items() if any(f"{NAME}." in str(edit) for edit in made)}
+    converted = [plan for plan in plans if plan.trainings]
+    home = home_of(converted[0].analysis.project, users) if users else None
+    for path, module in users.items():
+        assert home is not None
+        imports[path].append(home.imported(module))
+    texts = {}
+    for path, module in modules.items():
+        before = module.source.text
+        after = _without_unused(before, rewritten(module, edits[path], imports[path]))
+        compile(after, path, "exec", dont_inherit=True)
+        new = undefined_names(ast.parse(after)) - undefined_names(ast.parse(before))
+        if new:
+            raise AssertionError(f"{path}: undefined names {sorted(new)}")
+        texts[path] = _Text(module, before, after)
+    return _Written(texts, told, home)
+
+
+def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
+    """What comes of one entry: its own file, the files of its training, the config."""
+    entry = plan.entry.path
+    looked_at = tuple(sorted({path for path, _ in plan.runs} | {entry}))
+    if plan.refused is not None or not plan.trainings:
+        status = Status.UNCHANGED if plan.refused is None else Status.REFUSED
+        changes = () if plan.refused is None else (plan.refused,)
+        return Conversion(entry, {entry: FileResult(shown(entry), status, changes)}, looked_at=looked_at, runs=plan.runs)
+    paths = dict.fromkeys([entry, *(edit.module.path for one in plan.decisions for edit in one.edits)])
+    paths.update(dict.fromkeys(one.module.path for one in plan.decisions))
+    results: dict[str, FileResult] = {}
+    for path in paths:
+        text = written.texts.get(path)
+        changes = tuple(sorted(written.told.get(path, ()), key=lambda change: (change.line, change.code)))
+        changed = text is not None and text.before != text.after
+        todo = any(change.kind is Kind.TODO for change in changes)
+        results[path] = FileResult(
+            shown(path),
+            Status.UNCHANGED if not changed and path != entry else Status.CONVERTED_WITH_TODOS if todo else Status.CONVERTED,
+            changes,
+            "" if text is None else unified(text.before, text.after, shown(path)),
+            encode(text.after, text.module.source) if text is not None and changed else None,
+            plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
+        )
+    parts = parts_in(written.texts[path].after for path in paths if path in written.texts)
+    return Conversion(entry, results, Compat(written.home.path, parts) if written.home and parts else None, looked_at, plan.runs, frozenset(plan.changes))
+
+
+def _lines(decision: Decision) -> tuple[int, int]:
+    return decision.lines if decision.lines and decision.lines != (0, 0) else line_range(decision.node)
+
+
+def _change(decision: Decision) -> Change:
+    first, last = _lines(decision)
+    return Change(decision.code, decision.kind, first, last, decision.message, decision.reason)
+
+
+def _without_unused(before: str, after: str) -> str:
+    """Without the imports that only the replaced code used."""
+    gone = unused_imports(ast.parse(after)) - unused_imports(ast.parse(before))
+    return without(after, gone) if gone else after
+
+
+__all__ = ["Conversion", "Entry", "convert", "convert_together"]

@@ -1,0 +1,1 @@
+"""Files of weights and states, which stay files."""

@@ -1,0 +1,1 @@
+"""Clipped gradients and their norm."""

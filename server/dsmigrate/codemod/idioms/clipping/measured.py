@@ -1,0 +1,47 @@
+"""The norm of the gradients, measured by a clip or by functions of the script, is the engine's, behind its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.decision import Decision, Need
+from dsmigrate.codemod.idioms.clips import clips_of, limit_of, moved_norms
+from dsmigrate.codemod.idioms.facts import Facts, is_statement
+from dsmigrate.codemod.model import Idea, Kind
+
+IDEAS = (
+    Idea(
+        "MG422",
+        "The gradient norm is still reported",
+        "grad_norm(engine) gives the norm behind the step.",
+        "engine.get_global_grad_norm() is there behind step() at ZeRO 1-3; at ZeRO 0 it is kept before the step. Of a skipped "
+        "step it is inf.",
+        "deepspeed/runtime/engine.py, get_global_grad_norm",
+        Kind.CONVERTED,
+    ),
+)
+
+
+def measured(training: Training, facts: Facts) -> Iterator[Decision]:
+    """The decisions about what clips give, and about functions that work the norm out."""
+    done = set()
+    for one in moved_norms(training, facts):
+        done |= one.nodes
+        yield Decision(
+            "MG422", Kind.CONVERTED, one.step.module, one.step.node, f"the norm is ds_compat.grad_norm({one.engine}), behind the step",
+            "the engine clips within its step", edits=one.edits, parts=frozenset({"grad_norm", "keep_grad_norm"}), lines=(0, 0),
+        )  # fmt: skip
+    clips = clips_of(training, facts)
+    if limit_of(training, facts, clips) is None:
+        return
+    for clip in clips:
+        event = clip.event
+        if event.node in done or clip.is_library or is_statement(event):
+            continue
+        done.add(event.node)
+        reason = "the norm is needed before the step"
+        yield Decision(
+            "MG422", Kind.KEPT, event.module, event.node, "your clip stays, at ZeRO 0", reason, stage=0, needs=frozenset({Need.WHOLE_GRADIENTS}),
+            otherwise=Decision("MG422", Kind.TODO, event.module, event.node, "this clip finds no gradients at ZeRO 1-3: use grad_norm behind the step", reason),
+        )  # fmt: skip

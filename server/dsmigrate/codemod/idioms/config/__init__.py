@@ -1,0 +1,1 @@
+"""What ds_config.json takes from the script."""

@@ -1,0 +1,94 @@
+"""What several idioms ask of a training, worked out once: the engine's names, gradients, options, the release."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of
+from dsmigrate.codemod.analysis.passing import Passing, passing
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Const, Lib, Value
+from dsmigrate.codemod.model import Options
+
+
+@dataclass(eq=False)
+class Facts:
+    """The facts of one training under the options of one conversion. Idioms read them and change nothing."""
+
+    training: Training
+    options: Options
+    beside: tuple[Training, ...] = ()
+    """The other trainings of the script."""
+
+    @property
+    def site(self) -> Site:
+        site = self.training.site
+        assert isinstance(site, Site)
+        return site
+
+    @cached_property
+    def passing(self) -> Passing:
+        """How the engine gets to functions in which no name leads to it."""
+        lost = [event for event in self.training.events(Happening.ZERO_GRAD) if self.gradients.thrown_away(event)]
+        return passing(self.training, lost)
+
+    @cached_property
+    def gradients(self) -> Gradients:
+        return gradients_of(self.training)
+
+    def engine(self, event: Event) -> str | None:
+        """How the engine is called where an event is; None where it cannot be."""
+        function = event.module.step(event.node).function
+        if function is not None and function in self.passing.functions:
+            return self.passing.functions[function]
+        return self.training.engine_at(event)
+
+    @cached_property
+    def accumulates(self) -> bool:
+        """Whether the script lets gradients of several backwards come together before it steps."""
+        return self.gradients.accumulate
+
+
+def by_place(events: Iterable[Event]) -> dict[ast.AST, list[Event]]:
+    """Events by the node that they happen at, which several calls may lead to."""
+    found: dict[ast.AST, list[Event]] = {}
+    for event in events:
+        found.setdefault(event.node, []).append(event)
+    return found
+
+
+def given_at(call: ast.Call, index: int, name: str) -> ast.expr | None:
+    """The expression of an argument, by its position or its name."""
+    if index < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args[: index + 1]):
+        return call.args[index]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """The qualified name of something of a library, by the names of a place; None for anything else."""
+    match node:
+        case ast.Name():
+            for scope in names:
+                found = scope.get(node.id)
+                if found is not None:
+                    return found.name if isinstance(found, Lib) else None
+        case ast.Attribute():
+            base = library_name(node.value, names)
+            return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
+def is_statement(event: Event) -> bool:
+    """Whether a call stands as a statement by itself, so that nothing takes what it gives."""
+    statement = event.module.step(event.node).node
+    return isinstance(statement, ast.Expr) and statement.value is event.node
+
+
+def constant(value: Value) -> object:
+    """The value of a constant; None for anything else."""
+    return value.value if isinstance(value, Const) else None

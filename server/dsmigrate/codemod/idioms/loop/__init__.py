@@ -1,0 +1,1 @@
+"""Backward, step, zeroed gradients, windows of accumulation."""

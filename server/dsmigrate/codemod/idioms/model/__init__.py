@@ -1,0 +1,1 @@
+"""The wrapped model and everything that knows of the wrapper."""

@@ -1,0 +1,164 @@
+"""The wrap goes, and ``deepspeed.initialize`` makes the engine where model and optimizer are both there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.site import holders_said, wrapped_model
+from dsmigrate.codemod.analysis.summaries.registry import Role
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Obj, each
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace
+from dsmigrate.codemod.program.module import Step
+
+IDEAS = (
+    Idea(
+        "MG101",
+        "DistributedDataParallel becomes a DeepSpeed engine",
+        "The wrap goes; deepspeed.initialize makes the engine from the raw model and the script's own optimizer.",
+        "The engine stands in for the wrapped model: it is called like it, and has .module. What else held the wrapped model "
+        "until then is given the engine too.",
+        "deepspeed/__init__.py, initialize",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG102",
+        "DataParallel fallback unwrapped",
+        "torch.nn.DataParallel inside an engine would replicate the module again; the plain module is used.",
+        "One process drives one device.",
+        "deepspeed/runtime/engine.py, _configure_distributed_model",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG105",
+        "A wrapped model that nothing trains stays in DDP",
+        "A wrapped model that no backward reaches (a teacher, a loss network) keeps its wrap.",
+        "An engine needs an optimizer; a model that is only evaluated or averaged trains nothing and is left alone.",
+        "deepspeed/runtime/engine.py: 'zero stage N requires an optimizer'",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG712",
+        "Each training of a loop makes an engine of its own",
+        "Where the training runs once for each fold, seed or setting, each run makes its engine; at ZeRO 1-3 the one before "
+        "stays in memory, and a process group that is made anew for each run is marked.",
+        "The second engine trains as the first one would. The hooks of ZeRO hold the model and the optimizer of the one before; "
+        "engine.destroy() frees them at ZeRO 1 and 2. torch's destroy_process_group leaves groups behind that DeepSpeed keeps, "
+        "and the next deepspeed.initialize stops at them.",
+        "deepspeed/runtime/engine.py, destroy; deepspeed/utils/groups.py; measured on two CPU processes, ZeRO 0-3",
+        Kind.KEPT,
+    ),
+)
+CONFIG = "@config@"
+"""Stands in an edit for the expression of the config, which is known when all decisions are."""
+
+
+def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
+    """The decisions about the wraps of the model, and about the engine."""
+    site = facts.site
+    before, after = "deepspeed.initialize(model=", f", optimizer={site.optimizer}, config={CONFIG})[0]"
+    for node, event in {event.node: event for event in training.wraps}.items():
+        model = wrapped_model(node)
+        if model is None:
+            yield Decision("MG101", Kind.TODO, event.module, node, "this wrap hides its model: pass the plain model on")
+            continue
+        statement = event.module.step(node).node
+        edits: tuple[Edit, ...]
+        if site.wrap is not None and site.wrap.node is node:
+            edits = (Replace(event.module, node, (before, model, after)),)
+        elif statement is site.unwrapped:
+            edits = (Remove(event.module, statement), *(Replace(site.module, read, (model,)) for read in site.reads))
+        else:
+            edits = _plain(training, event, model)
+        yield Decision(
+            "MG101", Kind.CONVERTED, event.module, node, "DistributedDataParallel → the model itself, in deepspeed.initialize",
+            "the engine takes the wrapper's place", edits=edits,
+        )  # fmt: skip
+    lines = () if site.wrap is not None else ((f"{site.target} = {before}{site.model}{after}",),)
+    lines += tuple((line,) for line in holders_said(site))
+    yield Decision(
+        "MG101", Kind.CONVERTED, site.module, site.node, f"{site.target} = deepspeed.initialize(…)",
+        "model and optimizer are both there from here on", imports=(Import(site.module, "deepspeed"),),
+        edits=(Insert(site.module, site.node, lines, after=True),) if lines else (),
+    )  # fmt: skip
+    for held in site.left:
+        yield Decision(
+            "MG101", Kind.TODO, site.module, site.node, f"give the {held} that holds the model {site.target}, too",
+            "it was made with the wrapped model, and no name leads to it here",
+        )  # fmt: skip
+
+
+def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Take DataParallel off the same model."""
+    seen: set[ast.AST] = set()
+    for event in training.events(Happening.WRAP):
+        if event.node in seen or not any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"])):
+            continue
+        if not training.is_model(event["module"]):
+            continue
+        seen.add(event.node)
+        model = wrapped_model(event.node)
+        if model is not None:
+            yield Decision(
+                "MG102", Kind.CONVERTED, event.module, event.node, "DataParallel removed", "the engine's processes drive one device each",
+                edits=_plain(training, event, model),
+            )  # fmt: skip
+
+
+def others(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Say that wraps stay of models that nothing trains."""
+    for node, event in {event.node: event for event in training.left_wrapped}.items():
+        yield Decision(
+            "MG105", Kind.KEPT, event.module, node, "this model stays in DistributedDataParallel: nothing trains it",
+            "an engine needs an optimizer",
+        )  # fmt: skip
+
+
+def repeated(training: Training, facts: Facts) -> Iterator[Decision]:
+    """Say what stays of one training when a loop begins the next."""
+    loop = next((block for block in facts.site.block.around() if block.kind is BlockKind.LOOP), None)
+    if loop is None or loop.node is None or loop.module is None:
+        return
+    yield Decision(
+        "MG712", Kind.KEPT, loop.module, loop.node, f"each turn makes an engine; {facts.site.target}.destroy() behind it frees memory",
+        "the hooks of ZeRO hold the model and the optimizer of the turn before",
+    )  # fmt: skip
+    for event in training.events(Happening.GROUP_GONE):
+        if any(block is loop for block in event.block.around()):
+            yield Decision(
+                "MG712", Kind.TODO, event.module, event.node, "keep the process group until the last turn: DeepSpeed's groups need it",
+                "the next deepspeed.initialize finds the groups of the one before",
+            )  # fmt: skip
+
+
+def _does_nothing(training: Training, test: ast.expr) -> bool:
+    """Whether nothing happens in a test that matters to the training."""
+    inside = set(ast.walk(test))
+    return not any(
+        event.node in inside or any(block.node in inside for block in event.block.around()) for event in training.analysis.events
+    )
+
+
+def _is_elif(step: Step) -> bool:
+    """Whether the statement around is an ``elif``."""
+    outer = step.up
+    return outer is not None and outer.up is not None and isinstance(outer.up.node, ast.If) and outer.up.node.orelse == [outer.node]
+
+
+def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...]:
+    """The model in the wrapper's place; nothing where that would assign a name to itself."""
+    module, node = event.module, event.node
+    step = module.step(node)
+    statement = step.node
+    if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
+        if ast.unparse(statement.targets[0]) == ast.unparse(model):
+            outer = step.up.node if step.up is not None else None
+            is_all = isinstance(outer, ast.If) and outer.body == [statement] and not outer.orelse and not _is_elif(step)
+            return (Remove(module, outer if is_all and isinstance(outer, ast.If) and _does_nothing(training, outer.test) else statement),)
+    return (Replace(module, node, (model,)),)

@@ -1,0 +1,1 @@
+"""The optimizer and what ZeRO makes of it."""

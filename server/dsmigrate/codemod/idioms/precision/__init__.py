@@ -1,0 +1,1 @@
+"""Autocast, gradient scalers, half precision."""

@@ -1,0 +1,136 @@
+"""Settles the decisions of all idioms together: the ZeRO stage, the config, what the script sets when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dsmigrate.codemod.analysis.code import condition_said, holds_by_default
+from dsmigrate.codemod.analysis.conditions import TRUE
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.decision import Decision, Setting
+from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.model.wrap import CONFIG
+from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Replace, Template
+from dsmigrate.codemod.rewrite.layout import laid_out
+
+_ORDER = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "managed_gradient_accumulation", "gradient_clipping",
+          "zero_optimization", "torch_autocast", "fp16", "bf16", "communication_data_type", "optimizer", "zero_allow_untested_optimizer",
+          "zero_force_ds_cpu_optimizer")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The decisions of a training as they hold together, and its config."""
+
+    decisions: tuple[Decision, ...]
+    config: dict[str, Any]
+    stage: int
+
+
+def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> Settled:
+    """Choose the stage, turn what contradicts it into its alternative, and write the config."""
+    found = list(decisions)
+    asked = facts.options.zero_stage
+    tests = {one: test for one in found if (test := _test(one, facts)) is not None} if asked is None else {}
+    limits = [one.stage for one in found if one not in tests]
+    stage = min([preferred(training, facts), *limits]) if asked is None else asked
+    held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
+    needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
+    held = [one if not one.excludes & needs else one.otherwise or one for one in held]
+    settings: dict[str, Setting] = {
+        "gradient_accumulation_steps": Setting(None, static=1),
+        "zero_optimization.stage": _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
+    }
+    for one in held:
+        settings.update(one.config)
+    code = _config_code(facts, settings)
+    done = [_with_config(one, code) for one in held]
+    imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
+    done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
+    return Settled(tuple(done), _config(settings), stage)
+
+
+def _test(decision: Decision, facts: Facts) -> str | None:
+    """The test that tells whether the stage limit of a decision holds in a run; None where it holds in all."""
+    if decision.stage == 3 or decision.when is TRUE:
+        return None
+    return condition_said(decision.when, facts.site.names)
+
+
+def _stage(facts: Facts, stage: int, limited: dict[Decision, str]) -> Setting:
+    """The stage, by the options of the run where some of them need a lower one."""
+    if not limited:
+        return Setting(None, static=stage)
+    lowest = min(one.stage for one in limited)
+    tests = list(dict.fromkeys(limited.values()))
+    by_default = any(holds_by_default(facts.training.analysis, one.when) is not False for one in limited)
+    code = f"{lowest} if {' or '.join(f'({test})' if ' ' in test and len(tests) > 1 else test for test in tests)} else {stage}"
+    return Setting(None, static=lowest if by_default else stage, code=code)
+
+
+def _config(settings: dict[str, Setting]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, setting in settings.items():
+        *sections, name = key.split(".")
+        place = made
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[name] = setting.static
+    return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
+
+
+def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
+    """The expression of the config where the engine is made."""
+    name = facts.options.config_name
+    dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
+    if not dynamic:
+        return f'str(Path(__file__).with_name("{name}"))'
+    grouped: dict[str, dict[str, str]] = {}
+    for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
+        section, _, inner = key.rpartition(".")
+        grouped.setdefault(section or key, {})[inner] = code
+    given = []
+    for key, entries in grouped.items():
+        if key in dynamic:
+            given.append(f"{key}={entries[key]}")
+        else:
+            given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
+    start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
+    return f"ds_compat.load_config({', '.join([start, *given])})"
+
+
+def _with_config(decision: Decision, code: str) -> Decision:
+    """Put the expression of the config where it was left open."""
+    if not any(CONFIG in str(edit) for edit in decision.edits):
+        return decision
+    return replace(decision, edits=tuple(_filled(edit, code) for edit in decision.edits))
+
+
+def _filled(edit: Edit, code: str) -> Edit:
+    if isinstance(edit, Replace):
+        return replace(edit, code=_line(edit.code, code, edit, int(getattr(edit.node, "col_offset", 0))))
+    if isinstance(edit, Insert):
+        column = int(getattr(edit.module.step(edit.node).node, "col_offset", 0))
+        return replace(edit, code=tuple(_line(line, code, edit, column) for line in edit.code))
+    return edit
+
+
+def _line(line: Template, code: str, edit: Edit, column: int) -> Template:
+    return laid_out(tuple(part.replace(CONFIG, code) if isinstance(part, str) else part for part in line), edit.module, column)
+
+
+def _imports(facts: Facts, decisions: list[Decision], parts: frozenset[str], code: str) -> tuple[Import, ...]:
+    """The imports of ``ds_compat`` in the files that use its parts, and of what the config's path is made with."""
+    found: dict[Import, None] = {}
+    if "Path(" in code:
+        found[Import(facts.site.module, "pathlib", "Path")] = None
+    del parts
+    for decision in decisions:
+        for edit in decision.edits:
+            if "ds_compat." in str(edit):
+                found[Import(edit.module, "ds_compat")] = None
+    return tuple(found)

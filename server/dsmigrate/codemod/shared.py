@@ -1,0 +1,142 @@
+"""Code that runs with other models too: what changes there suits them as well, or stands under a test for the engine."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from dsmigrate.codemod.analysis.analysis import Analysis
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
+from dsmigrate.codemod.analysis.values import Obj
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import AddArgument, AddParameter, Edit
+from dsmigrate.codemod.program.module import Module
+
+IDEAS = (
+    Idea(
+        "MG120",
+        "A test for the engine where other scripts run the same code",
+        "What changes in a function that others run too stands under ds_compat.is_engine; what they run stays as it was.",
+        "A module that several scripts use is changed only if all of them keep working.",
+        "dsmigrate",
+        Kind.CONVERTED,
+    ),
+    Idea(
+        "MG914",
+        "Several scripts need a module in different forms",
+        "A module that the conversion would change is used by another script, which would stop working.",
+        "Where the code is, no name leads to the model, so that no test can tell the engine from what the other script "
+        "has. Nothing is written.",
+        "dsmigrate",
+        Kind.REFUSED,
+    ),
+)
+Place: TypeAlias = tuple[str, int]
+"""A function, by its file and its first line; line 0 is the file's own code."""
+
+
+def places_run(analysis: Analysis) -> frozenset[Place]:
+    """What a script runs of the files of its project."""
+    found: set[Place] = set()
+    for block in analysis.root.blocks():
+        if block.kind is BlockKind.MODULE and block.module is not None:
+            found.add((block.module.path, 0))
+        elif block.kind is BlockKind.CALL and isinstance(block.label, Obj) and "frame" in block.label.data:
+            found.add((block.label.data["frame"].module.path, int(getattr(block.label.node, "lineno", 0))))
+    return frozenset(found)
+
+
+def place_of(module: Module, node: ast.AST) -> Place:
+    """The function that a node stands in."""
+    function = module.step(node).function
+    return module.path, 0 if function is None else function.lineno
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A change that would break others, where no test can tell the engine from what they have."""
+
+    decision: Decision
+    place: Place
+
+
+@dataclass(eq=False)
+class Sharing:
+    """Who runs the code of a training: ``others`` is what scripts run that stay as they are."""
+
+    facts: Facts
+    others: Collection[Place] = frozenset()
+
+    @cached_property
+    def calls(self) -> dict[ast.AST, list[Block]]:
+        """The calls of each function of the project."""
+        found: dict[ast.AST, list[Block]] = defaultdict(list)
+        for block in self.facts.training.analysis.root.blocks():
+            if block.kind is BlockKind.CALL and isinstance(block.label, Obj):
+                found[block.label.node].append(block)
+        return found
+
+    @cached_property
+    def events(self) -> dict[ast.AST | None, list[Event]]:
+        """The events of each function's own text."""
+        found: dict[ast.AST | None, list[Event]] = defaultdict(list)
+        for event in self.facts.training.analysis.events:
+            found[event.module.step(event.node).function].append(event)
+        return found
+
+    def fitted(self, decisions: Iterable[Decision]) -> Iterator[Decision | Clash]:
+        """The decisions, with tests around what others run in its old form."""
+        for decision in decisions:
+            if decision.suits_all or not any(self.is_shared(edit.module, edit.node) for edit in decision.edits):
+                yield decision
+                continue
+            edits = []
+            for edit in decision.edits:
+                fitted = self._fitted(edit)
+                if fitted is None:
+                    yield decision.otherwise or Clash(decision, place_of(edit.module, edit.node))
+                    break
+                edits.append(fitted)
+            else:
+                yield replace(decision, edits=tuple(edits), parts=decision.parts | {"is_engine"})
+
+    def _fitted(self, edit: Edit) -> Edit | None:
+        if not self.is_shared(edit.module, edit.node):
+            return edit
+        if isinstance(edit, AddParameter):
+            return edit if edit.default is not None else replace(edit, default="None")
+        if isinstance(edit, AddArgument):
+            return edit
+        name = self.engine_name(edit.module, edit.node)
+        return None if name is None else replace(edit, guard=f"ds_compat.is_engine({name})")
+
+    def is_shared(self, module: Module, node: ast.AST) -> bool:
+        """Whether the function that a node stands in is run by others, or in this script with another model too."""
+        function = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else module.step(node).function
+        place = (module.path, 0 if function is None else function.lineno)
+        if place in self.others:
+            return True
+        if function is None or function in self.facts.passing.functions:
+            return False
+        told = [self._has_engine(block, function) for block in self.calls.get(function, ())]
+        return True in told and False in told
+
+    def _has_engine(self, block: Block, function: ast.AST) -> bool | None:
+        """Whether the engine is at hand in a call of a function; None where nothing happens in it that counts."""
+        training = self.facts.training
+        events = [event for event in block.events() if event.module.step(event.node).function is function]
+        return any(training.engine_at(event) is not None for event in events) if events else None
+
+    def engine_name(self, module: Module, node: ast.AST) -> str | None:
+        """How the engine is called where a node stands."""
+        statement, function = module.step(node).node, module.step(node).function
+        events = self.events.get(function, [])
+        near = [event for event in events if event.module is module and event.module.step(event.node).node is statement]
+        names = (self.facts.engine(event) for event in [*near, *events] if event.module is module)
+        return next((name for name in names if name is not None), None)

@@ -1,0 +1,397 @@
+"""Reads a result the way the script was read, and holds the two runs against each other.
+
+Of both the events that matter to a training are listed in their order, each with the loops and conditions that it is
+under, as far as ranks that run under the wrapper come there. What has no image was converted wrongly.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.summaries.registry import Role
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
+from dsmigrate.codemod.model import Idea
+from dsmigrate.codemod.model import Kind as DecisionKind
+from dsmigrate.codemod.program.project import Cache, Project, Read
+from dsmigrate.codemod.settle import Settled
+
+_REGIONS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as it is compared: ``where`` are the loops and conditions around it, ``what`` says what happens."""
+
+    where: tuple[str | Condition, ...]
+    what: str
+    event: Event
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], str]:
+        return tuple(one if isinstance(one, str) else f"if {condition_key(one)}" for one in self.where), self.what
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where the result parts from the script: an event of the one without its image in the other."""
+
+    original: Entry | None
+    result: Entry | None
+
+    def __str__(self) -> str:
+        if self.original is None:
+            return f"{_said(self.result)}, which the script does not do" if self.result else ""
+        if self.result is None:
+            return f"{_said(self.original)}, which the converted script does not do"
+        return f"{_said(self.original)} has become {_said(self.result)} in the converted script"
+
+
+def _said(entry: Entry) -> str:
+    return f"{entry.what} (line {entry.event.line})"
+
+
+IDEAS = (
+    Idea(
+        "MG999",
+        "The converted script does something else here",
+        "dsmigrate read the result back and held it against the script: what happens here has no counterpart.",
+        "Both are run abstractly, and every forward, backward, step, clip, save, load and collective has to have its image. "
+        "Look at both places, and say so in an issue: it is a gap in dsmigrate.",
+        "dsmigrate",
+        DecisionKind.TODO,
+    ),
+)
+
+
+def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) -> Analysis:
+    """Run a converted script; ``texts`` are the new files. What has not changed is not read again."""
+
+    def reading(path: str) -> bytes | None:
+        return texts[path] if path in texts else read(path)
+
+    shared = Cache({path: data for path, data in cache.bytes.items() if path not in texts}, {
+        key: module for key, module in cache.modules.items() if key[0] not in texts
+    })  # fmt: skip
+    return analysed(Project(reading, entry, shared, [""]))
+
+
+def differences(training: Training, after: Analysis, settled: Settled) -> list[Difference]:
+    """What a result does otherwise than the script, as far as an abstract run shows it."""
+    found: list[Difference] = []
+    for wrap in {event.node: event for event in training.wraps}.values():
+        before = _joined(_Original(training, wrap.condition).entries())
+        result = _joined(_Result(after, wrap.condition, settled).entries())
+        for one in _compared(before, result):
+            if str(one) not in {str(other) for other in found}:
+                found.append(one)
+    return found
+
+
+def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
+    matcher = difflib.SequenceMatcher(None, [entry.key for entry in before], [entry.key for entry in after], autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        left, right = before[i1:i2], after[j1:j2]
+        for index in range(max(len(left), len(right))):
+            yield Difference(left[index] if index < len(left) else None, right[index] if index < len(right) else None)
+
+
+def _joined(entries: Iterator[Entry]) -> list[Entry]:
+    """One entry for what happens at one place under several conditions, as it happens to one of several things."""
+    found: list[Entry] = []
+    for entry in entries:
+        last = found[-1] if found else None
+        if last is not None and last.event.node is entry.event.node and last.what == entry.what and last.event.kind is entry.event.kind:
+            loops = [one for one in last.where if isinstance(one, str)]
+            if loops == [one for one in entry.where if isinstance(one, str)]:
+                found[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
+                continue
+        found.append(entry)
+    return found
+
+
+def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]) -> tuple[str | Condition, ...]:
+    """The loops of two places, and behind the last of them the conditions of either."""
+    last = max((index for index, part in enumerate(one) if isinstance(part, str)), default=-1)
+    last_other = max((index for index, part in enumerate(other) if isinstance(part, str)), default=-1)
+    left = both(*(part for part in one[last + 1 :] if not isinstance(part, str)))
+    right = both(*(part for part in other[last_other + 1 :] if not isinstance(part, str)))
+    together = either(left, right)
+    return (*one[: last + 1], *(() if together is TRUE else (together,)))
+
+
+class _Reader:
+    """Lists the entries of one run. ``holds``: what is so for ranks that run under the wrapper."""
+
+    def __init__(self, analysis: Analysis, holds: Condition) -> None:
+        self.analysis = analysis
+        self.holds = holds
+        self.assumed = {literal.atom: literal.holds for literal in literals_of(holds) if not literal.loops}
+
+    def left(self, condition: Condition) -> Condition:
+        """What is left of a condition for those that run under the wrapper."""
+        if condition is self.holds:
+            return TRUE
+        if condition is negate(self.holds):
+            return FALSE
+        return under(condition, self.assumed)
+
+    def entries(self) -> Iterator[Entry]:
+        for event in self.analysis.events:
+            where = self.where(event.block)
+            if where is None:
+                continue
+            what = self.what(event)
+            if what is not None:
+                yield Entry(where, what, event)
+
+    def what(self, event: Event) -> str | None:
+        raise NotImplementedError
+
+    def where(self, block: Block) -> tuple[str | Condition, ...] | None:
+        """The loops and conditions around; None where those never come that run under the wrapper."""
+        found: list[str | Condition] = []
+        for one in block.around():
+            if one.kind is BlockKind.LOOP:
+                found.append(f"loop {_loop(one)}")
+            elif one.test is not TRUE:
+                left = self.left(one.test)
+                if left is FALSE:
+                    return None
+                if left is not TRUE:
+                    found.append(left)
+        return tuple(found[::-1])
+
+    def settle(self, value: Value) -> list[Value]:
+        """What a value may be for those that run under the wrapper."""
+        if isinstance(value, Choice):
+            return [one for condition, option in value.options if self.left(condition) is not FALSE for one in self.settle(option)]
+        return [] if value is UNBOUND else [value]
+
+    def precision(self, event: Event) -> str:
+        """Whether a forward stands in an autocast region, and in which."""
+        blocks = regions_around(event, _REGIONS)
+        return key_of(blocks[0].label) if blocks and blocks[0].label is not None else "plain"
+
+    def without_grad(self, event: Event) -> bool:
+        return bool(regions_around(event, _NO_GRAD))
+
+    def name(self, value: Value, models: Callable[[Value], str | None]) -> str:
+        """A thing, by its role where it is the model or what belongs to it."""
+        names = {models(one) or key_of(one) for one in self.settle(value)}
+        return "|".join(sorted(names))
+
+
+_KEPT = {
+    Happening.SCHEDULE: "schedule step",
+    Happening.SAVE: "save",
+    Happening.READ: "read",
+    Happening.GROUP_GONE: "destroy group",
+    Happening.SCALER_UPDATE: "scaler update",
+    Happening.GRADIENT_READ: "gradient read",
+    Happening.GRADIENT_WRITE: "gradient write",
+    Happening.WEIGHT_WRITE: "weight write",
+    Happening.BUFFER_WRITE: "buffer write",
+    Happening.RATE_WRITE: "rate write",
+    Happening.GRADIENT: "autograd.grad",
+    Happening.OPAQUE: "opaque call",
+    Happening.COPY: "copy",
+    Happening.WEIGHT_READ: "average",
+}
+
+
+class _Side(_Reader):
+    """What both sides have in common."""
+
+    def is_model(self, value: Value) -> bool:
+        raise NotImplementedError
+
+    def is_wrapped(self, value: Value) -> bool:
+        raise NotImplementedError
+
+    def role(self, value: Value) -> str | None:
+        if self.is_wrapped(value) or self.is_model(value):
+            return "the model"
+        if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
+            return "the optimizer"
+        return None
+
+    def common(self, event: Event) -> str | None:
+        """The events that have to be the same on both sides."""
+        match event.kind:
+            case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
+                wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
+                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped else "")
+                method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
+                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
+            case Happening.SAVE:
+                return f"save {self.content(event['content'])} to {key_of(event['path'])}"
+            case Happening.READ:
+                return f"read {key_of(event['path'])}"
+            case Happening.RESTORE:
+                return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
+            case Happening.STATE:
+                return f"state of {self.name(event['of'], self.role)}"
+            case Happening.COLLECTIVE if isinstance(event["name"], Const) and event["name"].value not in _OURS:
+                return f"collective {event['name'].value}"
+            case Happening.RATE_WRITE:
+                return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
+            case Happening.OPAQUE:
+                things = sorted(self.name(value, self.role) for name, value in event.what.items() if name.startswith("thing"))
+                return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
+            case Happening.SCHEDULE:
+                return f"schedule step of {key_of(event['scheduler'])}"
+            case _ if event.kind in _KEPT:
+                of = event.what.get("of", Const(None))
+                return f"{_KEPT[event.kind]} {self.content(of)}".strip()
+        return None
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        del wrapped
+        return self.precision(event)
+
+    def content(self, value: Value, depth: int = 0) -> str:
+        """What is in a checkpoint, or another thing that is handed on."""
+        parts = []
+        for one in self.settle(value):
+            named = self.role(one)
+            if named is not None:
+                parts.append(named)
+            elif isinstance(one, Obj) and "state_dict_of" in one.data:
+                parts.append(f"state of {self.name(one.data['state_dict_of'], self.role)}")
+            elif isinstance(one, Obj) and one.kind in {Kind.DICT, Kind.LIST} and depth < 3:
+                inner = ", ".join(f"{key}: {self.content(item, depth + 1)}" for key, item in one.own.items())
+                parts.append("{" + inner + "}")
+            elif isinstance(one, Tensor):
+                of = "" if one.of is None else f" of {self.role(owner(one.of)) or key_of(one.of)}"
+                parts.append(f"{one.kind.value}{of}")
+            else:
+                parts.append(key_of(one))
+        return "|".join(sorted(dict.fromkeys(parts)))
+
+
+_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters"})
+
+
+class _Original(_Side):
+    """The script as it is."""
+
+    def __init__(self, training: Training, holds: Condition) -> None:
+        super().__init__(training.analysis, holds)
+        self.training = training
+
+    def is_model(self, value: Value) -> bool:
+        return owner(value) in self.training.models
+
+    def is_wrapped(self, value: Value) -> bool:
+        return self.training.is_wrapper(value)
+
+    def what(self, event: Event) -> str | None:
+        if event.kind is Happening.BACKWARD and event in self.training.backwards:
+            return f"backward of {_lines(event)}"
+        if event.kind is Happening.STEP and event in self.training.steps:
+            return "step"
+        if event.kind is Happening.SCALER_UPDATE and "library" in event.what:
+            return None
+        return self.common(event)
+
+
+class _Result(_Side):
+    """The converted script."""
+
+    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled) -> None:
+        super().__init__(analysis, holds)
+        self.settled = settled
+        wraps = [event for event in analysis.of(Happening.WRAP) if any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["wrapper"]))]
+        self.engines = {one for event in wraps for one in each(event["wrapper"])}
+        self.models = {model for event in wraps for model in raw_models(analysis.run, event["module"])}
+
+    def is_model(self, value: Value) -> bool:
+        return owner(value) in self.models
+
+    def is_wrapped(self, value: Value) -> bool:
+        return value in self.engines
+
+    def what(self, event: Event) -> str | None:
+        if event.kind is Happening.BACKWARD:
+            return f"backward of {_lines(event)}" if "engine" in event.what else "backward without the engine"
+        if event.kind is Happening.STEP:
+            return "step" if "engine" in event.what else "step without the engine"
+        return self.common(event)
+
+
+def _lines(event: Event) -> str:
+    """The forwards that a loss comes from, by how they are written."""
+    return "+".join(sorted({ast.unparse(forward.node.args[0]) if isinstance(forward.node, ast.Call) and forward.node.args else "" for forward in forwards_in(event["loss"])}))
+
+
+# -- keys: values and conditions as text that is the same in both runs -------------------------------------------------
+
+
+def _loop(block: Block) -> str:
+    node = block.node
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return ast.unparse(node.target)
+    if isinstance(node, ast.While):
+        return "while"
+    return ast.unparse(node) if isinstance(node, ast.expr) else "turns"
+
+
+def condition_key(condition: Condition) -> str:
+    """A condition as text without places."""
+    if isinstance(condition, Literal):
+        return key_of(condition.atom) if condition.holds else f"not {key_of(condition.atom)}"
+    if isinstance(condition, Several):
+        word = " and " if condition.all_of else " or "
+        return "(" + word.join(sorted(condition_key(part) for part in condition.parts)) + ")"
+    return str(condition)
+
+
+def key_of(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each kind of value
+    """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
+    match value:
+        case Const():
+            return repr(value.value)
+        case Expr(op="unknown"):
+            node = value.args[0]
+            return f"?{_code(node)}"
+        case Expr(op="condition"):
+            return condition_key(value.args[0])
+        case Expr():
+            return f"{value.op}({', '.join(key_of(arg) for arg in value.args)})"
+        case Tup():
+            return f"({', '.join(map(key_of, value.items))})"
+        case Lib():
+            return value.name
+        case Choice():
+            return "|".join(sorted({key_of(option) for _, option in value.options if option is not UNBOUND}))
+        case Tensor():
+            return value.kind.value
+        case Obj():
+            name = value.made_by or (value.cls.data["name"] if value.cls is not None else str(value.data.get("name", "")))
+            return name or value.kind.value
+        case ast.AST():
+            return _code(value)
+    return str(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
+
+
+def _code(node: object) -> str:
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return f"for {ast.unparse(node.target)}"
+    if isinstance(node, ast.While):
+        return "while"
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func)
+    return ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__

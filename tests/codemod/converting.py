@@ -1,0 +1,57 @@
+"""Conversions for tests: a script, or the files of a project, in; what became of it out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dsmigrate.codemod.convert import convert
+from dsmigrate.codemod.model import Change, Kind, Options, Status
+
+HEAD = """\
+import os
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+"""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What a conversion gave; ``text`` is the entry's new source, ``texts`` those of all files that changed."""
+
+    status: Status
+    text: str
+    texts: Mapping[str, str]
+    config: dict[str, Any]
+    changes: tuple[Change, ...]
+    parts: frozenset[str]
+
+    def lines(self, before: str) -> list[str]:
+        """The lines of the entry that are new, without their indentation."""
+        old = set(before.splitlines())
+        return [line.strip() for line in self.text.splitlines() if line not in old]
+
+    def codes(self, kind: Kind) -> set[str]:
+        return {change.code for change in self.changes if change.kind is kind}
+
+    @property
+    def todos(self) -> list[tuple[str, int]]:
+        return [(change.code, change.line) for change in self.changes if change.kind is Kind.TODO]
+
+
+def converted(script: str, files: Mapping[str, str] | None = None, **options: Any) -> Converted:
+    """Convert a script, with other files of its project beside."""
+    every = {"train.py": textwrap.dedent(script), **{path: textwrap.dedent(text) for path, text in (files or {}).items()}}
+
+    def read(path: str) -> bytes | None:
+        return every[path].encode() if path in every else None
+
+    found = convert(read, "train.py", Options(**options))
+    entry = found.results["train.py"]
+    texts = {path: result.new_source.decode() for path, result in found.results.items() if result.new_source is not None}
+    changes = tuple(change for result in found.results.values() for change in result.changes)
+    return Converted(entry.status, texts.get("train.py", every["train.py"]), texts, entry.config or {}, changes, found.parts)
