@@ -326,8 +326,10 @@ Consulted: TypeAlias = "dict[Expr, tuple[bool, int] | None]"
 """What was asked, and the answers, with the mark since which they are known."""
 
 
-def decided(condition: Condition, assumed: Assumed) -> bool | None:
+def decided(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> bool | None:
     """Whether a condition holds where some atoms are known; None where that does not follow."""
+    if not isinstance(assumed, Assumed):
+        assumed = Assumed(assumed)
     match condition:
         case Literal():
             known = assumed.ask(condition.atom)
