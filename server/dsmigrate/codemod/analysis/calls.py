@@ -12,7 +12,7 @@ from dsmigrate.codemod.analysis.attributes import instantiate
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Consulted, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, library_method, opaque
-from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, kept
+from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.values import (
@@ -198,7 +198,7 @@ class _Memory:
     value: Value
     changes: Changes
     block: Block | None
-    stopped: bool
+    stops: tuple[Stop, ...]
 
     def is_of_now(self, run: Machine) -> bool:
         """Whether all that the call looked at is as it was then."""
@@ -223,7 +223,7 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
     fresh: set[Obj] = set()
     noting_reads(reads)
     run.fresh.append(fresh)
-    mark, steps, at = run.state.mark(), run.steps, len(run.block.items)
+    mark, steps, at, ahead = run.state.mark(), run.steps, len(run.block.items), len(run.stops)
     try:
         with run.assumed.noting() as consulted:
             value = _run(run, function, given_, node, None)
@@ -241,7 +241,7 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
         versions = run.state.versions_at(mark, (one for one in reads if isinstance(one, Obj)))
         changes = run.state.changes(mark)
         memory = _Memory(
-            tuple(held.items()), tuple(versions.items()), consulted, frozenset(fresh), value, changes, block, run.stopped
+            tuple(held.items()), tuple(versions.items()), consulted, frozenset(fresh), value, changes, block, tuple(run.stops[ahead:])
         )
         run.memory.setdefault(key, []).insert(0, memory)
         del run.memory[key][4:]
@@ -257,7 +257,7 @@ def _recalled(run: Machine, memory: _Memory) -> Value:
     run.state.apply(memory.changes)
     if memory.block is not None:
         run.happen_again(memory.block)
-    run.stopped = memory.stopped
+    run.stops += memory.stops
     return memory.value
 
 
@@ -307,8 +307,8 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         ways.append((alive, run.state.changes(frame.mark)))
         values.append((alive, NONE))
     elif not exits:
-        run.stopped = True
         ways.append((alive, run.state.changes(frame.mark)))
+    run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
     run.state.undo(frame.mark)
     run.meet([(condition, _outlasting(changes)) for condition, changes in ways], frame.node)
     return choose(values)

@@ -114,7 +114,7 @@ def options_of(value: Value) -> list[tuple[Condition, Value]]:
 
 
 def forget() -> None:
-    """Let go of the values and conditions of former runs."""
+    """Let go of the values and conditions of former runs: to be called between scripts that nobody compares."""
     Interning.forget()
     Literal._known.clear()  # noqa: SLF001 - of this module
     Several._known.clear()  # noqa: SLF001

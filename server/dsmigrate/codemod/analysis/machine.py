@@ -19,6 +19,7 @@ from dsmigrate.codemod.analysis.conditions import (
     TRUE,
     Assumed,
     Condition,
+    atoms_of,
     both,
     either,
     literals_of,
@@ -130,6 +131,18 @@ class Exit:
     value: Value = NONE
 
 
+WaysOut: TypeAlias = "list[tuple[list[Exit], int]]"
+"""Lists of ways out of a function and its loops, with how many each has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """That a run does not come back from a function or a statement. ``is_error``: it ends there for all ranks alike."""
+
+    condition: Condition
+    is_error: bool
+
+
 @dataclass(eq=False, slots=True)
 class Frame:
     """A function, class body or module that is being run. ``obj`` holds its names; ``outer`` is around it in the text."""
@@ -145,6 +158,7 @@ class Frame:
     mark: int = 0
     conditions: int = 0
     exits: list[Exit] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
     loops: list[Turn] = field(default_factory=list)
     on_yield: OnYield | None = None
     is_class: bool = False
@@ -216,8 +230,8 @@ class Machine(ABC):
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.steps = 0
         self.events = 0
-        self.stopped = False
-        """Whether what was just called ends the process, or always raises."""
+        self.stops: list[Stop] = []
+        """Where what the present statement calls does not come back."""
 
     # -- entry ----------------------------------------------------------------------------------------------------
 
@@ -340,7 +354,7 @@ class Machine(ABC):
         self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
     ) -> Iterator[None]:
         """Run something under a condition."""
-        mark = self.assumed.mark()
+        mark, ahead = self.assumed.mark(), len(self.stops)
         self.conditions.append(condition)
         self.assume(condition)
         try:
@@ -352,6 +366,7 @@ class Machine(ABC):
         finally:
             self.conditions.pop()
             self.assumed.forget(mark)
+            self.stops[ahead:] = [Stop(both(condition, stop.condition), stop.is_error) for stop in self.stops[ahead:]]
 
     def assume(self, condition: Condition) -> None:
         """Take a condition for given from here on, to the end of the arm."""
@@ -480,13 +495,32 @@ class Machine(ABC):
     def statement(self, node: ast.stmt) -> Condition:
         self.steps += 1
         landmarks = self.landmarks
-        alive = self.execute(node)
+        outer, self.stops = self.stops, []
+        leaves, known = self._leaves(), len(self.frame.stops)
+        try:
+            alive = self.execute(node)
+        finally:
+            stops, self.stops = self.stops, outer
         if self.landmarks > landmarks:
             self.moments[node, self.context] = self._moment(node)
-        if self.stopped:  # a call in it never comes back
-            self.stopped = False
-            return DEAD
-        return alive
+        for stop in stops:
+            self.stop_here(stop.condition, is_error=stop.is_error)
+            alive = both(alive, negate(stop.condition))
+        if alive is TRUE or alive is DEAD or self._leaves() != leaves:
+            return alive
+        if alive.varies and any(not stop.is_error for stop in self.frame.stops[known:]):
+            return alive
+        self.assume(alive)  # all other ways end in errors: what follows is about runs without them
+        return TRUE
+
+    def stop_here(self, condition: Condition, *, is_error: bool) -> None:
+        """Note that the running function does not come back from here, under a condition."""
+        together = both(*self.conditions[self.frame.conditions :], condition)
+        self.frame.stops.append(Stop(together, is_error and not _is_of_rank(condition)))
+
+    def comes_back(self) -> bool:
+        """Whether there are runs that come back from what the head of the present statement has called."""
+        return all(stop.condition is not TRUE for stop in self.stops)
 
     def _moment(self, node: ast.stmt) -> Moment:
         held = [
@@ -532,29 +566,26 @@ class Machine(ABC):
             return then()
         if condition is FALSE:
             return other()
-        stopped: list[Condition] = []
+        return self.arms(((condition, then), (negate(condition), other)), node)
 
-        def noting(arm: Callable[[], Condition], under_: Condition) -> Callable[[], Condition]:
-            def run() -> Condition:
-                before = len(self.frame.exits), self._leaves()
-                left = arm()
-                if left is DEAD and (len(self.frame.exits), self._leaves()) == before:
-                    stopped.append(under_)  # an error: what follows is about runs without it
-                return left
+    def ways_out(self) -> WaysOut:
+        """The ways out that the running function has taken so far."""
+        frame = self.frame
+        lists = [frame.exits, *(ways for turn in frame.loops for ways in (turn.continues, turn.breaks))]
+        return [(ways, len(ways)) for ways in lists]
 
-            return run
-
-        opposite = negate(condition)
-        alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
-        if alive is not DEAD and len(stopped) == 1:
-            left = negate(stopped[0])
-            self.assume(left)
-            if not left.varies:
-                return self.holds(alive)
-        return alive
+    def finish(self, since: WaysOut, work: Callable[[], Any]) -> None:
+        """Do what is done at last: also on the ways out that were taken ``since``."""
+        mark = self.state.mark()
+        work()
+        last = self.state.changes(mark)
+        if last:
+            for ways, known in since:
+                ways[known:] = [replace(way, changes={**way.changes, **last}) for way in ways[known:]]
 
     def _leaves(self) -> int:
-        return sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
+        """Ways out that the running function has taken so far, other than errors and ends of the process."""
+        return len(self.frame.exits) + sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
 
     def meet(self, outcomes: Sequence[tuple[Condition, Changes]], node: ast.AST | None) -> None:
         """Go on from where several ways meet."""
@@ -568,25 +599,31 @@ class Machine(ABC):
 
         def arm(condition: Condition, work: Callable[[], Value]) -> Callable[[], Condition]:
             def run() -> Condition:
-                found.append((condition, work()))
-                return TRUE
+                before = len(self.stops)
+                value = work()
+                if all(stop.condition is not TRUE for stop in self.stops[before:]):
+                    found.append((condition, value))
+                    return TRUE
+                return DEAD
 
             return run
 
         self.arms([(condition, arm(condition, work)) for condition, work in options], node)
         return choose(found)
 
-    def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
-        """Run the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
+    def loop(
+        self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], otherwise: Callable[[], Condition] | None
+    ) -> Condition:
+        """Run the turns of a loop until its state stands still; ``otherwise``: what is done where it ends by itself."""
         frame = self.frame
         outer_loops, outer_turn = self.loops, self.turn
         self.loops = (*outer_loops, node)
         breaks: list[Exit] = []
-        exits = len(frame.exits)
+        exits, stops, ahead = len(frame.exits), len(frame.stops), len(self.stops)
         self._as_before(node)
         try:
             for count in range(TURNS + 1):
-                del frame.exits[exits:]
+                del frame.exits[exits:], frame.stops[stops:], self.stops[ahead:]
                 self.turns += 1
                 self.turn = self.turns
                 mark = self.state.mark()
@@ -608,18 +645,23 @@ class Machine(ABC):
                 del self.block.items[at:]
         finally:
             self.loops, self.turn = outer_loops, outer_turn
-        ways: list[tuple[Condition, Changes]] = []
-        if may_end:
-            ways.append((MAYBE if breaks else TRUE, {}))
-        ways += [(outside(one.condition, node), one.changes) for one in breaks]
+        ways = [(outside(one.condition, node), one.changes) for one in breaks]
         left = frame.exits[exits:]
         frame.exits[exits:] = [Exit(outside(one.condition, node), one.changes, one.value) for one in left]
+        stopped = frame.stops[stops:]
+        frame.stops[stops:] = [Stop(outside(one.condition, node), one.is_error) for one in stopped]
+        self.stops[ahead:] = [Stop(outside(one.condition, node), one.is_error) for one in self.stops[ahead:]]
+        if otherwise is not None:
+            mark = self.state.mark()
+            ended = otherwise()
+            if ended is not DEAD:
+                ways.append((both(MAYBE if breaks else TRUE, ended), self.state.changes(mark)))
+            self.state.undo(mark)
         if not ways:
             return DEAD
         self.meet(ways, node)
-        if left and any(one.condition.varies for one in left):
-            return unknown(varies=True)
-        return TRUE
+        gone = [one.condition for one in left] + [one.condition for one in stopped if not one.is_error]
+        return unknown(varies=True) if any(condition.varies for condition in gone) else TRUE
 
     def _widen(self, loop: ast.AST, ends: Sequence[Changes], count: int) -> bool:
         """Let the state at the head of a loop hold what its ends hold too; False where it did already."""
@@ -787,6 +829,17 @@ class Machine(ABC):
         if len(libraries) == 1:
             return Lib(f"{libraries[0].name}.{name}")
         return Expr("unfound", module.data["name"], name)
+
+
+def _is_of_rank(condition: Condition) -> bool:
+    """Whether a condition asks which rank this is, rather than what data it has."""
+    return condition.varies and any(map(_names_rank, atoms_of(condition)))
+
+
+def _names_rank(value: object) -> bool:
+    if not isinstance(value, Expr) or not value.varies:
+        return False
+    return value.op in {"rank", "local_rank", "process", "env"} or any(map(_names_rank, value.args))
 
 
 def without(value: Value, thing: Obj) -> Value:

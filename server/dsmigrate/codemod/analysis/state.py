@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
@@ -80,6 +80,22 @@ class State:
     def changes(self, mark: int) -> Changes:
         """What was written since a mark, as it is now."""
         return {(obj, key): obj.own.get(key, UNBOUND) for obj, key, _, _ in self._before[mark:]}
+
+    def written(self, mark: int) -> dict[Place, list[Value]]:
+        """All that the places which were written since a mark have held from then on."""
+        found: dict[Place, dict[Value, None]] = {}
+        for obj, key, before, _ in self._before[mark:]:
+            found.setdefault((obj, key), {})[before] = None
+        for (obj, key), values in found.items():
+            values[obj.own.get(key, UNBOUND)] = None
+        return {place: list(values) for place, values in found.items()}
+
+    def may_be(self, written: Mapping[Place, Sequence[Value]], at: Meeting) -> None:
+        """Let places hold any of some values."""
+        new_things = self.new_things(written)
+        for (obj, key), values in written.items():
+            held = [value for value in values if value is not UNBOUND or obj not in new_things]
+            self.put(obj, key, choose([(MAYBE, value) for value in held], (*at, obj.node, key)))
 
     def versions_at(self, mark: int, things: Iterable[Obj]) -> dict[Obj, int]:
         """Which version some things had at a mark."""

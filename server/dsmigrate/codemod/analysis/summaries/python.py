@@ -9,9 +9,8 @@ from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Conditio
 from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import what_is_entered
-from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
@@ -351,16 +350,6 @@ def _through(asked: Call) -> Value:
 @function("builtins.next")
 def _next(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "iterator"))
-    if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
-        found: list[Value] = []
-
-        def noted(value: Value) -> Value:
-            found.append(value)
-            return NONE
-
-        run_generator(asked.run, of, asked.node, noted)
-        asked.run.stopped = False
-        return choose((MAYBE, one) for one in found) if found else asked.run.unread(asked.node)
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         method_found = looked_up(of.cls, "__next__")
         if method_found is not None and isinstance(method_found[0], Obj):
@@ -523,8 +512,10 @@ def _vars(asked: Call) -> Value:
 
 @function("builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort")
 def _exit(asked: Call) -> Value:
+    code = asked.run.settle(asked.get(0, "status", NONE))
     asked.run.event(Happening.EXIT, asked.node)
-    asked.run.stopped = True
+    is_error = asked.name == "os.abort" or (isinstance(code, Const) and code.value not in {None, 0})
+    asked.run.stops.append(Stop(TRUE, is_error))
     return NONE
 
 
@@ -801,9 +792,10 @@ def _spawn(asked: Call) -> Value:
         Happening.SPAWN, asked.node, function=asked.get(0, "fn"), count=asked.get(2, "nprocs", Const(1)), args=given,
         join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name),
     )  # fmt: skip
+    ahead = len(run.stops)
     with run.inside(BlockKind.SPAWNED, asked.node, asked.get(0, "fn")):
         run.call(asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
-    run.stopped = False
+    del run.stops[ahead:]
     return NONE
 
 
@@ -831,9 +823,10 @@ def _process(asked: Call) -> Value:
             args=given,
             name=Const(asked.name),
         )
+    ahead = len(run.stops)
     with run.inside(BlockKind.SPAWNED, asked.node, target):
         run.call(target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
-    run.stopped = False
+    del run.stops[ahead:]
     return made
 
 
