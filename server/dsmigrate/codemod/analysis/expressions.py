@@ -103,7 +103,9 @@ def truth(run: Machine, value: Value) -> Condition:
             return TRUE
         case Tensor():
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
-        case Lib() | Obj() | Bound() | Member() | Super() | Lazy():
+        case Member():
+            return Literal(Expr("field", value.of, value.name, varies=may_vary(value.of), loops=frozenset(run.loops)))
+        case Lib() | Obj() | Bound() | Super() | Lazy():
             return TRUE
     return MAYBE
 

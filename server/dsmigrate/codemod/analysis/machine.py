@@ -22,7 +22,6 @@ from dsmigrate.codemod.analysis.conditions import (
     atoms_of,
     both,
     either,
-    literals_of,
     negate,
     options_of,
     outside,
@@ -370,8 +369,7 @@ class Machine(ABC):
 
     def assume(self, condition: Condition) -> None:
         """Take a condition for given from here on, to the end of the arm."""
-        for literal in literals_of(condition):
-            self.assumed.add(literal.atom, holds=literal.holds)
+        self.assumed.add(condition)
 
     def settle(self, value: Value) -> Value:
         """A value with what is assumed here taken into account, and names of modules looked up."""
@@ -516,7 +514,7 @@ class Machine(ABC):
     def stop_here(self, condition: Condition, *, is_error: bool) -> None:
         """Note that the running function does not come back from here, under a condition."""
         together = both(*self.conditions[self.frame.conditions :], condition)
-        self.frame.stops.append(Stop(together, is_error and not _is_of_rank(condition)))
+        self.frame.stops.append(Stop(together, is_error and not _is_of_rank(together)))
 
     def comes_back(self) -> bool:
         """Whether there are runs that come back from what the head of the present statement has called."""

@@ -135,7 +135,7 @@ def _caught(run: Machine, node: ast.Try, alive: Condition, mark: int, known: int
     if not ways:
         return DEAD
     run.meet(ways, node)
-    return TRUE
+    return alive if alive is not DEAD and alive.varies else TRUE
 
 
 def _catches_ends(run: Machine, kinds: ast.expr | None) -> bool:
