@@ -163,6 +163,8 @@ def either(*conditions: Condition) -> Condition:
 
 
 def _several(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001 - which of the two
+    if not conditions:
+        return TRUE if all_of else FALSE
     if len(conditions) == 1:
         return next(iter(conditions))
     key = (all_of, conditions)
@@ -191,14 +193,12 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
     parts = _exclusive(all_of, parts)
     if absorbing in parts:
         return absorbing
-    parts = _absorbed(all_of, parts)
-    if absorbing in parts:
-        return absorbing
+    for reduced in (_absorbed, _joined):
+        left = reduced(all_of, parts)
+        if left != parts:
+            return _several(all_of, frozenset(left))
     if not parts:
         return neutral
-    joined = _joined(all_of, parts)
-    if joined is not parts:
-        return _several(all_of, frozenset(joined))
     if len(parts) == 1:
         return next(iter(parts))
     vague = [part for part in parts if isinstance(part, Plain) or (isinstance(part, Several) and part.unsure)]
