@@ -471,7 +471,7 @@ def _reckoned(op: str, parts: list[object]) -> object:
 
 def implies(condition: Condition, other: Condition) -> bool:
     """Whether one condition holds only where another does."""
-    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Several, decided, literals_of
+    from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Assumed, Several, decided, literals_of
 
     if other is TRUE or condition is other or condition is FALSE:
         return True
@@ -482,7 +482,7 @@ def implies(condition: Condition, other: Condition) -> bool:
             return all(implies(part, other) for part in condition.parts)
         if other in condition.parts:
             return True
-    assumed = {literal.atom: literal.holds for literal in literals_of(condition)}
+    assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
 
 

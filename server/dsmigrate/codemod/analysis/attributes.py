@@ -79,7 +79,7 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
         case Obj(kind=Kind.CLASS):
             return _of_class(run, of, name)
         case Obj(kind=Kind.FUNCTION):
-            return run.settle(of.fields.get(name, Expr("field", of, name)))
+            return run.settle(of.get(name, Expr("field", of, name)))
         case Obj():
             return attribute_of_object(run, of, name, node)
         case Super():
@@ -90,15 +90,15 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
                 return Member(of, name)
             return _bound(run, of.instance, found, name, node)
         case Bound():
-            return run.settle(of.function.fields.get(name, Expr("field", of.function, name)))
+            return run.settle(of.function.get(name, Expr("field", of.function, name)))
         case Lib():
             return library_name(run, f"{of.name}.{name}")
         case Tensor():
             return tensor_attribute(run, of, name, node)
         case Expr():
-            shadow = run.shadows.get(of)
-            if shadow is not None and name in shadow.fields:
-                return run.settle(shadow.fields[name])
+            written = run.shadow(of).get(name)
+            if written is not None:
+                return run.settle(written)
             return attribute_of_symbol(run, of, name, node)
         case Const() | Tup():
             return Member(of, name)
@@ -107,7 +107,7 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
 
 def _of_instance(run: Machine, of: Obj, name: str, node: ast.AST) -> Value:
     assert of.cls is not None
-    own = of.fields.get(name)
+    own = of.get(name)
     if own is not None:
         found = looked_up(of.cls, name)
         if found is not None and isinstance(found[0], Obj) and found[0].data.get("role") == "property":
@@ -230,7 +230,7 @@ def _fill(run: Machine, cls: Obj, made: Obj, given: Given) -> None:
     for base in reversed(cls.data["order"]):
         if isinstance(base, Obj):
             for name in base.data["annotated"]:
-                names[name] = base.fields.get(name, UNBOUND)
+                names[name] = base.get(name, UNBOUND)
     for name, value in zip(names, given.args, strict=False):
         names[name] = value
     for name, value in given.named.items():
@@ -238,8 +238,8 @@ def _fill(run: Machine, cls: Obj, made: Obj, given: Given) -> None:
             names[name] = value
     for name, value in names.items():
         if isinstance(value, Obj) and value.made_by == "dataclasses.field":
-            maker = value.fields.get("default_factory")
-            default = value.fields.get("default", UNBOUND)
+            maker = value.get("default_factory")
+            default = value.get("default", UNBOUND)
             if maker is not None:
                 default = run.call(maker, Given(), value.node or cls.node or ast.Pass())
             run.put(made, name, default)
@@ -263,7 +263,7 @@ def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AS
         original = _original(option, name)
         if original is not None:
             holder.own.setdefault(name, original)
-        now = holder.fields.get(name, UNBOUND)
+        now = holder.get(name, UNBOUND)
         certain = len(options) == 1 and not isinstance(of, Choice)
         run.put(holder, name, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
 

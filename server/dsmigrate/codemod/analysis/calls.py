@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import instantiate
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, options_of
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Consulted, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, library_method, opaque
-from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, kept
+from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.roles import is_step
-from dsmigrate.codemod.analysis.state import Changes, choose
+from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.values import (
     NONE,
     UNBOUND,
@@ -26,6 +26,7 @@ from dsmigrate.codemod.analysis.values import (
     Lib,
     Member,
     Obj,
+    Reads,
     Super,
     Tensor,
     Tup,
@@ -191,14 +192,22 @@ def call_function(
 class _Memory:
     """What a call did: on what it looked at, what it gave, wrote and made happen."""
 
+    held: tuple[tuple[Place, Value], ...]
     versions: tuple[tuple[Obj, int], ...]
-    names: tuple[tuple[tuple[Obj, str], Value], ...]
-    reads: frozenset[Obj]
+    consulted: Consulted
     fresh: frozenset[Obj]
     value: Value
     changes: Changes
     block: Block | None
-    stopped: bool
+    stops: tuple[Stop, ...]
+
+    def is_of_now(self, run: Machine) -> bool:
+        """Whether all that the call looked at is as it was then."""
+        return (
+            all(obj.own.get(key, UNBOUND) is value for (obj, key), value in self.held)
+            and all(obj.version == version for obj, version in self.versions)
+            and run.assumed.is_as(self.consulted)
+        )
 
 
 _WORTH = 40
@@ -207,67 +216,49 @@ _WORTH = 40
 
 def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Value:
     """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
-    key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, frozenset(run.assumed.items()),
-           run.loops, bool(run.in_forward))  # fmt: skip
-    memories = run.memory.get(key)
-    for memory in memories or ():
-        if all(obj.version == version for obj, version in memory.versions) and all(
-            obj.own.get(name, UNBOUND) == value for (obj, name), value in memory.names
-        ):
+    key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, run.loops, bool(run.in_forward))
+    for memory in run.memory.get(key) or ():
+        if memory.is_of_now(run):
             return _recalled(run, memory)
-    reads: set[Obj] = set()
+    reads: Reads = set()
     fresh: set[Obj] = set()
-    names: dict[tuple[Obj, str], Value] = {}
     noting_reads(reads)
     run.fresh.append(fresh)
-    run.named.append(names)
-    mark, steps, at = run.state.mark(), run.steps, len(run.block.items)
+    mark, steps, at, ahead = run.state.mark(), run.steps, len(run.block.items), len(run.stops)
     try:
-        value = _run(run, function, given_, node, None)
+        with run.assumed.noting() as consulted:
+            value = _run(run, function, given_, node, None)
     finally:
         reads_noted()
         run.fresh.pop()
-        run.named.pop()
         if run.fresh:
             run.fresh[-1] |= fresh
-        names = {place: found for place, found in names.items() if place[0] not in fresh}
-        if run.named:
-            for place, found in names.items():
-                run.named[-1].setdefault(place, found)
-    if run.steps - steps >= _WORTH:
+        reads = {one for one in reads if (one[0] if isinstance(one, tuple) else one) not in fresh}
+        note_reads(reads)
+    made = run.block.items[at:]
+    block = made[0] if len(made) == 1 and isinstance(made[0], Block) else None
+    if run.steps - steps >= _WORTH and (not made or block is not None):
+        held = run.state.values_at(mark, (one for one in reads if isinstance(one, tuple)))
+        versions = run.state.versions_at(mark, (one for one in reads if isinstance(one, Obj)))
         changes = run.state.changes(mark)
-        seen = reads - fresh
-        versions = run.state.versions_at(mark, seen)
-        made = run.block.items[at:]
-        block = made[0] if len(made) == 1 and isinstance(made[0], Block) else None
-        if len(made) <= 1 and (not made or block is not None):
-            memory = _Memory(
-                tuple(versions.items()),
-                tuple(names.items()),
-                frozenset(seen),
-                frozenset(fresh),
-                value,
-                changes,
-                block,
-                run.stopped,
-            )
-            run.memory.setdefault(key, []).insert(0, memory)
-            del run.memory[key][4:]
+        memory = _Memory(
+            tuple(held.items()), tuple(versions.items()), consulted, frozenset(fresh), value, changes, block, tuple(run.stops[ahead:])
+        )
+        run.memory.setdefault(key, []).insert(0, memory)
+        del run.memory[key][4:]
     return value
 
 
 def _recalled(run: Machine, memory: _Memory) -> Value:
-    note_reads(set(memory.reads))
-    if run.named:
-        for place, found in memory.names:
-            run.named[-1].setdefault(place, found)
+    note_reads(place for place, _ in memory.held)
+    note_reads(obj for obj, _ in memory.versions)
+    run.assumed.note(memory.consulted)
     if run.fresh:
         run.fresh[-1] |= memory.fresh
     run.state.apply(memory.changes)
     if memory.block is not None:
-        memory.block.up = run.block
-        run.block.items.append(memory.block)
-    run.stopped = memory.stopped
+        run.happen_again(memory.block)
+    run.stops += memory.stops
     return memory.value
 
 
@@ -283,7 +274,7 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
     bound = _arguments(run, definition, function, given_, node)
     if bound:
         frame.first = next(iter(bound.values()))
-    assumptions = len(run._assumptions)  # noqa: SLF001 - a part of the run
+    assumptions = run.assumed.mark()
     loops = run.loops
     caller = run.frame.module
     names = run.names_here()
@@ -304,7 +295,7 @@ def _run(run: Machine, function: Obj, given_: Given, node: ast.AST, on_yield: Ca
         return block.result
     finally:
         run.frames.pop()
-        run._forget(assumptions)  # noqa: SLF001
+        run.assumed.forget(assumptions)
         run.loops = loops
 
 
@@ -317,8 +308,8 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         ways.append((alive, run.state.changes(frame.mark)))
         values.append((alive, NONE))
     elif not exits:
-        run.stopped = True
         ways.append((alive, run.state.changes(frame.mark)))
+    run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
     run.state.undo(frame.mark)
     run.meet([(condition, _outlasting(changes)) for condition, changes in ways], frame.node)
     return choose(values)
@@ -368,7 +359,7 @@ def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, a
         if given_.more:
             run.put(rest_dict, "*", run.unread(at, given_.more, tag="**"))
         found[taken.kwarg.arg] = rest_dict
-    defaults = function.fields.get(DEFAULTS)
+    defaults = function.get(DEFAULTS)
     for pair in defaults.items if isinstance(defaults, Tup) else ():
         assert isinstance(pair, Tup)
         name, default = pair.items

@@ -57,8 +57,8 @@ def looked_up(cls: Obj, name: str, *, behind: Obj | None = None) -> tuple[Value,
         line = line[line.index(behind) + 1 :]
     for base in line:
         if isinstance(base, Obj):
-            if name in base.fields:
-                return base.fields[name], base
+            if base.has(name):
+                return base.at(name), base
         elif isinstance(base, Lib) and base.name not in {
             "builtins.object",
             "abc.ABC",

@@ -6,7 +6,9 @@ Equal conditions are one object, so that they are compared and combined at the c
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Interning, Value, show
@@ -15,14 +17,19 @@ LARGEST = 12
 """Literals in a condition; one of more says nothing (``MAYBE``)."""
 
 
+_SERIALS = itertools.count()
+
+
 class Condition:
     """A condition. ``varies``: ranks may disagree; ``loops``: where it may change from turn to turn; ``size`` in literals."""
 
-    __slots__ = ("loops", "size", "varies")
+    __slots__ = ("loops", "serial", "size", "varies")
 
     varies: bool
     loops: frozenset[ast.AST]
     size: int
+    serial: int
+    """Which condition it is, in the order in which they were made."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -38,6 +45,7 @@ class Plain(Condition):
         self.varies = varies
         self.loops = frozenset()
         self.size = 0
+        self.serial = next(_SERIALS)
 
     def __str__(self) -> str:
         return self.name
@@ -62,6 +70,7 @@ class Literal(Condition):
             found.varies = atom.varies
             found.loops = atom.loops
             found.size = 1
+            found.serial = next(_SERIALS)
             cls._known[atom, holds] = found
         return found
 
@@ -72,11 +81,13 @@ class Literal(Condition):
 class Several(Condition):
     """All of some conditions, or any of them. Only "all of" holds something unsure, as one part of its own."""
 
-    __slots__ = ("all_of", "parts", "unsure")
+    __slots__ = ("all_of", "ordered", "parts", "unsure")
     _known: dict[tuple[bool, frozenset[Condition]], Several] = {}
 
     all_of: bool
     parts: frozenset[Condition]
+    ordered: tuple[Condition, ...]
+    """The parts, in the order in which they were made."""
     unsure: bool
 
     def __new__(cls, all_of: bool, parts: frozenset[Condition]) -> Several:  # noqa: FBT001 - which of the two
@@ -85,10 +96,12 @@ class Several(Condition):
             found = object.__new__(cls)
             found.all_of = all_of
             found.parts = parts
+            found.ordered = tuple(sorted(parts, key=lambda part: part.serial))
             found.varies = any(part.varies for part in parts)
             found.loops = frozenset().union(*(part.loops for part in parts))
             found.size = sum(part.size for part in parts)
             found.unsure = any(isinstance(part, Plain) for part in parts)
+            found.serial = next(_SERIALS)
             cls._known[all_of, parts] = found
         return found
 
@@ -113,7 +126,7 @@ def options_of(value: Value) -> list[tuple[Condition, Value]]:
 
 
 def forget() -> None:
-    """Let go of the values and conditions of former runs."""
+    """Let go of the values and conditions of former runs: to be called between scripts that nobody compares."""
     Interning.forget()
     Literal._known.clear()  # noqa: SLF001 - of this module
     Several._known.clear()  # noqa: SLF001
@@ -150,6 +163,8 @@ def either(*conditions: Condition) -> Condition:
 
 
 def _several(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001 - which of the two
+    if not conditions:
+        return TRUE if all_of else FALSE
     if len(conditions) == 1:
         return next(iter(conditions))
     key = (all_of, conditions)
@@ -175,7 +190,13 @@ def _combined(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # n
         one, other = parts
         if negate(one) is other:
             return absorbing
-    parts = _absorbed(all_of, parts)
+    parts = _exclusive(all_of, parts)
+    if absorbing in parts:
+        return absorbing
+    for reduced in (_absorbed, _joined):
+        left = reduced(all_of, parts)
+        if left != parts:
+            return _several(all_of, frozenset(left))
     if not parts:
         return neutral
     if len(parts) == 1:
@@ -211,12 +232,75 @@ def _absorbed(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: F
     return found
 
 
+def _exclusive(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: FBT001
+    """Without what follows from a thing being one constant: it is no other one."""
+    known: dict[Value, Const] = {}
+    for part in parts:
+        if isinstance(part, Literal) and part.holds is all_of and is_identity(part.atom):
+            subject, constant = part.atom.args
+            before = known.setdefault(subject, constant)
+            if before.value != constant.value:
+                return {FALSE if all_of else TRUE}
+    if not known:
+        return parts
+    return {
+        part
+        for part in parts
+        if not (isinstance(part, Literal) and part.holds is not all_of and is_identity(part.atom))
+        or known.get(part.atom.args[0], part.atom.args[1]).value == part.atom.args[1].value
+    }
+
+
+def is_identity(atom: Expr) -> bool:
+    """Whether an atom says that something is a constant."""
+    return atom.op in _IDENTITY and isinstance(atom.args[1], Const)
+
+
+_IDENTITY = frozenset({"==", "is"})
+
+
+def _joined(all_of: bool, parts: set[Condition]) -> set[Condition]:  # noqa: FBT001
+    """Of "(a and b) or (a and not b)" a is left, and of "a or (a and b)" too."""
+    if not any(isinstance(part, Several) for part in parts) or len(parts) < 2:
+        return parts
+    terms = [
+        part.parts if isinstance(part, Several) and part.all_of is not all_of else frozenset((part,))
+        for part in sorted(parts, key=lambda part: part.serial)
+    ]
+    changed = False
+    index = 0
+    while index < len(terms):
+        one = terms[index]
+        for at in range(len(terms) - 1, index, -1):
+            other = terms[at]
+            apart = one ^ other
+            if one <= other:
+                del terms[at]
+            elif other <= one:
+                one = terms[index] = other
+                del terms[at]
+            elif len(one) == len(other) and len(apart) == 2 and _are_opposites(*apart):
+                terms[index] = one & other
+                del terms[at]
+                changed, index = True, -1
+                break
+            else:
+                continue
+            changed = True
+        index += 1
+    return {_several(not all_of, term) for term in terms} if changed else parts
+
+
+def _are_opposites(one: Condition, other: Condition) -> bool:
+    return isinstance(one, Literal | Several) and negate(one) is other
+
+
 def literals_of(condition: Condition) -> Iterator[Literal]:
     """The literals that hold wherever a condition does."""
     if isinstance(condition, Literal):
         yield condition
     elif isinstance(condition, Several) and condition.all_of:
-        yield from (part for part in condition.parts if isinstance(part, Literal))
+        yield from (part for part in condition.ordered if isinstance(part, Literal))
 
 
 def atoms_of(condition: Condition) -> Iterator[Expr]:
@@ -224,20 +308,149 @@ def atoms_of(condition: Condition) -> Iterator[Expr]:
     if isinstance(condition, Literal):
         yield condition.atom
     elif isinstance(condition, Several):
-        for part in condition.parts:
+        for part in condition.ordered:
             yield from atoms_of(part)
 
 
-Assumed: TypeAlias = Mapping[Expr, bool]
+class Assumed:
+    """What is taken for given at a place: which atoms hold, and which things are which constants.
+
+    ``noting`` writes down what is asked, so that an answer is known to hold wherever these questions are answered so.
+    """
+
+    __slots__ = ("_equal", "_known", "_notes", "_trail", "_watched")
+
+    def __init__(self, atoms: Mapping[Expr, bool] | None = None) -> None:
+        self._known: dict[Expr, tuple[bool, int]] = {}
+        self._equal: dict[Value, tuple[Const, int]] = {}
+        self._watched: dict[Value, list[tuple[Several, int]]] = {}
+        self._trail: list[Expr | Several] = []
+        self._notes: list[tuple[int, Consulted]] = []
+        for atom, holds in (atoms or {}).items():
+            self._add(atom, holds=holds)
+
+    def mark(self) -> int:
+        return len(self._trail)
+
+    def add(self, condition: Condition) -> None:
+        """Take a condition for given, until ``forget``."""
+        for part in condition.ordered if isinstance(condition, Several) and condition.all_of else (condition,):
+            if isinstance(part, Literal):
+                self._add(part.atom, holds=part.holds)
+            elif isinstance(part, Several) and not part.unsure:
+                at = len(self._trail)
+                self._trail.append(part)
+                for thing in _about(part):
+                    self._watched.setdefault(thing, []).append((part, at))
+
+    def _add(self, atom: Expr, *, holds: bool) -> None:
+        if atom in self._known:
+            return
+        at = len(self._trail)
+        self._trail.append(atom)
+        self._known[atom] = (holds, at)
+        if holds and is_identity(atom):
+            self._equal.setdefault(atom.args[0], (atom.args[1], at))
+
+    def forget(self, mark: int) -> None:
+        """Take nothing for given that was not at a mark."""
+        while len(self._trail) > mark:
+            last = self._trail.pop()
+            if isinstance(last, Several):
+                for thing in _about(last):
+                    self._watched[thing].pop()
+                continue
+            del self._known[last]
+            if is_identity(last) and self._equal.get(last.args[0], (None, -1))[1] == len(self._trail):
+                del self._equal[last.args[0]]
+
+    def ask(self, atom: Expr) -> bool | None:
+        """Whether an atom holds; None where that does not follow."""
+        found = self._answer(atom)
+        if self._notes:
+            mark, noted = self._notes[-1]
+            if found is None or found[1] < mark:
+                noted[atom] = found
+        return None if found is None else found[0]
+
+    def is_as(self, consulted: Consulted) -> bool:
+        """Whether all that was asked is answered here as it was."""
+        for atom, answer in consulted.items():
+            found = self._answer(atom)
+            if (found is None) is not (answer is None) or (found and answer and found[0] is not answer[0]):
+                return False
+        return True
+
+    @contextmanager
+    def noting(self) -> Iterator[Consulted]:
+        """Note what is asked, as far as the answer was known before."""
+        noted: Consulted = {}
+        self._notes.append((len(self._trail), noted))
+        try:
+            yield noted
+        finally:
+            self._notes.pop()
+            self.note(noted)
+
+    def note(self, consulted: Consulted) -> None:
+        """Note questions that have been asked; the answers are those of here."""
+        if self._notes:
+            for atom in consulted:
+                self.ask(atom)
+
+    def _answer(self, atom: Expr) -> tuple[bool, int] | None:
+        """Whether an atom holds, and since which mark: also what ``x == "a"`` says of ``x == "b"`` and of ``x``."""
+        found = self._known.get(atom)
+        if found is not None:
+            return found
+        subject = atom.args[0] if is_identity(atom) else None
+        if subject is not None:
+            value = atom.args[1]
+            equal = self._equal.get(subject)
+            if equal is not None:
+                return equal[0].value == value.value, equal[1]
+            known = self._known.get(subject) if isinstance(subject, Expr) else None
+            if known is not None and bool(value.value) is not known[0] and (known[0] or atom.op == "=="):
+                return False, known[1]
+        else:
+            equal = self._equal.get(atom)
+            if equal is not None:
+                return bool(equal[0].value), equal[1]
+        for clause, at in (*self._watched.get(atom, ()), *(self._watched.get(subject, ()) if subject is not None else ())):
+            for holds in (True, False):
+                if all(self._fails(part, atom, holds=not holds) for part in clause.parts):
+                    return holds, at
+        return None
+
+    def _fails(self, part: Condition, atom: Expr, *, holds: bool) -> bool:
+        """Whether a part of a clause does not hold if an atom does, or does not."""
+        if not isinstance(part, Literal):
+            return False
+        if part.atom is atom:
+            return part.holds is not holds
+        if holds and part.holds and is_identity(atom) and is_identity(part.atom) and part.atom.args[0] is atom.args[0]:
+            return bool(part.atom.args[1].value != atom.args[1].value)
+        known = self._known.get(part.atom)
+        return known is not None and known[0] is not part.holds
 
 
-def decided(condition: Condition, assumed: Assumed) -> bool | None:
+def _about(clause: Several) -> set[Value]:
+    """The atoms of a clause, and what they say to be a constant."""
+    atoms = {part.atom for part in clause.parts if isinstance(part, Literal)}
+    return atoms | {atom.args[0] for atom in atoms if is_identity(atom)}
+
+
+Consulted: TypeAlias = "dict[Expr, tuple[bool, int] | None]"
+"""What was asked, and the answers, with the mark since which they are known."""
+
+
+def decided(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> bool | None:
     """Whether a condition holds where some atoms are known; None where that does not follow."""
+    if not isinstance(assumed, Assumed):
+        assumed = Assumed(assumed)
     match condition:
         case Literal():
-            known = assumed.get(condition.atom)
-            if known is None:
-                known = _follows(condition.atom, assumed)
+            known = assumed.ask(condition.atom)
             return None if known is None else known is condition.holds
         case Several(all_of=True):
             return _all(decided(part, assumed) for part in condition.parts)
@@ -245,33 +458,6 @@ def decided(condition: Condition, assumed: Assumed) -> bool | None:
             found = _all(_opposite(decided(part, assumed)) for part in condition.parts)
             return _opposite(found)
     return True if condition is TRUE else False if condition is FALSE else None
-
-
-def _follows(atom: Expr, assumed: Assumed) -> bool | None:
-    """What ``x == "a"`` says of ``x == "b"`` and of ``x`` itself."""
-    if atom.op == "==" and isinstance(atom.args[1], Const):
-        subject, value = atom.args
-        for other, holds in assumed.items():
-            if holds and other.op == "==" and other.args[0] == subject and isinstance(other.args[1], Const):
-                return other.args[1] == value
-        if isinstance(subject, Expr):
-            known = assumed.get(subject)
-            if known is not None and bool(value.value) is not known:
-                return False
-    elif (
-        atom.op == "is"
-        and atom.args[1] == Const(None)
-        and isinstance(atom.args[0], Expr)
-        and assumed.get(atom.args[0]) is True
-    ):
-        return False
-    elif atom.op not in {"==", "<", "<=", "in"}:
-        for other, holds in assumed.items():
-            if holds and other.op == "==" and other.args[0] == atom and isinstance(other.args[1], Const):
-                return bool(other.args[1].value)
-            if holds and other.op == "is" and other.args[0] == atom and other.args[1] == Const(None):
-                return False
-    return None
 
 
 def _opposite(found: bool | None) -> bool | None:
@@ -288,8 +474,10 @@ def _all(found: Iterable[bool | None]) -> bool | None:
     return result
 
 
-def under(condition: Condition, assumed: Assumed) -> Condition:
+def under(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> Condition:
     """What is left of a condition where some atoms are known."""
+    if not isinstance(assumed, Assumed):
+        assumed = Assumed(assumed)
     if isinstance(condition, Several):
         parts = [under(part, assumed) for part in condition.parts]
         if all(part in condition.parts for part in parts):

@@ -20,7 +20,7 @@ _LONGEST = 64
 
 def is_open(of: Obj) -> bool:
     """Whether a container may hold more than what is known of it."""
-    return bool(of.data.get("open")) or REST in of.fields
+    return bool(of.data.get("open")) or of.has(REST)
 
 
 def items_of(of: Obj) -> list[Value]:
@@ -40,14 +40,14 @@ def append(run: Machine, of: Obj, value: Value) -> None:
 
 def add_rest(run: Machine, of: Obj, value: Value) -> None:
     value = picked_here(run, value)
-    now = of.fields.get(REST, UNBOUND)
+    now = of.get(REST, UNBOUND)
     run.put(of, REST, value if now is UNBOUND else choose([(MAYBE, now), (MAYBE, value)]))
 
 
 def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
     """Assign to an item of a dictionary, a list, or an object of a library."""
     key, value = run.settle(key), picked_here(run, value)
-    if isinstance(key, Const) and _hashable(key.value):
+    if isinstance(key, Const) and is_hashable(key.value):
         name: Any = key.value
         if of.kind is Kind.LIST and not isinstance(name, int):
             return
@@ -55,13 +55,14 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool =
             name += sum(isinstance(one, int) for one in of.fields)
         if of.kind not in {Kind.LIST, Kind.DICT, Kind.SET}:
             name = ("item", name)
-        now = of.fields.get(name, UNBOUND)
+        now = of.get(name, UNBOUND)
         run.put(of, name, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
     elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
         add_rest(run, of, value)
 
 
-def _hashable(value: object) -> bool:
+def is_hashable(value: object) -> bool:
+    """Whether a constant can be a key."""
     try:
         hash(value)
     except TypeError:
@@ -71,12 +72,12 @@ def _hashable(value: object) -> bool:
 
 def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a dictionary."""
-    if isinstance(key, Const) and _hashable(key.value):
-        found = of.fields.get(key.value)
+    if isinstance(key, Const) and is_hashable(key.value):
+        found = of.get(key.value)
         if found is not None:
             return run.settle(found)
-        if REST in of.fields:
-            return run.settle(of.fields[REST])
+        if of.has(REST):
+            return run.settle(of.at(REST))
         maker = of.data.get("default")
         if maker is not None:
             made = run.call(maker, Given(), node)
@@ -92,11 +93,11 @@ def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
-        if REST in of.fields:
-            options.append((MAYBE, of.fields[REST]))
+        if of.has(REST):
+            options.append((MAYBE, of.at(REST)))
         return run.settle(choose(options))
-    if REST in of.fields and not entries:
-        return run.settle(of.fields[REST])
+    if of.has(REST) and not entries:
+        return run.settle(of.at(REST))
     return run.unread(node, [key, *(value for _, value in entries[:_MANY])])
 
 
@@ -113,11 +114,11 @@ def list_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
             for index, value in enumerate(items[slice(*(part.value for part in key.args))]):
                 run.put(made, index, value)
         else:
-            for value in (*items, of.fields.get(REST, UNBOUND)):
+            for value in (*items, of.get(REST, UNBOUND)):
                 if value is not UNBOUND:
                     add_rest(run, made, value)
         return made
-    found = [*items, *([of.fields[REST]] if REST in of.fields else [])]
+    found = [*items, *([of.at(REST)] if of.has(REST) else [])]
     if found and len(found) <= _MANY:
         return run.settle(choose((MAYBE, value) for value in found))
     return run.unread(node, [key, *found[:_MANY]])
@@ -265,7 +266,7 @@ def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.A
         case _, "most_common" | "intersection" | "difference" | "isdisjoint" | "issubset":
             return run.unread(node, [of, *given.args])
         case _:
-            found = of.fields.get(name)
+            found = of.get(name)
             if found is not None:
                 return run.call(found, given, node)
             return run.unread(node, [of, *given.args])
@@ -274,8 +275,8 @@ def container_method(run: Machine, of: Obj, name: str, given: Given, node: ast.A
 
 def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast.AST) -> Value:
     """``get``, ``pop`` and ``setdefault`` of a dictionary."""
-    if isinstance(key, Const) and _hashable(key.value):
-        found = of.fields.get(key.value, UNBOUND)
+    if isinstance(key, Const) and is_hashable(key.value):
+        found = of.get(key.value, UNBOUND)
         certain = found is not UNBOUND and not (
             isinstance(found, Choice) and any(one is UNBOUND for _, one in found.options)
         )
@@ -297,7 +298,7 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
             if name == "setdefault":
                 run.put(of, key.value, value)
             return run.settle(value)
-        rest = of.fields.get(REST, Expr("item", of, key.value))
+        rest = of.get(REST, Expr("item", of, key.value))
         return run.settle(choose([(MAYBE, rest), *([] if default is UNBOUND else [(MAYBE, default)])]))
     found = _any_item(run, of, key, node)
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])

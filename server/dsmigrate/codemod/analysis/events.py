@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, both
 from dsmigrate.codemod.analysis.values import Context, Obj, Value, show
@@ -156,6 +156,16 @@ class Block:
         for item in self.items:
             if isinstance(item, Block):
                 yield from item.blocks()
+
+    def copied(self, up: Block, made: dict[Block, Block]) -> Block:
+        """The same happening at another place; ``made`` notes what each block becomes."""
+        found = made[self] = Block(self.kind, self.node, self.module, up, self.label, self.test)
+        for item in self.items:
+            if isinstance(item, Block):
+                found.items.append(item.copied(found, made))
+            else:
+                found.items.append(replace(item, block=found))
+        return found
 
     def title(self) -> str:
         line = f"  :{getattr(self.node, 'lineno', 0)}"

@@ -20,7 +20,16 @@ from dsmigrate.codemod.analysis.conditions import (
     negate,
     options_of,
 )
-from dsmigrate.codemod.analysis.containers import added, append, dict_item, extended, list_item, put_item
+from dsmigrate.codemod.analysis.containers import (
+    added,
+    append,
+    dict_item,
+    extended,
+    is_hashable,
+    is_open,
+    list_item,
+    put_item,
+)
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
@@ -83,7 +92,7 @@ def truth(run: Machine, value: Value) -> Condition:
         case Tup():
             return TRUE if value.items else FALSE
         case Obj(kind=Kind.LIST | Kind.DICT | Kind.SET):
-            if value.data.get("open") or value.fields.get("*") is not None:
+            if is_open(value):
                 return Literal(Expr("filled", value, loops=frozenset(run.loops)))
             return TRUE if value.fields else FALSE
         case Obj(kind=Kind.INSTANCE) if value.cls is not None:
@@ -94,7 +103,9 @@ def truth(run: Machine, value: Value) -> Condition:
             return TRUE
         case Tensor():
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
-        case Lib() | Obj() | Bound() | Member() | Super() | Lazy():
+        case Member():
+            return Literal(Expr("field", value.of, value.name, varies=may_vary(value.of), loops=frozenset(run.loops)))
+        case Lib() | Obj() | Bound() | Super() | Lazy():
             return TRUE
     return MAYBE
 
@@ -128,9 +139,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
         if own.names is None and own.outer is None:
             break
         if own.names is None or name in own.names.local:
-            found = own.obj.own.get(name)
-            if own is not frame and run.named:
-                run.named[-1][own.obj, name] = UNBOUND if found is None else found
+            found = own.obj.own.get(name) if own is frame else own.obj.get(name)
             if found is not None:
                 return found
             if own.names is not None and own is frame:
@@ -139,9 +148,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
         while own is not None and own.is_class:
             own = own.outer
     top = frame.top
-    found = top.own.get(name)
-    if run.named:
-        run.named[-1][top, name] = UNBOUND if found is None else found
+    found = top.get(name)
     if found is not None:
         return found
     if top.data["stars"]:
@@ -197,9 +204,9 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
                 of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
             )
         case Expr():
-            shadow = run.shadows.get(of)
-            if shadow is not None and isinstance(key, Const) and ("item", key.value) in shadow.fields:
-                return run.settle(shadow.fields["item", key.value])
+            written = run.shadow(of).get(("item", key.value)) if isinstance(key, Const) and is_hashable(key.value) else None
+            if written is not None:
+                return run.settle(written)
     return item_of(run, of, key, node)
 
 
@@ -563,16 +570,16 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
         case Const(value=str(text)) if isinstance(left, Const) and isinstance(left.value, str):
             return Const(left.value in text)
         case Obj(kind=Kind.DICT) if isinstance(left, Const):
-            if left.value in right.fields:
-                inside = right.fields[left.value]
+            if right.has(left.value):
+                inside = right.at(left.value)
                 if isinstance(inside, Choice):
                     return from_condition(
                         either(*(condition for condition, option in options_of(inside)))
                     )
                 return TRUE_VALUE
-            if not right.data.get("open"):
+            if not is_open(right):
                 return FALSE_VALUE
-        case Obj(kind=Kind.LIST | Kind.SET) if not right.data.get("open") and "*" not in right.fields:
+        case Obj(kind=Kind.LIST | Kind.SET) if not is_open(right):
             items = [one for value in right.fields.values() for one in each(value)]
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in items)))
     special = contained_in(run, left, right)

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of, under as is_under
+from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of
+from dsmigrate.codemod.analysis.analysis import under as is_under
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import sources

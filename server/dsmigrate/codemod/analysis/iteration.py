@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, both, either, options_of, outside
 from dsmigrate.codemod.analysis.containers import REST, is_open, items_of
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.library import item_of
-from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, OnYield, Turn, kept, sources
+from dsmigrate.codemod.analysis.machine import DEAD, UNROLLED, Exit, Given, Machine, OnYield, Stop, Turn, kept, sources
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.state import Changes, choose
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -97,12 +97,16 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
         case Tensor():
             return replace(over, scaler=None, detached=False)
         case Obj(kind=Kind.LIST | Kind.SET):
-            found = [*items_of(over), *([over.fields[REST]] if REST in over.fields else [])]
+            found = [*items_of(over), *([over.at(REST)] if over.has(REST) else [])]
             return run.settle(choose((MAYBE, one) for one in found)) if found else run.unread(loop, [over])
         case Obj(kind=Kind.DICT):
             return Expr("key", loop, loops=frozenset((loop,)))
         case Obj(kind=Kind.ITERATOR):
             return _of_iterator(run, over, loop)
+        case Obj(kind=Kind.GENERATOR):
+            return _yielded(run, over, loop)
+        case Obj(kind=Kind.INSTANCE) if _runs_code(run, over) and (made := run.call_member(over, "__iter__", Given(), loop)) is not over:
+            return run.element(made, loop)
         case Obj():
             return element_of_object(run, over, loop)
         case Const(value=str()):
@@ -177,83 +181,119 @@ def unpacked(run: Machine, target: ast.Tuple | ast.List, value: Value) -> list[V
     return [run.unread(target, [value], tag=str(index)) for index in range(count)]
 
 
-def each_item(run: Machine, node: ast.AST, over: Value, turn: Callable[[Value], Condition]) -> Condition:
-    """Run something for each item: one by one where they are known, else in turns until nothing new is learnt."""
+def each_item(
+    run: Machine,
+    node: ast.AST,
+    over: Value,
+    turn: Callable[[Value], Condition],
+    otherwise: Callable[[], Condition] = lambda: TRUE,
+) -> Condition:
+    """Run something for each item: one by one where they are known, else in turns until nothing new is learnt.
+
+    ``otherwise``: what is done where no turn leaves the loop.
+    """
     over = run.settle(over)
+    if isinstance(over, Choice) and any(_runs_code(run, one) for one in each(over)):
+        options = [
+            (condition, lambda one=one: each_item(run, node, one, turn, otherwise)) for condition, one in options_of(over)
+        ]
+        return run.arms(options, node)
     if isinstance(over, Obj) and over.kind is Kind.GENERATOR:
-        return _generated(run, node, over, turn)
+        return _generated(run, node, over, turn, otherwise)
     if isinstance(over, Obj) and over.kind is Kind.ITERATOR and over.made_by in {"enumerate", "iter"}:
-        inner = run.settle(sources(over)[0])
-        if isinstance(inner, Obj) and inner.kind is Kind.GENERATOR:
+        inner = run.settle(next(iter(sources(over)), NONE))
+        if any(_runs_code(run, one) for one in each(inner)):
             index = Expr("index", node, over.made_by, loops=frozenset((node,)))
-            wrapped = (lambda item: turn(Tup((index, item)))) if over.made_by == "enumerate" else turn
-            return _generated(run, node, inner, wrapped)
-    if isinstance(over, Obj) and over.kind is Kind.INSTANCE and over.cls is not None:
-        found = looked_up(over.cls, "__iter__")
-        if found is not None and isinstance(found[0], Obj):
-            made = run.call_member(over, "__iter__", Given(), node)
-            if made is over:
-                return run.loop(
-                    node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), may_end=True
-                )
-            return each_item(run, node, made, turn)
+            numbered = (lambda item: turn(Tup((index, item)))) if over.made_by == "enumerate" else turn
+            return each_item(run, node, inner, numbered, otherwise)
+    if isinstance(over, Obj) and over.kind is Kind.INSTANCE and _runs_code(run, over):
+        made = run.call_member(over, "__iter__", Given(), node)
+        if made is not over:
+            return each_item(run, node, made, turn, otherwise)
+        return run.loop(node, over, lambda: turn(run.call_member(over, "__next__", Given(), node)), otherwise)
     items = run.exact_items(over)
     if items is not None and len(items) <= UNROLLED:
-        return _one_by_one(run, node, over, items, turn)
-    return run.loop(node, over, lambda: turn(run.element(over, node)), may_end=True)
+        return _one_by_one(run, node, over, items, turn, otherwise)
+    return run.loop(node, over, lambda: turn(run.element(over, node)), otherwise)
+
+
+def _runs_code(run: Machine, over: Value) -> bool:
+    """Whether code of the script is run when something is gone over, by itself or in an iterator around it."""
+    if not isinstance(over, Obj):
+        return False
+    if over.kind is Kind.ITERATOR and over.made_by in {"enumerate", "iter"}:
+        return any(_runs_code(run, one) for one in each(run.settle(next(iter(sources(over)), NONE))) if one is not over)
+    if over.kind is Kind.INSTANCE and over.cls is not None:
+        found = looked_up(over.cls, "__iter__")
+        return found is not None and isinstance(found[0], Obj)
+    return over.kind is Kind.GENERATOR
 
 
 def _one_by_one(
-    run: Machine, node: ast.AST, over: Value, items: Sequence[Value], turn: Callable[[Value], Condition]
+    run: Machine,
+    node: ast.AST,
+    over: Value,
+    items: Sequence[Value],
+    turn: Callable[[Value], Condition],
+    otherwise: Callable[[], Condition],
 ) -> Condition:
     frame = run.frame
-    start = run.state.mark()
+    start, conditions = run.state.mark(), len(run.conditions)
     breaks: list[Exit] = []
-    alive: Condition = TRUE
-    for item in items:
-        state = Turn(start, len(run.conditions))
+
+    def go_on(index: int) -> Condition:
+        if index == len(items):
+            return otherwise()
+        state = Turn(start, conditions)
         frame.loops.append(state)
         with run.inside(BlockKind.LOOP, node, over):
-            left = turn(item)
+            left = turn(items[index])
         frame.loops.pop()
-        breaks += state.breaks
+        breaks.extend(state.breaks)
         ways: list[tuple[Condition, Changes]] = [(one.condition, one.changes) for one in state.continues]
         if left is not DEAD:
             ways.append((left, run.state.changes(start)))
         if not ways:
-            alive = DEAD
-            break
-        alive = both(alive, either(*(condition for condition, _ in ways)))
+            return DEAD
         if state.continues:
             run.state.undo(start)
             run.meet(ways, node)
+        alive = run.holds(either(*(condition for condition, _ in ways)))
+        if alive is TRUE:
+            return go_on(index + 1)
+        with run.assuming(alive, node):
+            return both(alive, go_on(index + 1))
+
+    ended = go_on(0)
     if not breaks:
-        return alive
+        return ended
     ways = [(one.condition, one.changes) for one in breaks]
-    if alive is not DEAD:
-        ways.append((MAYBE, run.state.changes(start)))
+    if ended is not DEAD:
+        ways.append((ended, run.state.changes(start)))
     run.state.undo(start)
     run.meet(ways, node)
-    return TRUE
+    return run.holds(either(*(condition for condition, _ in ways)))
 
 
-def _generated(run: Machine, node: ast.AST, generator: Obj, turn: Callable[[Value], Condition]) -> Condition:
+def _generated(
+    run: Machine,
+    node: ast.AST,
+    generator: Obj,
+    turn: Callable[[Value], Condition],
+    otherwise: Callable[[], Condition],
+) -> Condition:
     """A loop over what a generator function yields: the body runs where it yields."""
-    caller = run.frame
+    caller, context, loops = run.frame, run.context, run.loops
     start = run.state.mark()
     state = Turn(start, len(run.conditions))
     caller.loops.append(state)
-    context = run.context
-    loops = run.loops
 
     def here(item: Value) -> Value:
-        inner = run.context
+        inner = run.context, run.loops
         run.frames.append(caller)
-        run.context = context
-        run.loops = (*run.loops, node)
+        run.context, run.loops = context, (*run.loops, node)
         try:
             mark = run.state.mark()
-            state.mark = mark
             alive = turn(item)
             ways = [(one.condition, one.changes) for one in state.continues]
             state.continues.clear()
@@ -262,19 +302,31 @@ def _generated(run: Machine, node: ast.AST, generator: Obj, turn: Callable[[Valu
                     ways.append((alive, run.state.changes(mark)))
                 run.state.undo(mark)
                 run.meet(ways, node)
-            state.mark = start
+            elif alive is DEAD:
+                run.stops.append(Stop(TRUE, is_error=True))
         finally:
             run.frames.pop()
-            run.context = inner
-            run.loops = loops
+            run.context, run.loops = inner
         return run.unread(node, tag="sent")
 
     try:
-        run_generator(run, generator, node, here)
+        ends = run_generator(run, generator, node, here)
     finally:
         caller.loops.pop()
-    run.stopped = False
-    return TRUE
+        run.loops = loops
+    ways = [(outside(one.condition, node), one.changes) for one in state.breaks]
+    alive = DEAD
+    if ends:
+        alive = otherwise()
+        if alive is not DEAD:
+            ways.append((MAYBE if state.breaks else alive, run.state.changes(start)))
+    if not ways:
+        return DEAD
+    if state.breaks:
+        run.state.undo(start)
+        run.meet(ways, node)
+        return TRUE
+    return alive
 
 
 def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
@@ -284,7 +336,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
         run.event(Happening.BATCH, loop, loader=of)
         return Tensor(varies=True)
     if of.data.get("groups_of") is not None:
-        return run.settle(of.fields.get(REST, NONE))
+        return run.settle(of.get(REST, NONE))
     if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
         found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
         if found:
@@ -298,10 +350,27 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
     return Expr("each", of, loop, varies=True, loops=frozenset((loop,)))
 
 
-def run_generator(run: Machine, generator: Obj, node: ast.AST, on_yield: OnYield) -> None:
-    """Run what a generator function made, to its end."""
+def run_generator(run: Machine, generator: Obj, node: ast.AST, on_yield: OnYield) -> bool:
+    """Run what a generator function made, to its end; whether it comes to one."""
+    ahead = len(run.stops)
+
     def gone_through(function: Value, given: Given) -> Callable[[], Value]:
         assert isinstance(function, Obj)
         return lambda: run.call_function(function, given, generator.node or node, on_yield=on_yield)
 
     run.values_of([(condition, gone_through(function, given)) for condition, function, given in kept(generator)], node)
+    ends = all(stop.condition is not TRUE for stop in run.stops[ahead:])
+    run.stops[ahead:] = [stop for stop in run.stops[ahead:] if stop.condition is not TRUE]
+    return ends
+
+
+def _yielded(run: Machine, generator: Obj, node: ast.AST) -> Value:
+    """What stands for each item that a generator yields."""
+    found: list[Value] = []
+
+    def noted(value: Value) -> Value:
+        found.append(value)
+        return NONE
+
+    run_generator(run, generator, node, noted)
+    return choose((MAYBE, one) for one in found) if found else run.unread(node)

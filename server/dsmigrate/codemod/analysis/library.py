@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
-from dsmigrate.codemod.analysis.containers import container_method
+from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
@@ -229,7 +229,7 @@ def _forward_of_source(run: Machine, of: Obj, name: str, given: Given, node: ast
     if of.made_by == "torch.nn.Sequential":
         value: Value = given.get(0, "input", Tensor())
         for index in range(sum(isinstance(key, int) for key in of.fields)):
-            value = run.call(of.fields[index], Given((value,)), node)
+            value = run.call(of.at(index), Given((value,)), node)
         return value
     return None
 
@@ -279,8 +279,8 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
                 if name in ANY_METHODS:
                     return ANY_METHODS[name](asked, of)
                 return forward(run, of, name, given, node)
-            if name in of.fields:
-                return run.call(of.fields[name], given, node)
+            if of.has(name):
+                return run.call(of.at(name), given, node)
             if of.kind is Kind.ITERATOR:
                 return _of_iterator(run, of, name, given, node)
             if of.kind is Kind.INSTANCE and name in ANY_METHODS and not is_closed(of):
@@ -357,7 +357,7 @@ def _of_super(run: Machine, of: Super, name: str, given: Given, node: ast.AST) -
         run.put(instance, given.args[0].value, given.args[1])
         return NONE
     if name == "__getattr__" and given.args and isinstance(given.args[0], Const):
-        return run.settle(instance.fields.get(given.args[0].value, Expr("field", instance, given.args[0].value)))
+        return run.settle(instance.get(given.args[0].value, Expr("field", instance, given.args[0].value)))
     role = role_of(instance)
     handler = METHODS.get((role, name)) if role is not None else None
     if handler is not None:
@@ -384,7 +384,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
     handler = ATTRIBUTES.get((role, name)) if role is not None else None
     if handler is not None:
         return run.settle(handler(run, of, node))
-    found = of.fields.get(name)
+    found = of.get(name)
     if found is not None:
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
@@ -427,15 +427,15 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     if of == Lib("os.environ"):
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
-        if isinstance(key, Const) and ("item", key.value) in of.fields:
-            return run.settle(of.fields["item", key.value])
+        if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
+            return run.settle(of.at(("item", key.value)))
         if (
             of.kind is Kind.LIBRARY
             and of.made_by.startswith("torch.nn.")
             and isinstance(key, Const)
-            and key.value in of.fields
+            and of.has(key.value)
         ):
-            return run.settle(of.fields[key.value])
+            return run.settle(of.at(key.value))
         if role_of(of) is Role.MODEL:
             return Expr("part", of, key if isinstance(key, Const | Expr) else "?")
         if of.kind is Kind.CLASS:

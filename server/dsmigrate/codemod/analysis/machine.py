@@ -10,17 +10,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
     MAYBE,
     TRUE,
+    Assumed,
     Condition,
+    atoms_of,
     both,
     either,
-    literals_of,
     negate,
     options_of,
     outside,
@@ -46,12 +47,16 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     may_vary,
+    reached_from,
 )
 from dsmigrate.codemod.program.module import Module, Names
 from dsmigrate.codemod.program.project import ROOT, Project
 
-TURNS = 6
+TURNS = 8
 """Turns of a loop after which what still changes is taken for unknown."""
+
+_IMPATIENT = 2
+"""Turn of a loop after which all plain data that is written in it is taken for changing, so that it comes to an end."""
 
 UNROLLED = 8
 """Items of a list that is written out, up to which a loop over it is run item by item."""
@@ -98,7 +103,7 @@ _LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
 def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
     """The functions and arguments of a call that ``Machine.keep`` noted, each under its condition."""
     found = []
-    for condition, call in options_of(obj.fields.get("call", UNBOUND)):
+    for condition, call in options_of(obj.get("call", UNBOUND)):
         assert isinstance(call, Tup)
         function, *parts = call.items
         args, named, more = (part.items for part in parts if isinstance(part, Tup))
@@ -110,7 +115,7 @@ def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
 
 def sources(of: Obj) -> tuple[Value, ...]:
     """What an iterator goes over, by itself or item by item."""
-    held = [(condition, one.items) for condition, one in options_of(of.fields.get("of", UNBOUND)) if isinstance(one, Tup)]
+    held = [(condition, one.items) for condition, one in options_of(of.get("of", UNBOUND)) if isinstance(one, Tup)]
     if len(held) < 2:
         return held[0][1] if held else ()
     return tuple(choose([(condition, items[index]) for condition, items in held]) for index in range(min(len(items) for _, items in held)))
@@ -123,6 +128,18 @@ class Exit:
     condition: Condition
     changes: Changes
     value: Value = NONE
+
+
+WaysOut: TypeAlias = "list[tuple[list[Exit], int]]"
+"""Lists of ways out of a function and its loops, with how many each has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """That a run does not come back from a function or a statement. ``is_error``: it ends there for all ranks alike."""
+
+    condition: Condition
+    is_error: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -140,6 +157,7 @@ class Frame:
     mark: int = 0
     conditions: int = 0
     exits: list[Exit] = field(default_factory=list)
+    stops: list[Stop] = field(default_factory=list)
     loops: list[Turn] = field(default_factory=list)
     on_yield: OnYield | None = None
     is_class: bool = False
@@ -183,8 +201,7 @@ class Machine(ABC):
         self.state = State()
         self.root = Block(BlockKind.ENTRY, None, None, None)
         self.block = self.root
-        self.assumed: dict[Expr, bool] = {}
-        self._assumptions: list[tuple[Expr, bool | None]] = []
+        self.assumed = Assumed()
         self.conditions: list[Condition] = []
         self.loops: tuple[ast.AST, ...] = ()
         self.turn = 0
@@ -216,19 +233,19 @@ class Machine(ABC):
         """What is so of the process: whether it is in a group."""
         self.fresh: list[set[Obj]] = []
         """The objects that the calls which are being run have made."""
-        self.named: list[dict[tuple[Obj, str], Value]] = []
-        """The names of modules and of functions around that these calls have looked up."""
         self.memory: dict[Any, list[Any]] = {}
         self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
         self.landmarks = 0
         """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
         self.optimizers: set[Obj] = set()
+        self.invariants: dict[tuple[ast.AST, Context], Changes] = {}
+        """What changes in the loops that have been run, and what it may be at their heads."""
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
         self.steps = 0
         self.events = 0
-        self.stopped = False
-        """Whether what was just called ends the process, or always raises."""
+        self.stops: list[Stop] = []
+        """Where what the present statement calls does not come back."""
 
     # -- entry ----------------------------------------------------------------------------------------------------
 
@@ -255,16 +272,16 @@ class Machine(ABC):
         """Run a module of the project that has not been run, as its import did, whatever is going on here."""
         if top.data["ran"] or top.module is None:
             return
-        kept = self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context
+        kept = self.state, self.block, self.assumed, self.conditions, self.loops, self.context
         self.state = State(self.state.made)
         self.block = Block(BlockKind.MODULE, None, top.module, self.root)
         self.root.items.insert(0, self.block)
-        self.assumed, self._assumptions, self.conditions, self.loops = {}, [], [], ()
+        self.assumed, self.conditions, self.loops = Assumed(), [], ()
         self.context = Context(None, top.module.tree)
         try:
             self._run_module(top)
         finally:
-            self.state, self.block, self.assumed, self._assumptions, self.conditions, self.loops, self.context = kept
+            self.state, self.block, self.assumed, self.conditions, self.loops, self.context = kept
 
     def imported(self, dotted: str) -> Value:
         """The module of a dotted name: of the project, run or not, or of a library."""
@@ -340,12 +357,20 @@ class Machine(ABC):
             if not block.items and outer.items and outer.items[-1] is block:
                 outer.items.pop()
 
+    def happen_again(self, block: Block) -> None:
+        """Let what happened in a call happen here too."""
+        made: dict[Block, Block] = {}
+        self.block.items.append(block.copied(self.block, made))
+        for key, moment in self.moments.items():
+            if moment.block in made:
+                self.moments[key] = replace(moment, block=made[moment.block])
+
     @contextmanager
     def assuming(
         self, condition: Condition, node: ast.AST | None, *, kind: BlockKind = BlockKind.BRANCH
     ) -> Iterator[None]:
         """Run something under a condition."""
-        mark = len(self._assumptions)
+        mark, ahead = self.assumed.mark(), len(self.stops)
         self.conditions.append(condition)
         self.assume(condition)
         try:
@@ -356,22 +381,12 @@ class Machine(ABC):
                 yield
         finally:
             self.conditions.pop()
-            self._forget(mark)
+            self.assumed.forget(mark)
+            self.stops[ahead:] = [Stop(both(condition, stop.condition), stop.is_error) for stop in self.stops[ahead:]]
 
     def assume(self, condition: Condition) -> None:
         """Take a condition for given from here on, to the end of the arm."""
-        for literal in literals_of(condition):
-            if literal.atom not in self.assumed:
-                self._assumptions.append((literal.atom, None))
-                self.assumed[literal.atom] = literal.holds
-
-    def _forget(self, mark: int) -> None:
-        while len(self._assumptions) > mark:
-            atom, before = self._assumptions.pop()
-            if before is None:
-                del self.assumed[atom]
-            else:
-                self.assumed[atom] = before
+        self.assumed.add(condition)
 
     def settle(self, value: Value) -> Value:
         """A value with what is assumed here taken into account, and names of modules looked up."""
@@ -383,7 +398,7 @@ class Machine(ABC):
         for condition, option in value.options:
             if option is UNBOUND:
                 continue
-            left = under(condition, self.assumed) if self.assumed else condition
+            left = under(condition, self.assumed)
             if left is not FALSE:
                 kept.append((left, option))
             if left is TRUE:
@@ -396,7 +411,7 @@ class Machine(ABC):
 
     def holds(self, condition: Condition) -> Condition:
         """What is left of a condition here."""
-        return under(condition, self.assumed) if self.assumed else condition
+        return under(condition, self.assumed)
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
@@ -439,13 +454,19 @@ class Machine(ABC):
         """Where the attributes are kept that a script writes to something unread."""
         found = self.shadows.get(thing)
         if found is None:
-            found = self.shadows[thing] = Obj(Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing})
+            found = self.shadows[thing] = Obj(
+                Kind.LIBRARY, None, self.context, made_by="?", data={"for": thing}, loops=thing.loops
+            )
         return found
 
     def unread(self, node: ast.AST, inputs: Sequence[Value] = (), *, tag: str = "", varies: bool | None = None) -> Expr:
         """The symbol for what an unread call gives."""
         spread = any(map(may_vary, inputs)) if varies is None else varies
         made = Expr("unknown", node, self.context, tag, varies=spread, loops=frozenset(self.loops))
+        shadow = self.shadows.get(made)
+        if shadow is not None:
+            for name in tuple(shadow.own):
+                self.put(shadow, name, UNBOUND)
         held = frozenset(one for value in inputs for one in self.things_in(value))
         if held:
             self.held[made] = self.held.get(made, frozenset()) | held
@@ -489,13 +510,34 @@ class Machine(ABC):
     def statement(self, node: ast.stmt) -> Condition:
         self.steps += 1
         landmarks = self.landmarks
-        alive = self.execute(node)
+        outer, self.stops = self.stops, []
+        leaves, known = self._leaves(), len(self.frame.stops)
+        try:
+            alive = self.execute(node)
+        finally:
+            stops, self.stops = self.stops, outer
         if self.landmarks > landmarks:
             self.moments[node, self.context] = self._moment(node)
-        if self.stopped:  # a call in it never comes back
-            self.stopped = False
-            return DEAD
-        return alive
+        for stop in stops:
+            self.stop_here(stop.condition, is_error=stop.is_error)
+            alive = both(alive, negate(stop.condition))
+        if alive is TRUE or alive is DEAD or self._leaves() != leaves:
+            return alive
+        if alive.varies and any(not stop.is_error for stop in self.frame.stops[known:]):
+            return alive
+        self.ending.add(node)
+        self.required.append((both(*self.conditions), alive))
+        self.assume(alive)  # all other ways end in errors: what follows is about runs without them
+        return TRUE
+
+    def stop_here(self, condition: Condition, *, is_error: bool) -> None:
+        """Note that the running function does not come back from here, under a condition."""
+        together = both(*self.conditions[self.frame.conditions :], condition)
+        self.frame.stops.append(Stop(together, is_error and not _is_of_rank(together)))
+
+    def comes_back(self) -> bool:
+        """Whether there are runs that come back from what the head of the present statement has called."""
+        return all(stop.condition is not TRUE for stop in self.stops)
 
     def _moment(self, node: ast.stmt) -> Moment:
         held: list[tuple[Obj, Any]] = []
@@ -540,31 +582,26 @@ class Machine(ABC):
             return then()
         if condition is FALSE:
             return other()
-        stopped: list[Condition] = []
+        return self.arms(((condition, then), (negate(condition), other)), node)
 
-        def noting(arm: Callable[[], Condition], under_: Condition) -> Callable[[], Condition]:
-            def run() -> Condition:
-                before = len(self.frame.exits), self._leaves()
-                left = arm()
-                if left is DEAD and (len(self.frame.exits), self._leaves()) == before:
-                    stopped.append(under_)  # an error: what follows is about runs without it
-                return left
+    def ways_out(self) -> WaysOut:
+        """The ways out that the running function has taken so far."""
+        frame = self.frame
+        lists = [frame.exits, *(ways for turn in frame.loops for ways in (turn.continues, turn.breaks))]
+        return [(ways, len(ways)) for ways in lists]
 
-            return run
-
-        opposite = negate(condition)
-        alive = self.arms(((condition, noting(then, condition)), (opposite, noting(other, opposite))), node)
-        if alive is not DEAD and len(stopped) == 1:
-            self.ending.add(node)
-            left = negate(stopped[0])
-            self.required.append((both(*self.conditions), left))
-            self.assume(left)
-            if not left.varies:
-                return self.holds(alive)
-        return alive
+    def finish(self, since: WaysOut, work: Callable[[], Any]) -> None:
+        """Do what is done at last: also on the ways out that were taken ``since``."""
+        mark = self.state.mark()
+        work()
+        last = self.state.changes(mark)
+        if last:
+            for ways, known in since:
+                ways[known:] = [replace(way, changes={**way.changes, **last}) for way in ways[known:]]
 
     def _leaves(self) -> int:
-        return sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
+        """Ways out that the running function has taken so far, other than errors and ends of the process."""
+        return len(self.frame.exits) + sum(len(turn.continues) + len(turn.breaks) for turn in self.frame.loops)
 
     def meet(self, outcomes: Sequence[tuple[Condition, Changes]], node: ast.AST | None) -> None:
         """Go on from where several ways meet."""
@@ -578,108 +615,134 @@ class Machine(ABC):
 
         def arm(condition: Condition, work: Callable[[], Value]) -> Callable[[], Condition]:
             def run() -> Condition:
-                found.append((condition, work()))
-                return TRUE
+                before = len(self.stops)
+                value = work()
+                if all(stop.condition is not TRUE for stop in self.stops[before:]):
+                    found.append((condition, value))
+                    return TRUE
+                return DEAD
 
             return run
 
         self.arms([(condition, arm(condition, work)) for condition, work in options], node)
         return choose(found)
 
-    def loop(self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], *, may_end: bool) -> Condition:
-        """Run the turns of a loop until its state stands still; ``may_end``: it also ends by itself."""
+    def loop(
+        self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], otherwise: Callable[[], Condition] | None
+    ) -> Condition:
+        """Run the turns of a loop until its state stands still; ``otherwise``: what is done where it ends by itself."""
         frame = self.frame
         outer_loops, outer_turn = self.loops, self.turn
         self.loops = (*outer_loops, node)
         breaks: list[Exit] = []
-        exits = len(frame.exits)
+        exits, stops, ahead = len(frame.exits), len(frame.stops), len(self.stops)
+        self._as_before(node)
         try:
             for count in range(TURNS + 1):
-                del frame.exits[exits:]
+                del frame.exits[exits:], frame.stops[stops:], self.stops[ahead:]
                 self.turns += 1
                 self.turn = self.turns
                 mark = self.state.mark()
                 state = Turn(mark, len(self.conditions))
                 frame.loops.append(state)
                 at = len(self.block.items)
-                assumptions = len(self._assumptions)
+                assumptions = self.assumed.mark()
                 with self.inside(BlockKind.LOOP, node, label):
                     alive = turn()
-                self._forget(assumptions)
+                self.assumed.forget(assumptions)
                 frame.loops.pop()
                 ends = [one.changes for one in state.continues]
                 if alive is not DEAD:
                     ends.append(self.state.changes(mark))
                 breaks = state.breaks
                 self.state.undo(mark)
-                if not self._widen(node, ends, certain=count >= TURNS - 2) or count == TURNS:
+                if not self._widen(node, ends, count) or count == TURNS:
                     break
                 del self.block.items[at:]
         finally:
             self.loops, self.turn = outer_loops, outer_turn
-        ways: list[tuple[Condition, Changes]] = []
-        if may_end:
-            ways.append((MAYBE if breaks else TRUE, {}))
-        ways += [(outside(one.condition, node), one.changes) for one in breaks]
+        ways = [(outside(one.condition, node), one.changes) for one in breaks]
         left = frame.exits[exits:]
         frame.exits[exits:] = [Exit(outside(one.condition, node), one.changes, one.value) for one in left]
+        stopped = frame.stops[stops:]
+        frame.stops[stops:] = [Stop(outside(one.condition, node), one.is_error) for one in stopped]
+        self.stops[ahead:] = [Stop(outside(one.condition, node), one.is_error) for one in self.stops[ahead:]]
+        if otherwise is not None:
+            mark = self.state.mark()
+            ended = otherwise()
+            if ended is not DEAD:
+                ways.append((both(MAYBE if breaks else TRUE, ended), self.state.changes(mark)))
+            self.state.undo(mark)
         if not ways:
             return DEAD
         self.meet(ways, node)
-        if left and any(one.condition.varies for one in left):
-            return unknown(varies=True)
-        return TRUE
+        gone = [one.condition for one in left] + [one.condition for one in stopped if not one.is_error]
+        return unknown(varies=True) if any(condition.varies for condition in gone) else TRUE
 
-    def _widen(self, loop: ast.AST, ends: Sequence[Changes], *, certain: bool) -> bool:
+    def _widen(self, loop: ast.AST, ends: Sequence[Changes], count: int) -> bool:
         """Let the state at the head of a loop hold what its ends hold too; False where it did already."""
         changed = False
         places: dict[tuple[Obj, Any], None] = {}
         for changes in ends:
             places.update(dict.fromkeys(changes))
         new_things = self.state.new_things(places)
+        reached = reached_from(
+            value for changes in ends for (obj, _), value in changes.items() if loop not in obj.loops and obj is not self.state.made
+        )
+        invariant = self.invariants.setdefault((loop, self.context), {})
         for obj, key in places:
             if obj is self.state.made:
                 self.state.put(obj, key, TRUE_VALUE)
                 continue
-            now = obj.fields.get(key, UNBOUND)
-            if obj in new_things:  # nothing at the head of the loop leads to it, unless something else changes there
-                there = [changes for changes in ends if (self.state.made, obj) in changes]
+            now = obj.get(key, UNBOUND)
+            if loop in obj.loops and obj not in reached:  # nothing at the head of the loop leads to it
+                there = [changes for changes in ends if (self.state.made, obj) in changes or obj not in new_things]
                 self.state.put(obj, key, choose((MAYBE, changes.get((obj, key), now)) for changes in there))
                 continue
-            found = [(MAYBE, changes.get((obj, key), now)) for changes in ends]
-            new = choose([*found, (MAYBE, now)])
-            if new == now or _options(new) <= _options(now):
+            found = choose((MAYBE, changes.get((obj, key), now)) for changes in ends)
+            if found is now or (_options(found) <= _options(now) and count != _IMPATIENT):
                 continue
-            widened = self._widened(loop, obj, key, now, new, certain=certain)
+            widened = self._widened(loop, obj, key, now, found, certain=count > 0)
             if _options(widened) != _options(now):
                 self.state.put(obj, key, widened)
+                invariant[obj, key] = widened
                 changed = True
         return changed
 
-    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, new: Value, *, certain: bool) -> Value:
-        plain = [one for one in each(new) if isinstance(one, Const | Expr)]
-        others = [one for one in each(new) if not isinstance(one, Const | Expr)]
+    def _widened(self, loop: ast.AST, obj: Obj, key: Any, now: Value, found: Value, *, certain: bool) -> Value:
+        """What a place holds at the head of a loop that holds ``found`` at its end.
+
+        Numbers become a counter of the loop, and all plain data where it is ``certain`` that it changes again.
+        """
+        new = choose([(MAYBE, found), (MAYBE, now)])
+        values = list(dict.fromkeys(each(new)))
+        plain = [one for one in values if isinstance(one, Const | Expr) and one is not NONE]
+        others = [one for one in values if not isinstance(one, Const | Expr)]
         counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
+        is_unset = UNBOUND in _options(new)
         if certain:
-            others = [one for one in others if isinstance(one, Obj)][:4]
-        if others == [] and all(isinstance(one, Const) and one.value is None for one in plain):
-            return new
-        is_number = len(plain) > 1 and all(isinstance(one, Expr) or one.value is not None for one in plain)
-        if counters or is_number or certain:
-            varies = any(map(may_vary, plain)) or any(
-                condition.varies for condition, _ in (new.options if isinstance(new, Choice) else ())
-            )
+            tuples = [one for one in others if isinstance(one, Tup)]
+            others = [one for one in others if not isinstance(one, Tup)]
+            if len(tuples) > 1:
+                others.append(_common(tuples))
+            else:
+                others += tuples
+        if counters or len(plain) > 1 or (certain and plain):
+            varies = may_vary(new)
             name = key if isinstance(key, str) else str(key)
-            counter = (
-                counters[0]
-                if counters and counters[0].varies == varies
-                else Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
-            )
-            nothing = [(MAYBE, NONE)] if NONE in plain else []
-            return choose([(MAYBE, counter), *nothing, *((MAYBE, one) for one in others)])
-        if isinstance(new, Choice):
-            return Choice(tuple((outside(condition, loop), option) for condition, option in new.options))
-        return new
+            counter = Expr("counter", loop, name, obj.node, obj.context, varies=varies, loops=frozenset((loop,)))
+            plain = [counter]
+        if NONE in values:
+            plain.append(NONE)
+        return choose([*((MAYBE, one) for one in (*plain, *others)), *([(MAYBE, UNBOUND)] if is_unset else [])])
+
+    def _as_before(self, loop: ast.AST) -> None:
+        """Start a loop from what it came to when it was run before: it comes to no less now, and sooner."""
+        for (obj, key), before in self.invariants.get((loop, self.context), {}).items():
+            now = obj.get(key, UNBOUND)
+            if self.state.new_things([(obj, key)]) or _options(before) <= _options(now):
+                continue
+            self.state.put(obj, key, choose([(MAYBE, now), (MAYBE, before)]))
 
     def bind_name(self, name: str, value: Value) -> None:
         """Bind a name where the running code binds it."""
@@ -760,9 +823,7 @@ class Machine(ABC):
         """A name of a module of the project; runs it first if need be."""
         if name not in module.own:
             self.demand(module)
-        value = module.own.get(name)
-        if self.named:
-            self.named[-1][module, name] = UNBOUND if value is None else value
+        value = module.get(name)
         if value is not None:
             return self.settle(value)
         for star in module.data["stars"]:
@@ -786,11 +847,30 @@ class Machine(ABC):
         return Expr("unfound", module.data["name"], name)
 
 
+def _is_of_rank(condition: Condition) -> bool:
+    """Whether a condition asks which rank this is, rather than what data it has."""
+    return condition.varies and any(map(_names_rank, atoms_of(condition)))
+
+
+def _names_rank(value: object) -> bool:
+    if not isinstance(value, Expr) or not value.varies:
+        return False
+    return value.op in {"rank", "local_rank", "process", "env"} or any(map(_names_rank, value.args))
+
+
 def without(value: Value, thing: Obj) -> Value:
     """A value that is not a thing, where it may be another one."""
     if isinstance(value, Choice):
         return choose((condition, option) for condition, option in value.options if option is not thing)
     return UNBOUND if value is thing else value
+
+
+def _common(tuples: Sequence[Tup]) -> Value:
+    """What may be any of some tuples: item by item, or nothing but a tuple."""
+    if len({len(one.items) for one in tuples}) == 1:
+        columns = zip(*(one.items for one in tuples), strict=True)
+        return Tup(tuple(choose((MAYBE, item) for item in column) for column in columns))
+    return Expr("tuple", varies=any(map(may_vary, tuples)))
 
 
 def _options(value: Value) -> set[Value]:

@@ -41,9 +41,11 @@ def entered_with(run: Machine, node: ast.AST, manager: Value, body: Callable[[Va
             found = looked_up(manager.cls, "__enter__")
             if found is not None and isinstance(found[0], Obj):
                 entered = run.call_member(manager, "__enter__", Given(), node)
+                since = run.ways_out()
                 with run.inside(BlockKind.WITH, node, manager):
                     alive = body(entered)
-                run.call_member(manager, "__exit__", Given((NONE, NONE, NONE)), node)
+                leave = Given((NONE, NONE, NONE))
+                run.finish(since, lambda: run.call_member(manager, "__exit__", leave, node))
                 return alive
     if isinstance(manager, Choice) and any(
         isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options
@@ -74,5 +76,4 @@ def _generated(run: Machine, node: ast.AST, generator: Obj, body: Callable[[Valu
         return NONE
 
     run_generator(run, generator, node, here)
-    run.stopped = False
     return alive[0] if len(alive) == 1 else TRUE

@@ -57,6 +57,6 @@ def inside_of(run: Machine, of: Thing) -> Value:
         and role_of(value) in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED}
         and seen < 4
     ):
-        value = run.settle(value.fields.get("module", NONE))
+        value = run.settle(value.get("module", NONE))
         seen += 1
     return value

@@ -8,6 +8,7 @@ from dsmigrate.codemod.analysis import attributes, calls, expressions, iteration
 from dsmigrate.codemod.analysis.conditions import Condition
 from dsmigrate.codemod.analysis.events import Block
 from dsmigrate.codemod.analysis.machine import Given, Machine, OnYield
+from dsmigrate.codemod.analysis.state import is_at
 from dsmigrate.codemod.analysis.summaries import apex, deepspeed, libraries, python, torch
 from dsmigrate.codemod.analysis.values import Obj, Value
 
@@ -31,6 +32,7 @@ class Run(Machine):
 
     def value(self, node: ast.expr) -> Value:
         self.steps += 1
+        is_at(node, self.context)
         return expressions.EXPRESSIONS[type(node)](self, node)
 
     def truth(self, value: Value) -> Condition:

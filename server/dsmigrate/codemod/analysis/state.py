@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
@@ -26,6 +26,15 @@ Place: TypeAlias = tuple[Obj, Any]
 Changes: TypeAlias = dict[Place, Value]
 Meeting: TypeAlias = "tuple[object, ...]"
 """Where several ways meet: the statement, and the calls that lead to it."""
+
+_HERE: list[object] = [None, None]
+"""The expression that is being worked out, and the calls that lead to it."""
+
+
+def is_at(node: object, context: object) -> None:
+    """Note which expression is being worked out."""
+    _HERE[:] = node, context
+
 
 WIDEST = 8
 """Values that one place may have at once under conditions; of more, the conditions are forgotten, then plain data."""
@@ -72,12 +81,36 @@ class State:
         """What was written since a mark, as it is now."""
         return {(obj, key): obj.own.get(key, UNBOUND) for obj, key, _, _ in self._before[mark:]}
 
+    def written(self, mark: int) -> dict[Place, list[Value]]:
+        """All that the places which were written since a mark have held from then on."""
+        found: dict[Place, dict[Value, None]] = {}
+        for obj, key, before, _ in self._before[mark:]:
+            found.setdefault((obj, key), {})[before] = None
+        for (obj, key), values in found.items():
+            values[obj.own.get(key, UNBOUND)] = None
+        return {place: list(values) for place, values in found.items()}
+
+    def may_be(self, written: Mapping[Place, Sequence[Value]], at: Meeting) -> None:
+        """Let places hold any of some values."""
+        new_things = self.new_things(written)
+        for (obj, key), values in written.items():
+            held = [value for value in values if value is not UNBOUND or obj not in new_things]
+            self.put(obj, key, choose([(MAYBE, value) for value in held], (*at, obj.node, key)))
+
     def versions_at(self, mark: int, things: Iterable[Obj]) -> dict[Obj, int]:
         """Which version some things had at a mark."""
         found = {obj: obj.version for obj in things}
         for obj, _, _, version in reversed(self._before[mark:]):
             if obj in found:
                 found[obj] = version
+        return found
+
+    def values_at(self, mark: int, places: Iterable[Place]) -> Changes:
+        """What some places held at a mark."""
+        found = {(obj, key): obj.own.get(key, UNBOUND) for obj, key in places}
+        for obj, key, before, _ in reversed(self._before[mark:]):
+            if (obj, key) in found:
+                found[obj, key] = before
         return found
 
     def undo(self, mark: int) -> None:
@@ -108,7 +141,7 @@ class State:
             obj, key = place
             there = outcomes if obj not in new_things else [one for one in outcomes if (self.made, obj) in one[1]]
             always = all(place in changes for _, changes in there)
-            now = UNBOUND if always else (obj.own if obj is self.made else obj.fields).get(key, UNBOUND)
+            now = UNBOUND if always else (obj.own if obj is self.made else obj).get(key, UNBOUND)
             options = [(condition, changes.get(place, now)) for condition, changes in there]
             self.put(obj, key, choose(options, (*at, obj.node, key)))
 
@@ -158,5 +191,6 @@ def _narrowed(found: dict[Value, Condition], at: Meeting) -> dict[Value, Conditi
     if plain:
         varies = any(map(may_vary, plain)) or any(condition.varies for condition in found.values())
         known = [value for value in plain if isinstance(value, Expr) and value.op == "one of"]
-        kept[known[0] if known else Expr("one of", *(at or plain), varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
+        where = at or (*_HERE, plain[0])
+        kept[known[0] if known else Expr("one of", *where, varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
     return kept

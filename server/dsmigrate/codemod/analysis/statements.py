@@ -8,6 +8,7 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import define_class
 from dsmigrate.codemod.analysis.calls import define_function
+from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, both, either
 from dsmigrate.codemod.analysis.events import BlockKind
 from dsmigrate.codemod.analysis.expressions import augmented, delete
@@ -15,7 +16,7 @@ from dsmigrate.codemod.analysis.iteration import each_item
 from dsmigrate.codemod.analysis.machine import DEAD, Exit, Machine
 from dsmigrate.codemod.analysis.managers import within
 from dsmigrate.codemod.analysis.state import Changes
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lazy, Obj, Value, may_vary
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lazy, Lib, Obj, Value, each, may_vary
 
 # -- the kinds of statements -----------------------------------------------------------------------------------------
 
@@ -49,13 +50,15 @@ def _augmented(run: Machine, node: ast.AugAssign) -> Condition:
 
 def _if(run: Machine, node: ast.If) -> Condition:
     condition = run.truth(run.value(node.test))
+    if not run.comes_back():
+        return DEAD
     return run.branch(condition, lambda: run.body(node.body), lambda: run.body(node.orelse), node)
 
 
 def _while(run: Machine, node: ast.While) -> Condition:
     def turn() -> Condition:
         condition = run.holds(run.truth(run.value(node.test)))
-        if condition is FALSE:
+        if condition is FALSE or not run.comes_back():
             return DEAD
         if condition is TRUE:
             return run.body(node.body)
@@ -63,14 +66,24 @@ def _while(run: Machine, node: ast.While) -> Condition:
             return run.body(node.body)
 
     endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-    alive = run.loop(node, None, turn, may_end=not endless)
-    return run.body(node.orelse) if node.orelse and alive is TRUE else alive
+    return run.loop(node, None, turn, None if endless else _otherwise(run, node))
 
 
 def _for(run: Machine, node: ast.For | ast.AsyncFor) -> Condition:
     over = run.value(node.iter)
-    alive = each_item(run, node, over, lambda item: (run.bind(node.target, item), run.body(node.body))[1])
-    return run.body(node.orelse) if node.orelse and alive is TRUE else alive
+    if not run.comes_back():
+        return DEAD
+
+    def turn(item: Value) -> Condition:
+        run.bind(node.target, item)
+        return run.body(node.body)
+
+    return each_item(run, node, over, turn, _otherwise(run, node))
+
+
+def _otherwise(run: Machine, node: ast.For | ast.AsyncFor | ast.While) -> Callable[[], Condition]:
+    """What is done where a loop comes to its end by itself."""
+    return lambda: run.body(node.orelse)
 
 
 def _with(run: Machine, node: ast.With | ast.AsyncWith) -> Condition:
@@ -78,34 +91,59 @@ def _with(run: Machine, node: ast.With | ast.AsyncWith) -> Condition:
 
 
 def _try(run: Machine, node: ast.Try) -> Condition:
-    mark = run.state.mark()
-    exits = len(run.frame.exits)
+    since, mark = run.ways_out(), run.state.mark()
+    known = len(run.frame.stops)
     with run.inside(BlockKind.TRY, node):
         alive = run.body(node.body)
-        if alive is not DEAD and node.orelse:
-            alive = both(alive, run.body(node.orelse))
-    through = run.state.changes(mark)
-    touched = [through, *(one.changes for one in run.frame.exits[exits:])]
+        through = _caught(run, node, alive, mark, known) if node.handlers else alive
+        if node.orelse and alive is not DEAD and not node.handlers:
+            through = both(alive, run.body(node.orelse))
+    if node.finalbody:
+        ends: list[Condition] = []
+        if through is DEAD:  # only ways out lead on: it runs on those
+            ways = [(MAYBE, way.changes) for ways, count in since for way in ways[count:]]
+            run.state.undo(mark)
+            run.meet(ways, node)
+        run.finish(since, lambda: ends.append(run.body(node.finalbody)))
+        through = both(through, ends[0])
+    return through
+
+
+def _caught(run: Machine, node: ast.Try, alive: Condition, mark: int, known: int) -> Condition:
+    """Run the handlers of a body that has been run, and go on from where they and the body meet."""
+    frame = run.frame
+    catches_ends = any(_catches_ends(run, handler.type) for handler in node.handlers)
+    frame.stops[known:] = [] if catches_ends else [stop for stop in frame.stops[known:] if not stop.is_error]
+    on_the_way = run.state.written(mark)
+    ways: list[tuple[Condition, Changes]] = []
+    if alive is not DEAD:
+        left = run.body(node.orelse) if node.orelse else TRUE
+        if left is not DEAD:
+            ways.append((MAYBE, run.state.changes(mark)))
     run.state.undo(mark)
-    ways: list[tuple[Condition, Changes]] = [] if alive is DEAD else [(MAYBE if node.handlers else TRUE, through)]
     for handler in node.handlers:
-        run.meet([(MAYBE, {}), *((MAYBE, changes) for changes in touched)], handler)
+        run.state.may_be(on_the_way, (handler, run.context))
         with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
+            if handler.type is not None:
+                run.value(handler.type)
             if handler.name:
                 run.bind_name(handler.name, run.unread(handler, tag="error"))
             left = run.body(handler.body)
         if left is not DEAD:
             ways.append((MAYBE, run.state.changes(mark)))
-            alive = TRUE
         run.state.undo(mark)
     if not ways:
-        alive = DEAD
-    else:
-        run.meet(ways, node)
-    if node.finalbody:
-        left = run.body(node.finalbody)
-        alive = both(alive, left)
-    return alive
+        return DEAD
+    run.meet(ways, node)
+    return alive if alive is not DEAD and alive.varies else TRUE
+
+
+def _catches_ends(run: Machine, kinds: ast.expr | None) -> bool:
+    """Whether a handler catches the end of the process too."""
+    if kinds is None:
+        return True
+    names = {name for one in run.things_in(run.value(kinds)) for name in bases_of(one)}
+    return bool(names & {"builtins.SystemExit", "builtins.BaseException"})
 
 
 def _return(run: Machine, node: ast.Return) -> Condition:
@@ -116,9 +154,13 @@ def _return(run: Machine, node: ast.Return) -> Condition:
 
 
 def _raise(run: Machine, node: ast.Raise) -> Condition:
-    if node.exc is not None:
-        run.value(node.exc)
+    error = NONE if node.exc is None else run.value(node.exc)
+    ends = any(isinstance(one, Lib | Obj) and _ENDS & {*bases_of(one)} for one in each(error))
+    run.stop_here(TRUE, is_error=not ends)
     return DEAD
+
+
+_ENDS = frozenset({"builtins.SystemExit", "builtins.KeyboardInterrupt"})
 
 
 def _break(run: Machine, node: ast.Break) -> Condition:  # noqa: ARG001
@@ -136,8 +178,11 @@ def _continue(run: Machine, node: ast.Continue) -> Condition:  # noqa: ARG001
 
 
 def _assert(run: Machine, node: ast.Assert) -> Condition:
-    condition = run.truth(run.value(node.test))
-    run.assume(run.holds(condition))
+    condition = run.holds(run.truth(run.value(node.test)))
+    if condition is FALSE:
+        run.stop_here(TRUE, is_error=True)
+        return DEAD
+    run.assume(condition)
     return TRUE
 
 
@@ -203,6 +248,8 @@ def _class(run: Machine, node: ast.ClassDef) -> Condition:
 
 def _match(run: Machine, node: ast.Match) -> Condition:
     subject = run.value(node.subject)
+    if not run.comes_back():
+        return DEAD
 
     def rest(cases: list[ast.match_case]) -> Condition:
         if not cases:

@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.conditions import Condition
@@ -98,15 +98,19 @@ class Expr(Interned):
     it may be another one at each turn, are not left. ``varies``: each rank may have its own.
     """
 
-    __slots__ = ("args", "depth", "loops", "op", "varies")
+    __slots__ = ("args", "depth", "loops", "op", "things", "varies")
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
         depth = 0
+        things: frozenset[Obj] = frozenset()
         for arg in args:
             if isinstance(arg, Expr):
                 varies = varies or arg.varies
                 depth = max(depth, arg.depth)
                 loops |= arg.loops
+                things |= arg.things
+            elif isinstance(arg, Obj):
+                things |= {arg}
             elif isinstance(arg, Tensor):
                 varies = varies or arg.varies
             elif isinstance(arg, Tup):
@@ -117,6 +121,7 @@ class Expr(Interned):
         self.args = args
         self.varies = varies
         self.loops = loops
+        self.things = things
         self.depth = depth + 1
 
     def parts(self) -> tuple[Any, ...]:
@@ -274,34 +279,49 @@ class Obj:
 
     @property
     def fields(self) -> dict[Any, Value]:
-        """What the thing holds; that it was looked at is noted for the calls that are being run."""
+        """All that the thing holds; that it was looked at is noted for the calls that are being run."""
         if _READS:
             _READS[-1].add(self)
         return self.own
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """What it holds by a name; that this was asked is noted."""
+        if _READS:
+            _READS[-1].add((self, key))
+        return self.own.get(key, default)
+
+    def has(self, key: Any) -> bool:
+        """Whether it holds anything by a name."""
+        return self.get(key) is not None
+
+    def at(self, key: Any) -> Value:
+        """What it holds by a name that it has."""
+        found: Value = self.get(key)
+        return found
 
     def __repr__(self) -> str:
         return f"<{show(self)}>"
 
 
-_READS: list[set[Obj]] = []
+Reads: TypeAlias = "set[Obj | tuple[Obj, Any]]"
+"""Things that were looked at as a whole, or by one name of theirs."""
+_READS: list[Reads] = []
 
 
-def noting_reads(found: set[Obj]) -> None:
-    """Note every thing that is looked at, until ``reads_noted``."""
+def noting_reads(found: Reads) -> None:
+    """Note what is looked at, until ``reads_noted``."""
     _READS.append(found)
 
 
 def reads_noted() -> None:
-    """Note them for the call around from here on, those of the one that ends too."""
-    last = _READS.pop()
-    if _READS:
-        _READS[-1] |= last
+    """Note no more; what comes back is for the call around to note, if it matters there."""
+    _READS.pop()
 
 
-def note_reads(more: set[Obj]) -> None:
-    """Note things that a call which is not run again looked at."""
+def note_reads(more: Iterable[Obj | tuple[Obj, Any]]) -> None:
+    """Note what a call looked at that has been run, or is not run again."""
     if _READS:
-        _READS[-1] |= more
+        _READS[-1].update(more)
 
 
 class Unbound(enum.Enum):
@@ -361,6 +381,33 @@ def loops_of(values: Iterable[Value]) -> frozenset[ast.AST]:
         for one in each(value):
             if isinstance(one, Expr):
                 found |= one.loops
+    return found
+
+
+def reached_from(values: Iterable[Value]) -> set[Obj]:
+    """The things that values lead to."""
+    found: set[Obj] = set()
+    pending: list[Value] = list(values)
+    while pending:
+        match pending.pop():
+            case Obj() as one if one not in found:
+                found.add(one)
+                pending.extend(one.own.values())
+                if one.cls is not None:
+                    pending.append(one.cls)
+                frame = one.data.get("frame")
+                if frame is not None:
+                    pending.append(frame.obj)
+            case Choice(options=options):
+                pending.extend(option for _, option in options)
+            case Tup(items=items):
+                pending.extend(items)
+            case Expr(things=things):
+                pending.extend(things)
+            case Bound(function=function, instance=instance):
+                pending += [function, instance]
+            case Member(of=of) | Super(instance=of) | Tensor(of=Obj() as of):
+                pending.append(of)
     return found
 
 

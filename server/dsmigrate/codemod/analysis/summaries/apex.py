@@ -49,7 +49,7 @@ def _master_params(asked: Call) -> Value:
         tensor.of
         for one in each(optimizer)
         if isinstance(one, Obj)
-        for tensor in run.things_in(one.fields.get("params", NONE))
+        for tensor in run.things_in(one.get("params", NONE))
         if isinstance(tensor, Tensor) and tensor.of is not None
     ]
     value = Tensor(TensorKind.PARAMETER, owners[0] if owners else None, varies=False)

@@ -55,7 +55,7 @@ def _backward(asked: Call, of: Value) -> Value:
 
 @method(Role.ENGINE, "step")
 def _step(asked: Call, of: Value) -> Value:
-    optimizer = of.fields.get("optimizer", NONE) if isinstance(of, Obj) else NONE
+    optimizer = of.get("optimizer", NONE) if isinstance(of, Obj) else NONE
     asked.run.event(Happening.STEP, asked.node, optimizer=optimizer, engine=of)
     return NONE
 

@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
-from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
 from dsmigrate.codemod.analysis.roles import is_tracked, role_of
@@ -72,7 +72,7 @@ def environment(run: Machine, key: Value, default: Value = UNBOUND) -> Value:
     """A variable of the environment."""
     if not isinstance(key, Const):
         return Expr("env", key if isinstance(key, Expr) else "?")
-    written = run.flags.fields.get(("env", key.value))
+    written = run.flags.get(("env", key.value))
     found = Expr("env", key.value, varies=key.value in _OF_EACH_RANK)
     if written is not None:
         return run.settle(written)
@@ -222,7 +222,7 @@ def _hasattr(asked: Call) -> Value:
 
 def _has(run: Machine, of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
-        if name in of.fields and not isinstance(of.fields[name], Choice):
+        if of.has(name) and not isinstance(of.at(name), Choice):
             return True
         role = role_of(of)
         if role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
@@ -237,7 +237,7 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
             if is_closed(of) and looked_up(of.cls, "__getattr__") is None:
                 if role is Role.MODEL and name in _MODULE_API:
                     return True
-                return None if name in of.fields else False
+                return None if of.has(name) else False
         if role is Role.MODEL and name == "module":
             return False
         if of.made_by.startswith("torch.optim.") and role is Role.OPTIMIZER:
@@ -360,16 +360,6 @@ def _through(asked: Call) -> Value:
 @function("builtins.next")
 def _next(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "iterator"))
-    if isinstance(of, Obj) and of.kind is Kind.GENERATOR:
-        found: list[Value] = []
-
-        def noted(value: Value) -> Value:
-            found.append(value)
-            return NONE
-
-        run_generator(asked.run, of, asked.node, noted)
-        asked.run.stopped = False
-        return choose((MAYBE, one) for one in found) if found else asked.run.unread(asked.node)
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         method_found = looked_up(of.cls, "__next__")
         if method_found is not None and isinstance(method_found[0], Obj):
@@ -532,8 +522,10 @@ def _vars(asked: Call) -> Value:
 
 @function("builtins.exit", "builtins.quit", "sys.exit", "os._exit", "os.abort")
 def _exit(asked: Call) -> Value:
+    code = asked.run.settle(asked.get(0, "status", NONE))
     asked.run.event(Happening.EXIT, asked.node)
-    asked.run.stopped = True
+    is_error = asked.name == "os.abort" or (isinstance(code, Const) and code.value not in {None, 0})
+    asked.run.stops.append(Stop(TRUE, is_error))
     return NONE
 
 
@@ -806,9 +798,10 @@ def _spawn(asked: Call) -> Value:
         Happening.SPAWN, asked.node, function=asked.get(0, "fn"), count=asked.get(2, "nprocs", Const(1)), args=given,
         join=asked.get(3, "join", TRUE_VALUE), name=Const(asked.name),
     )  # fmt: skip
+    ahead = len(run.stops)
     with run.inside(BlockKind.SPAWNED, asked.node, asked.get(0, "fn")):
         run.call(asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
-    run.stopped = False
+    del run.stops[ahead:]
     return NONE
 
 
@@ -836,9 +829,10 @@ def _process(asked: Call) -> Value:
         )  # fmt: skip
         args = None if args is None else [_of_process(asked, one) for one in args]
         words = {key: _of_process(asked, one) for key, one in words.items()}
+    ahead = len(run.stops)
     with run.inside(BlockKind.SPAWNED, asked.node, target):
         run.call(target, Given(tuple(args or ()), words, () if args is not None else (given,)), asked.node)
-    run.stopped = False
+    del run.stops[ahead:]
     return made
 
 

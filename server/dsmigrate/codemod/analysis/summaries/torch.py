@@ -129,7 +129,7 @@ def _available(asked: Call) -> Value:  # noqa: ARG001
 
 @function("torch.distributed.is_initialized")
 def _initialized(asked: Call) -> Value:
-    return asked.run.settle(asked.run.flags.fields.get("initialized", FALSE_VALUE))
+    return asked.run.settle(asked.run.flags.get("initialized", FALSE_VALUE))
 
 
 @function("torch.distributed.is_torchelastic_launched")
@@ -589,7 +589,7 @@ def _add_module(asked: Call, of: Value) -> Value:
             if of.turn == asked.run.turn:
                 asked.run.put(of, count, name)
             else:
-                now = of.fields.get(REST, UNBOUND)
+                now = of.get(REST, UNBOUND)
                 asked.run.put(of, REST, name if now is UNBOUND else choose([(MAYBE, now), (MAYBE, name)]))
         elif isinstance(name, Const):
             asked.run.put(of, name.value, asked.get(1, "module"))
@@ -735,7 +735,7 @@ def _update(asked: Call, of: Value) -> Value:
 @method(Role.SCALER, "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor", "get_growth_interval")
 def _about_scaler(asked: Call, of: Value) -> Value:
     if asked.name == "is_enabled" and isinstance(of, Obj):
-        return of.fields.get("enabled", TRUE_VALUE)
+        return of.get("enabled", TRUE_VALUE)
     return Expr("scaler", of if isinstance(of, Obj) else "?", asked.name, loops=frozenset(asked.run.loops))
 
 
@@ -744,7 +744,7 @@ def _about_scaler(asked: Call, of: Value) -> Value:
 
 def _wrapped_module(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("module"))
-    return of.fields.get("module", NONE)
+    return of.get("module", NONE)
 
 
 def _optimizer_state(run: Machine, of: Obj, node: ast.AST) -> Value:

@@ -1,0 +1,363 @@
+"""Which way a run goes: branches, loops, errors, ends."""
+
+from __future__ import annotations
+
+from tests.codemod.analysis.running import saved, values
+
+
+def test_both_arms_of_an_undecided_branch_are_run() -> None:
+    assert saved(
+        """
+        import unread
+        args = unread.options()
+        if args.a:
+            torch.save(1, "x")
+        else:
+            torch.save(2, "x")
+        """
+    ) == ["1 if ?8.a", "2 if not ?8.a"]
+
+
+def test_a_decided_branch_runs_one_arm() -> None:
+    assert saved("if False and unknown():\n    torch.save(1, 'x')\nelse:\n    torch.save(2, 'x')") == ["2"]
+
+
+def test_values_joined_under_a_condition_are_told_apart_under_it() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.a:
+            x = 1
+        else:
+            x = 2
+        torch.save(x, "x")
+        if args.a:
+            torch.save(x, "x")
+        else:
+            torch.save(x, "x")
+        if not args.a:
+            torch.save(x, "x")
+        """
+    ) == ["1 if args.a | 2 if not args.a", "1 if args.a", "2 if not args.a", "2 if not args.a"]
+
+
+def test_an_early_return_puts_its_opposite_before_what_follows() -> None:
+    assert saved(
+        """
+        def f(rank):
+            if rank != 0:
+                return
+            torch.save(1, "x")
+        f(dist.get_rank())
+        torch.save(2, "x")
+        """
+    ) == ["1 if (rank == 0)", "2"]
+
+
+def test_nested_early_returns_leave_what_no_return_took() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def f():
+            if args.a:
+                if args.b:
+                    return 1
+                torch.save(1, "x")
+            torch.save(2, "x")
+            return 2
+        torch.save(f(), "x")
+        """
+    ) == ["1 if (args.a and not args.b)", "2 if (not args.a or not args.b)", "1 if (args.a and args.b) | 2 if (not args.a or not args.b)"]
+
+
+def test_an_exit_of_some_ranks_divides_what_follows() -> None:
+    assert saved("if dist.get_rank() != 0:\n    sys.exit()\ntorch.save(1, 'x')") == ["1 if (rank == 0)"]
+
+
+def test_an_exit_of_some_ranks_in_a_function_divides_what_follows_its_call() -> None:
+    assert saved(
+        """
+        def only_first():
+            if dist.get_rank() != 0:
+                sys.exit(0)
+        only_first()
+        torch.save(1, "x")
+        """
+    ) == ["1 if (rank == 0)"]
+
+
+def test_an_exit_behind_or_divides_what_follows() -> None:
+    assert saved("dist.get_rank() == 0 or sys.exit()\ntorch.save(1, 'x')") == ["1 if (rank == 0)"]
+
+
+def test_an_error_divides_nothing() -> None:
+    assert saved(
+        """
+        loss = torch.rand(1).item()
+        if loss > 10:
+            print("stopping")
+            sys.exit(1)
+        torch.save(1, "x")
+        """
+    ) == ["1"]
+
+
+def test_an_error_on_some_ranks_divides_what_follows() -> None:
+    assert saved("if dist.get_rank() != 0:\n    raise RuntimeError\ntorch.save(1, 'x')") == ["1 if (rank == 0)"]
+
+
+def test_what_follows_an_error_is_about_runs_without_it() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        if args.kind not in ("a", "b"):
+            raise ValueError
+        if args.kind == "c":
+            torch.save(1, "x")
+        assert args.kind == "a"
+        if args.kind == "b":
+            torch.save(2, "x")
+        torch.save(3, "x")
+        """
+    ) == ["3"]
+
+
+def test_nothing_follows_a_function_that_never_comes_back() -> None:
+    assert saved("def f():\n    raise ValueError\nf()\ntorch.save(1, 'x')") == []
+    assert saved("def f():\n    sys.exit(1)\nif f():\n    torch.save(1, 'x')\ntorch.save(2, 'x')") == []
+
+
+def test_a_loop_may_be_left_with_what_it_held_at_any_break() -> None:
+    found = values(
+        """
+        x = 0
+        for item in torch.unread():
+            x = 1
+            if item:
+                x = 2
+                break
+            x = 3
+        """
+    )
+    assert set(found["x"].replace(" if maybe", "").split(" | ")) >= {"2"}
+    assert "x~" in found["x"] or {"0", "3"} <= set(found["x"].replace(" if maybe", "").split(" | "))
+
+
+def test_continue_skips_what_follows_in_the_turn() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        for item in torch.unread():
+            if args.a:
+                continue
+            torch.save(1, "x")
+        torch.save(2, "x")
+        """
+    ) == ["1 if not args.a", "2"]
+
+
+def test_the_else_of_a_loop_is_not_run_behind_a_break() -> None:
+    assert saved(
+        """
+        for item in (1, 2, 3):
+            if item == 2:
+                break
+        else:
+            torch.save(1, "x")
+        torch.save(2, "x")
+        """
+    ) == ["2"]
+    assert saved("for item in (1, 2):\n    pass\nelse:\n    torch.save(1, 'x')") == ["1"]
+    assert saved("while torch.unread():\n    pass\nelse:\n    torch.save(1, 'x')") == ["1"]
+
+
+def test_items_that_are_written_out_are_gone_over_up_to_the_break() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        for item in ("a", "b"):
+            if args.kind == item:
+                break
+            torch.save(item, "x")
+        torch.save(item, "x")
+        """
+    ) == [
+        "'a' if not (args.kind == 'a')",
+        "'b' if (not (args.kind == 'a') and not (args.kind == 'b'))",
+        "'a' if (args.kind == 'a') | 'b' if not (args.kind == 'a')",
+    ]
+
+
+def test_an_endless_loop_is_left_by_its_breaks_alone() -> None:
+    assert saved(
+        """
+        x = 0
+        while True:
+            x = 1
+            if torch.unread():
+                break
+        torch.save(x, "x")
+        """
+    ) == ["1"]
+    assert saved("while True:\n    pass\ntorch.save(1, 'x')") == []
+
+
+def test_a_number_that_a_loop_changes_is_a_counter() -> None:
+    assert values("n = 0\nfor item in torch.unread():\n    n += 1")["n"] == "n~"
+    assert values("n = 0\nwhile n < 10:\n    n = n + 2")["n"] == "n~"
+
+
+def test_what_a_loop_sets_once_keeps_what_it_was_before() -> None:
+    found = values("best = None\nfor item in torch.unread():\n    best = nn.Linear(1, 1)\n")
+    assert set(found["best"].split(" | ")) == {"None if maybe", "torch.nn.Linear@8 if maybe"}
+
+
+def test_a_return_in_a_loop_of_some_ranks_divides_what_follows() -> None:
+    assert saved(
+        """
+        def f():
+            for item in torch.unread():
+                if dist.get_rank() == 0:
+                    return
+            torch.save(1, "x")
+        f()
+        """
+    ) == ["1 if maybe on some ranks"]
+
+
+def test_a_handler_starts_from_whatever_the_body_had_done() -> None:
+    found = values(
+        """
+        x = 1
+        try:
+            x = 2
+            torch.unread()
+            x = 3
+        except ValueError:
+            y = x
+        """
+    )
+    assert set(found["y"].replace(" if maybe", "").split(" | ")) == {"1", "2", "3"}
+
+
+def test_a_name_that_only_a_handler_leaves_out_is_bound_behind_it() -> None:
+    assert values("try:\n    import apex\n    has = True\nexcept ImportError:\n    has = False")["has"] == "True if maybe | False if maybe"
+    assert values("try:\n    x = 1\nexcept ValueError:\n    raise")["x"] == "1"
+
+
+def test_an_error_that_is_caught_ends_nothing() -> None:
+    assert saved("try:\n    raise ValueError\nexcept ValueError:\n    torch.save(1, 'x')\ntorch.save(2, 'x')") == ["1 if maybe", "2"]
+
+
+def test_the_end_of_the_process_goes_past_handlers_of_errors() -> None:
+    script = "try:\n    if dist.get_rank() != 0:\n        sys.exit(0)\nexcept ValueError:\n    pass\ntorch.save(2, 'x')"
+    assert saved(script) == ["2 if (rank == 0)"]
+    assert saved("try:\n    sys.exit(0)\nexcept:\n    pass\ntorch.save(2, 'x')") == ["2"]
+
+
+def test_finally_is_run_on_the_ways_out_too() -> None:
+    assert saved(
+        """
+        def f():
+            global x
+            try:
+                return 1
+            finally:
+                x = 5
+                torch.save(2, "x")
+        x = 0
+        torch.save(f(), "x")
+        torch.save(x, "x")
+        """
+    ) == ["2", "1", "5"]
+
+
+def test_the_else_of_try_is_run_where_the_body_comes_through() -> None:
+    assert saved("try:\n    x = 1\nexcept ValueError:\n    x = 2\nelse:\n    x = 3\ntorch.save(x, 'x')") == ["3 if maybe | 2 if maybe"]
+
+
+def test_match_takes_the_first_case_that_fits() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        match args.kind:
+            case "a" | "b":
+                torch.save(1, "x")
+            case "c" if args.more:
+                torch.save(2, "x")
+            case _:
+                torch.save(3, "x")
+        """
+    ) == [
+        "1 if ((args.kind == 'a') or (args.kind == 'b'))",
+        "2 if ((args.kind == 'c') and args.more)",
+        "3 if ((not (args.kind == 'c') or not args.more) and not (args.kind == 'a') and not (args.kind == 'b'))",
+    ]
+
+
+def test_match_of_something_known_runs_one_case() -> None:
+    assert saved("match 'b':\n    case 'a':\n        torch.save(1, 'x')\n    case other:\n        torch.save(other, 'x')") == ["'b'"]
+
+
+def test_a_walrus_binds_where_it_stands() -> None:
+    assert saved("if (n := 3) > 2:\n    torch.save(n, 'x')") == ["3"]
+
+
+def test_a_conditional_expression_works_both_arms_out_under_their_conditions() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def f(x):
+            torch.save(x, "x")
+            return x
+        y = f(1) if args.a else f(2)
+        torch.save(y, "x")
+        """
+    ) == ["1 if args.a", "2 if not args.a", "1 if args.a | 2 if not args.a"]
+
+
+def test_and_or_work_out_what_they_reach() -> None:
+    assert saved(
+        """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        def f(x):
+            torch.save(x, "x")
+            return x
+        args.a and f(1)
+        args.a or f(2)
+        """
+    ) == ["1 if args.a", "2 if not args.a"]
+
+
+def test_threads_and_spawned_workers_are_run_with_what_they_are_given() -> None:
+    assert saved(
+        """
+        import threading
+        import torch.multiprocessing as mp
+        def work(rank, world):
+            torch.save(world, "x")
+        mp.spawn(work, args=(4,), nprocs=4)
+        threading.Thread(target=work, args=(0, 7)).start()
+        mp.Process(target=work, kwargs={"rank": 0, "world": 9}).start()
+        """
+    ) == ["4", "7", "9"]
+
+
+def test_the_end_of_a_worker_does_not_end_the_script() -> None:
+    assert saved(
+        """
+        import torch.multiprocessing as mp
+        def work(rank):
+            sys.exit()
+        mp.spawn(work, nprocs=4)
+        torch.save(1, "x")
+        """
+    ) == ["1"]
