@@ -106,7 +106,7 @@ def test_loaded_weights_stay(runs: Runs) -> None:
 
 def test_the_scripts_scaler_decides(runs: Runs) -> None:
     figures = runs.figures("scaled")
-    assert len(figures) == 18
+    assert len(figures) == 21
     last = figures["timm's scaler at ZeRO 2"]
     assert last.pop("another clip") == (
         "ValueError: clip_grad=9.0 by norm, but the engine clips the norm to 0.8: set gradient_clipping in the config"
