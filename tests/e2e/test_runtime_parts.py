@@ -141,6 +141,8 @@ def test_what_cannot_be_loaded_is_refused(runs: Runs) -> None:
     assert found["frozen"].startswith(
         "ValueError: parameters are frozen, such as first.0.weight, and only the optimizer"
     )
+    assert "no attribute 'torch_checkpoints'" in found["not kept"]
+    assert found["no engine"] == "no error"
     assert found["other groups"] == "ValueError: the loaded groups have [5] parameters, those of the optimizer have [6]"
     assert found["other steps"] == "step differs between parameters of a group: DeepSpeed has one for all"
     assert found["by rows"] == "NotImplementedError: row_var of AdamW is not one number per element"

@@ -44,9 +44,11 @@ def gather_checkpoint(engine: Any, *, keep: bool | None = None, optimizer: bool 
 
     ``keep`` says whether this rank saves: by default the first rank of each node does. Without ``optimizer`` only
     weights are gathered. From the first call on, ``state_dict()`` returns what was gathered last, without
-    communication, and raises if a step was made since. The memory is freed after the next step.
+    communication, and raises if a step was made since. The memory is freed after the next step. Does nothing for a
+    model that is not an engine, in a script that may train without one.
     """
-    engine.torch_checkpoints.gather(keep=engine.local_rank == 0 if keep is None else keep, optimizer=optimizer)
+    if isinstance(engine, deepspeed.DeepSpeedEngine):
+        engine.torch_checkpoints.gather(keep=engine.local_rank == 0 if keep is None else keep, optimizer=optimizer)
 
 
 def refresh_masters(engine: Any) -> None:
