@@ -67,6 +67,8 @@ def refusals() -> dict[str, Any]:
     stepping = OPTIMIZERS["AdamW"](in_groups(model, "frozen"))
     wrapped = deepspeed.initialize(model=model, optimizer=stepping, config=config(1))[0]
     found["frozen"] = error_of(lambda: ds_compat.keep_torch_checkpoints(wrapped))
+    found["not kept"] = error_of(lambda: ds_compat.gather_checkpoint(wrapped))
+    found["no engine"] = error_of(lambda: ds_compat.gather_checkpoint(made()))
     wrapped, own = engine("AdamW", 2)
     train(wrapped, own, [0])
     state = own.state_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +12,16 @@ import torch
 from common import CLIP, REGION, Case, apart, batch, ddp, engine, error_of, losses_apart, mean_of_ranks, saved
 from torch import nn
 
+OFFLOAD = {"offload_optimizer": {"device": "cpu"}}
+
 
 def cases() -> Iterator[Case]:
     for stage in range(4):
         for clip, window in ((0.0, 1), (CLIP, 1), (CLIP, 2)):
             name = f"ZeRO {stage}, clip {clip}, window {window}"
             yield name, lambda s=stage, c=clip, w=window: scaled_steps(s, c, w)
+    for stage in (1, 2, 3):
+        yield f"offload at ZeRO {stage}", lambda s=stage: scaled_steps(s, CLIP, 1, zero=OFFLOAD)
     for stage in range(4):
         yield f"timm's scaler at ZeRO {stage}", lambda s=stage: called_scaler(s)
     yield "switched off", lambda: scaled_steps(2, CLIP, 1, enabled=False)
@@ -24,17 +29,17 @@ def cases() -> Iterator[Case]:
 
 
 def scaled_steps(
-    stage: int, clip: float, window: int, *, enabled: bool = True, unscales: bool = False
+    stage: int, clip: float, window: int, *, enabled: bool = True, unscales: bool = False, **options: Any
 ) -> dict[str, Any]:
     """Overflows at first, and again whenever the scale has grown."""
-    more: dict[str, Any] = {"torch_autocast": REGION}
+    more: dict[str, Any] = {"torch_autocast": REGION, **options}
     if window > 1:
         more["managed_gradient_accumulation"] = False
     runs = []
     for is_engine in (False, True):
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**18 * window, growth_interval=2, enabled=enabled)
         if is_engine:
-            model, stepping = engine("SGD momentum", stage, gradient_clipping=clip, **more)
+            model, stepping = engine("SGD momentum", stage, gradient_clipping=clip, **copy.deepcopy(more))
             ds_compat.use_grad_scaler(model, scaler)
             ds_compat.keep_grad_norm(model)
         else:
@@ -42,6 +47,8 @@ def scaled_steps(
         norms, losses, scales = [], [], []
         for step in range(8):
             for part in range(window):
+                if is_engine and window > 1 and not hasattr(model, "managed_gradient_accumulation"):
+                    model.set_gradient_accumulation_boundary(part == window - 1)
                 x, y = batch(10 * step + part)
                 with torch.autocast("cpu", torch.float16):
                     loss = ((model(x).float() - y) ** 2).mean() / window

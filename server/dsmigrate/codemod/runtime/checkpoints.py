@@ -44,9 +44,11 @@ def gather_checkpoint(engine: Any, *, keep: bool | None = None, optimizer: bool 
 
     ``keep`` says whether this rank saves: by default the first rank of each node does. Without ``optimizer`` only
     weights are gathered. From the first call on, ``state_dict()`` returns what was gathered last, without
-    communication, and raises if a step was made since. The memory is freed in the step after the next.
+    communication, and raises if a step was made since. The memory is freed after the next step. Does nothing for a
+    model that is not an engine, in a script that may train without one.
     """
-    engine.torch_checkpoints.gather(keep=engine.local_rank == 0 if keep is None else keep, optimizer=optimizer)
+    if isinstance(engine, deepspeed.DeepSpeedEngine):
+        engine.torch_checkpoints.gather(keep=engine.local_rank == 0 if keep is None else keep, optimizer=optimizer)
 
 
 def refresh_masters(engine: Any) -> None:
@@ -103,8 +105,8 @@ class TorchCheckpoints:
         frozen = [name for name, p in self.engine.module.named_parameters() if not p.requires_grad]
         if frozen:
             raise ValueError(
-                f"{len(frozen)} parameters are frozen, {frozen[0]} for one, and only the optimizer knew whether it "
-                "counts them: call groups = parameter_groups(optimizer) before deepspeed.initialize, and "
+                f"parameters are frozen, such as {frozen[0]}, and only the optimizer knew whether it counts them: call "
+                "groups = parameter_groups(optimizer) before deepspeed.initialize, and "
                 "keep_torch_checkpoints(engine, groups) after it"
             )
         members: list[list[Any]] = [[] for _ in self.optimizer.param_groups]
@@ -237,8 +239,8 @@ class TorchCheckpoints:
             for key in dict.fromkeys(key for piece in held for key in states.get(piece.parameter, {})):
                 given = [(piece, states.get(piece.parameter, {}).get(key)) for piece in held]
                 state[key] = self._joined(master, key, [(piece, value) for piece, value in given if value is not None])
-                if torch.is_tensor(before.get(key)) and before[key].dim():  # DeepSpeed may hold views of it
-                    state[key] = before[key].copy_(state[key])
+                if torch.is_tensor(state[key]) and state[key].dim() and torch.is_tensor(before.get(key)):
+                    state[key] = before[key].copy_(state[key])  # DeepSpeed may hold views of it
             if state:
                 inner[master] = state
 
@@ -261,21 +263,22 @@ class TorchCheckpoints:
             for piece, value in given:
                 piece.of_master(joined).copy_(piece.of_parameter(value))
             return joined
+        return self._common(key, given)
+
+    def _common(self, key: str, given: list[tuple[Piece, Any]]) -> Any:
+        """The one value that a flat master has for its parameters, as ``step`` is."""
         if any(torch.is_tensor(value) and value.dim() for _, value in given):
             raise NotImplementedError(f"{key} of {type(self.optimizer).__name__} is not one number per element")
-        numbers = [float(value) for _, value in given]
-        if min(numbers) != max(numbers):
-            warnings.warn(
-                f"{key} differs between the parameters of a group; DeepSpeed has one, the largest", stacklevel=2
-            )
-        value = given[numbers.index(max(numbers))][1]
+        value = max((value for _, value in given), key=float)
+        if any(float(other) != float(value) for _, other in given):
+            warnings.warn(f"{key} differs between parameters of a group: DeepSpeed has one for all", stacklevel=2)
         if self.counts_in_python:
             return int(value)
         if not torch.is_tensor(value):
             return value
         options = self.optimizer.param_groups[given[0][0].group]
         stays = key == "step" and not options.get("fused") and not options.get("capturable")  # where torch keeps it
-        return value.clone() if stays else value.to(master.device, copy=True)
+        return value.clone() if stays else value.to(given[0][0].master.device, copy=True)
 
     @torch.no_grad()
     def refresh(self, parameter: Any) -> None:

@@ -40,7 +40,9 @@ def grad_norm(engine: Any) -> torch.Tensor:
 
     A float32 tensor on the engine's device, the same on all ranks; inf or nan after a step that was skipped.
     """
-    return torch.as_tensor(engine.get_global_grad_norm(), dtype=torch.float32, device=engine.device)
+    is_skipped = getattr(engine.optimizer, "overflow", False)  # older releases keep the norm of the step before
+    norm = float("inf") if is_skipped else engine.get_global_grad_norm()
+    return torch.as_tensor(norm, dtype=torch.float32, device=engine.device)
 
 
 def drop_gradients(engine: Any) -> None:
