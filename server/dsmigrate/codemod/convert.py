@@ -289,9 +289,9 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             "" if text is None else unified(text.before, text.after, shown(path)),
             encode(text.after, text.module.source) if text is not None and changed else None,
             plan.trainings[0][1].config if path == plan.trainings[0][0].site.module.path else None,
+            launch=launched.commands if path == entry else (),
             notes=tuple(change for change in changes if change in notes),
             training=_accumulation(plan.trainings[0][0]) if path == entry else None,
-            launched.commands if path == entry else (),
             start=launched.start if path == entry else None,
             placeholders=launched.placeholders if path == entry else (),
         )
