@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.language_server import soak
 from tests.language_server.raw import RawClient
 
