@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import functools
 import os
 import random
 import signal
@@ -237,6 +238,7 @@ def pair(_: random.Random) -> bool:
         return 0 in codes
 
 
+@functools.cache
 def steps() -> int:
     """Return how many steps a run has."""
     return next(step for step in range(10_000) if not planted(step))
