@@ -55,7 +55,8 @@ def git(*words: str) -> list[str]:
 def changed(base: str | None) -> list[str]:
     """Return the paths that differ from a commit, files that git does not know yet among them."""
     new = git("ls-files", "--others", "--exclude-standard")
-    for commit in [base] if base else [*git("merge-base", "HEAD", "main"), "HEAD~1"]:
+    left = [*git("merge-base", "HEAD", "main"), *git("merge-base", "HEAD", "origin/main"), "HEAD~1"]
+    for commit in [base] if base else left:
         found = sorted({*git("diff", "--name-only", commit), *new})
         if found:
             return found
