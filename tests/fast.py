@@ -130,14 +130,19 @@ def _tests_in(name: str) -> list[Path]:
 class Hurried:
     """A plugin that passes over what is left when the time is over."""
 
-    def __init__(self, end: float) -> None:
-        self._end = end
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = 0.0
         self.left = 0
+
+    def pytest_collection_finish(self) -> None:
+        """Let the time begin."""
+        self._end = time.monotonic() + self._seconds
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> bool | None:
         """Say that a test is done with, once it is late."""
-        if time.time() < self._end:
+        if time.monotonic() < self._end:
             return None
         self.left += 1
         return True
@@ -159,30 +164,29 @@ class Hurried:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the end of the time; workers of pytest-xdist get it with the other options."""
-    parser.addoption("--end", type=float, help="seconds since 1970 after which no test begins")
+    """Take the time; workers of pytest-xdist get it with the other options."""
+    parser.addoption("--seconds", type=float, help="after which no test begins")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Hurry where there is an end."""
-    end = config.getoption("end")
-    if end is not None:
-        config.pluginmanager.register(Hurried(end))
+    seconds = config.getoption("seconds")
+    if seconds is not None:
+        config.pluginmanager.register(Hurried(seconds))
 
 
 def main() -> int:
     """Run the tests; 0 where none fails, be there none."""
-    end = time.time()
     parser = argparse.ArgumentParser(prog="python -m tests.fast", description=__doc__)
     parser.add_argument("--base", metavar="COMMIT")
-    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
     asked, more = parser.parse_known_args()
     paths = changed(asked.base)
     files = affected(paths)
     print(f"{len(paths)} files have changed, which {len(files)} files of tests depend on", flush=True)
     if not files:
         return 0
-    words = ["-p", "tests.fast", "--end", str(end + asked.seconds), "-m", LEFT_OUT, "-q", *more]
+    words = ["-p", "tests.fast", "--seconds", str(asked.seconds), "-m", LEFT_OUT, "-q", *more]
     code = pytest.main([*words, *(str(file.relative_to(ROOT)) for file in files)])
     return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code)
 

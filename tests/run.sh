@@ -157,7 +157,7 @@ fast)
     unit_python
     "$quick/bin/ruff" check . && "$quick/bin/ruff" format --check . || exit 1
     "$quick/bin/mypy" & types=$!
-    "$quick/bin/python" -m tests.fast --seconds 35 "${TWO[@]}" "${@:2}"
+    "$quick/bin/python" -m tests.fast "${TWO[@]}" --dist load "${@:2}"
     tests=$?
     wait "$types" && exit "$tests"
     exit 1
