@@ -24,13 +24,15 @@ class Clock:
     def __init__(self, happened: Callable[[], object]) -> None:
         self._happened = happened
         self._end = time.monotonic() + PATIENCE
+        self._has_happened = False
         self._now = 0.0
 
     def monotonic(self) -> float:
-        """Return 0 until it has happened, and much more at each call from then on."""
+        """Return 0 until it has been seen that it has happened, and much more at each call from then on."""
         assert time.monotonic() < self._end, "it did not come about"
-        if self._now or self._happened():
+        if self._has_happened:
             self._now += 1e6
+        self._has_happened = self._has_happened or bool(self._happened())
         return self._now
 
     def sleep(self, seconds: float) -> None:

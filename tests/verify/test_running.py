@@ -75,9 +75,19 @@ def test_a_crash_has_its_code_and_its_last_lines(tmp_path: Path) -> None:
     assert len(lines) == 15
 
 
-def test_one_rank_that_fails_ends_the_others(tmp_path: Path, hanging: Callable[[int], None]) -> None:
-    hanging(1)
-    found = run(tmp_path, "raise SystemExit(3)", HANGS)
+def test_one_rank_that_fails_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = """
+        import os, pathlib
+        pathlib.Path(f"{os.getpid()}.fails").touch()
+        raise SystemExit(3)
+    """
+
+    def one_has_failed_and_one_hangs() -> bool:
+        failing = [int(file.stem) for file in tmp_path.glob("*.fails")]
+        return len(pids(tmp_path)) == len(failing) == 1 and not processes.is_alive(failing[0])
+
+    monkeypatch.setattr(running, "time", Clock(one_has_failed_and_one_hangs))
+    found = run(tmp_path, fails, HANGS)
     assert found.ending is Ending.CRASHED
     assert found.codes[0] == 3
     leave_nothing(tmp_path, 1)
