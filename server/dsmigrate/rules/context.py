@@ -321,6 +321,10 @@ class Context(Mending["Entry | str"]):
         return where
 
     def _place(self, where: Entry | Path | str, part: Part) -> tuple[Path, int, int]:
+        entry = self.entry(where) if isinstance(where, str) else where
+        if isinstance(entry, Entry):  # the way from the root to it need not be gone again
+            at = {"key": entry.member.key, "value": entry.node, "member": None}[part] or entry.member
+            return entry.path, at.start, at.end
         path = self.path_of(where)
         for length in range(len(path), 0, -1):
             found = self.document.range_of(path[:length], part if length == len(path) else "key")

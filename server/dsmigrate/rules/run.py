@@ -82,8 +82,11 @@ def _found(context: Context, rules: Iterable[Rule]) -> list[Finding]:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings by place, then by code, each once."""
-    return sorted(dict.fromkeys(findings), key=_place)
+    """Return findings by place, then by code, each once; what they propose is not worked out to tell."""
+    once: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        once.setdefault((*_place(finding), finding.path, finding.severity, finding.related), finding)
+    return sorted(once.values(), key=_place)
 
 
 def _place(finding: Finding) -> tuple[int, int, str, str]:
