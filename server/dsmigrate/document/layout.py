@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from bisect import bisect_right
+from collections import deque
 
 from dsmigrate.document.nodes import Array, Node, Object
 from dsmigrate.document.positions import LineIndex
@@ -37,9 +37,17 @@ def line_end(text: str, offset: int) -> int:
     return max(offset, lines.line_range(lines.line_of(offset))[1])
 
 
-@functools.lru_cache(maxsize=2)
+_KEPT = deque[LineIndex](maxlen=4)
+
+
 def _lines(text: str) -> LineIndex:
-    return LineIndex(text)
+    """Return the lines of a text, kept for those that were asked about last; by identity, as texts are long."""
+    for lines in list(_KEPT):
+        if lines.text is text:
+            return lines
+    made = LineIndex(text)
+    _KEPT.appendleft(made)
+    return made
 
 
 def line_indent(text: str, offset: int) -> str:

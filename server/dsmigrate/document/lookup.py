@@ -8,6 +8,7 @@ from typing import Literal
 from dsmigrate.document.nodes import Array, Member, Node, Object
 from dsmigrate.document.paths import Path
 from dsmigrate.document.problems import MAX_DEPTH
+from dsmigrate.patience import pause
 
 Found = tuple[Path, Member | None, Node | None]
 
@@ -74,6 +75,7 @@ def walk(root: Node | None) -> Iterator[Found]:
         found = next(waiting[-1], None)
         if found is None:
             waiting.pop()
+            pause()
             continue
         yield found
         path, _, node = found

@@ -18,9 +18,11 @@ from pygls.protocol import (
 )
 
 from dsmigrate.language_server import allocator, progress
+from dsmigrate.language_server.guard import ASIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from concurrent.futures import Future
 
     from cattrs import Converter
 
@@ -57,6 +59,8 @@ class Protocol(LanguageServerProtocol):
 
     _server: Server
     _handled = 0
+    _begun: Any = None
+    """The future of the handler that was called last."""
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
@@ -70,19 +74,26 @@ class Protocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take the text of a document that the client owns from now on."""
+        self._server.session.aside.outdate(params.text_document.uri)
         self._server.session.documents.open(params.text_document)
         self._then(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply changes to a document."""
+        self._server.session.aside.outdate(params.text_document.uri)
         self._server.session.documents.change(params.text_document, params.content_changes)
         self._then(types.TEXT_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document."""
-        self._server.session.documents.close(params.text_document.uri)
+        session, uri = self._server.session, params.text_document.uri
+        session.aside.outdate(uri)
+        was_long = session.documents.is_long(uri)
+        session.documents.close(uri)
+        if was_long:
+            session.aside.forget()
         self._then(types.TEXT_DOCUMENT_DID_CLOSE, params)
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
@@ -99,6 +110,44 @@ class Protocol(LanguageServerProtocol):
     def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> None:
         """Cancel work that the client shows."""
         progress.cancel(self._server.session, params.token)
+
+    def _execute_handler(
+        self,
+        msg_id: str | int,
+        handler: Callable[..., Any],
+        callback: Callable[..., Any],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """Call a handler; beside the loop, where it is about a long document."""
+        aside = getattr(handler, ASIDE, None)
+        uri = self._long(args) if aside is not None else None
+        if aside is not None and uri is not None:
+            handler, args = aside, (uri, *(args or ()))
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        self._begun = self._request_futures.get(msg_id)
+
+    def _run_generator(
+        self, future: Future[Any] | None, *, gen: Generator[Any, Any, Any], result_future: Future[Any]
+    ) -> None:
+        """Go on with a handler that waits for others; cancelled, it takes along the one that it waits for."""
+        self._begun = None
+        super()._run_generator(future, gen=gen, result_future=result_future)
+        begun = self._begun
+        if begun is not None and not begun.done():
+            result_future.add_done_callback(lambda outer: outer.cancelled() and begun.cancel())
+
+    def _long(self, args: tuple[Any, ...] | None) -> str | None:
+        """Return the address of the long document that a request or a command is about, None for others."""
+        params = args[0] if args else None
+        if isinstance(params, tuple):  # the arguments of a command
+            named = params
+        else:
+            data = getattr(params, "data", None)
+            document = getattr(params, "text_document", None)
+            named = (getattr(document, "uri", None), data.get("uri") if isinstance(data, dict) else None)
+        documents = self._server.session.documents
+        return next((uri for uri in named if documents.is_long(uri)), None)
 
     def _then(self, method: str, params: object) -> None:
         """Call the feature behind a change of a document."""

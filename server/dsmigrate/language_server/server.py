@@ -67,6 +67,8 @@ class Server(LanguageServer):
         except (KeyboardInterrupt, SystemExit):
             pass
         finally:
+            if "session" in self.__dict__:
+                self.session.aside.end()
             self.shutdown()  # type: ignore[no-untyped-call]
 
     def report_server_error(self, error: Exception, source: object) -> None:
