@@ -15,7 +15,7 @@ ROUNDS = 100
 MOST = 100
 """Fixes of one text. Each is proven by reading the whole text with it, so that thousands would take minutes."""
 
-MOST_READ = 4 << 20
+MOST_READ = 2 << 20
 """Characters that all rounds, or all proofs, read together; what a text of megabytes has left is for the next time."""
 
 
