@@ -295,6 +295,7 @@ class Reader(Frames):
 
     def _quoteless(self, pos: int) -> tuple[ScalarShape, int, list[Note]]:
         in_object = self.node.is_object
-        shape, end, notes, suspicious = words.quoteless(self.text, pos, in_object=in_object, cut=self.cut)
+        last = self.line_end(pos)
+        shape, end, notes, suspicious = words.quoteless(self.text, pos, last, in_object=in_object, cut=self.cut)
         self.suspicious = self.suspicious or suspicious
         return shape, end, notes
