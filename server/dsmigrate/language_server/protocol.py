@@ -7,7 +7,13 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInternalError,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcParseError,
+)
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
@@ -70,6 +76,14 @@ class Protocol(LanguageServerProtocol):
         if result.capabilities.execute_command_provider is not None:
             result.capabilities.execute_command_provider.work_done_progress = True
         return result
+
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:  # noqa: ANN401
+        """Let go of everything; what is under way ends first, as pygls stumbles over a list that shrinks by that."""
+        for msg_id, future in list(self._request_futures.items()):
+            if msg_id != self.msg_id and not future.done():
+                future.cancel()
+        yield from super().lsp_shutdown(*args)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
@@ -156,12 +170,20 @@ class Protocol(LanguageServerProtocol):
             handler(params)
 
     def structure_message(self, data: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the client sends
-        """Return the message in ``data``, a Wrong for one whose parameters do not fit."""
+        """Return the message in ``data``, a Wrong for one whose parameters do not fit.
+
+        One that asks for an answer to what is no request gets an error; pygls would take it for the notification.
+        """
         try:
+            known = types.METHOD_TO_TYPES.get(data.get("method", ""))
+            if known is not None and known[1] is None and "id" in data and "jsonrpc" in data:
+                raise JsonRpcInvalidRequest(f"{data['method']} is a notification")
             return super().structure_message(data)
         except JsonRpcException as error:
             logger.warning("a message that does not fit the protocol: %.500r", data)
             identity = data.get("id") if "method" in data else None
+            if isinstance(error, JsonRpcInternalError):  # pygls's word for a message of no known form
+                error = JsonRpcInvalidRequest()
             return Wrong(identity if isinstance(identity, str | int) else None, error)
 
     def handle_message(self, message: Any) -> None:  # noqa: ANN401
@@ -172,8 +194,7 @@ class Protocol(LanguageServerProtocol):
             return
         if not hasattr(message, "jsonrpc"):
             logger.warning("what came is no message of the protocol: %.200r", message)
-            error = JsonRpcInvalidRequest().to_response_error()
-            self._send_data({"jsonrpc": self.VERSION, "id": None, "error": _plain(error)})
+            self._refuse(JsonRpcInvalidRequest())
             return
         if self._workspace is None and getattr(message, "method", types.EXIT) not in _EARLY:
             identity = getattr(message, "id", None)
@@ -190,6 +211,15 @@ class Protocol(LanguageServerProtocol):
         self._handled += 1
         if not self._handled % allocator.EVERY:
             allocator.give_back()
+
+    def handle_no_json(self, error: Exception) -> None:
+        """Answer a body that is no JSON."""
+        logger.warning("what came is no JSON: %s", error)
+        self._refuse(JsonRpcParseError())
+
+    def _refuse(self, error: JsonRpcException) -> None:
+        """Answer what cannot be told the id of."""
+        self._send_data({"jsonrpc": self.VERSION, "id": None, "error": _plain(error.to_response_error())})
 
     @property
     def said_goodbye(self) -> bool:
