@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import json
 import os
 import random
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -134,6 +136,10 @@ def yaml(chance: random.Random, folder: Path) -> None:
 def script(chance: random.Random, folder: Path) -> None:
     """Convert a mutated script, with options."""
     text = mutated(chance, chance.choice(SCRIPTS), SCRIPTS)
+    tries = chance.choice((0, 8))
+    while tries and not _is_python(text):  # few scripts whose syntax is broken are enough
+        text = mutated(chance, chance.choice(SCRIPTS), SCRIPTS)
+        tries -= 1
     size = chance.random()
     if size < 0.02:
         text = "\n".join([text, *(f"unused_{number} = {number}" for number in range(3000))])
@@ -146,9 +152,22 @@ def script(chance: random.Random, folder: Path) -> None:
         if chance.random() < 0.2:
             options += [name, *([chance.choice(values)] if values else [])]
     form = chance.choice(("text", "json"))
-    code, said, _ = ran(["train.py", "--format", form, *options], folder)
+    code, said, told = ran(["train.py", "--format", form, *options], folder)
     if form == "json" and code != 2:
         json.loads(said)
+    for internal in ("MG998", "MG999"):
+        if internal in said or internal in told:
+            raise FailedError(f"{internal} {' '.join(options)}\n{(said + told)[:3000]}")
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
