@@ -91,6 +91,20 @@ class RawClient:
                 return answer
         raise AssertionError(f"the server ended instead of answering request {number}")
 
+    def next_answer(self) -> Data:
+        """Return the answer that comes next, to whatever request."""
+        answer = self._answers.get(timeout=60)
+        assert answer is not None, "the server ended"
+        return answer
+
+    def answers(self, *numbers: int) -> list[Data]:
+        """Return the answers to some requests, in the order in which they come."""
+        found: list[Data] = []
+        while len(found) < len(numbers):
+            answer = self.next_answer()
+            found += [answer] if answer["id"] in numbers else []
+        return found
+
     def wait_for(self, happened: Callable[[], bool]) -> None:
         """Wait until something has happened."""
         until(happened)
