@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # Sets up what the tests need, and runs them all: ruff, mypy, the unit suite on every supported Python that is there
 # (what goes through many values, to the same end on each, on one of them; the spellings of each step of the codemod
-# on that one and on the oldest),
+# on that one and on the oldest, which has the lowest version of each dependency),
 # everything, real DeepSpeed included, on one, and the extension in the real VS Code. A second call reuses the environments.
 #
 #   bash tests/run.sh              all of it
+#   bash tests/run.sh fast         a minute: ruff, mypy, and the unit tests nearest to what has changed
+#   bash tests/run.sh unit         three minutes: the unit suite on one Python
 #   bash tests/run.sh --setup      only set up
 #   bash tests/run.sh --vscode     the extension alone, in the real VS Code
 #   PYTHON=python3.12 bash tests/run.sh
+#
+# What follows `fast` and `unit` goes to pytest.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_QUIET=2
+unset PYTHONDONTWRITEBYTECODE  # hundreds of tests start Python, which would compile the package each time
 
 TORCH=2.13.0
 DEEPSPEED=0.19.8
@@ -80,6 +85,13 @@ once() {
 
 install_unit() { "$1" -m pip install -e '.[test]'; }
 
+# The lowest versions are taken after what the tests need, some of which asks for newer ones and is told of, not obeyed.
+install_lowest() {
+    local list="${1%/bin/python}/lowest.txt"
+    install_unit "$1" && "$1" tests/support/lowest.py >"$list" &&
+        { "$1" -m pip install -c "$list" -e . 2>"$list.said" || { cat "$list.said"; false; }; }
+}
+
 # torch comes first and alone, so that DeepSpeed finds it, and takes the build that the package index offers.
 install_all() {
     "$1" -m pip install "torch==$TORCH" &&
@@ -114,6 +126,9 @@ vscode() {  # tests/e2e/vscode drives it, in a window of Chromium
         die "the real VS Code could not be installed"
 }
 
+# Waits for a process that need not be a child; whether it ended well is for who started it to say.
+wait_for() { while kill -0 "$1" 2>/dev/null; do sleep 1; done; }
+
 failed=()
 step() {
     say "$1"
@@ -121,57 +136,104 @@ step() {
     "$@" || failed+=("$*")
 }
 
-other_pythons() {  # environments for the unit suite
-    local version
-    for version in "${!others[@]}"; do
-        make_venv "${others[$version]}" ".venv-test-$version"
-        once ".venv-test-$version" install_unit
-    done
+# The unit suite: what goes through many values, and what needs more than Python, is left to the run of everything.
+UNIT="not e2e and not slow and not broad and not node and not derivation"
+TWO=(-q -n 2 --dist worksteal -p no:cacheprovider)
+
+unit_python() {  # an environment for the unit suite alone: that of all tests where it is set up
+    if [ -f .venv-test/.state ]; then
+        quick=.venv-test
+        once "$quick" install_all
+        return
+    fi
+    quick=".venv-test-$(version_of "$python")"
+    make_venv "$python" "$quick"
+    once "$quick" install_unit
 }
 
 python=$(main_python) || die "no Python of ${SUPPORTED[*]/3.10/} is installed"
-say "setting up .venv-test with $python ($(version_of "$python"))"
-compiler "$python"
-editors
-make_venv "$python" .venv-test
-once .venv-test install_all
-bin=.venv-test/bin
-[ "${1:-}" = --setup ] && exit 0
-if [ "${1:-}" = --vscode ]; then
-    vscode
-    exec "$bin/python" -m pytest tests/e2e/vscode
-fi
-
+case "${1:-}" in
+fast)
+    unit_python
+    "$quick/bin/ruff" check . && "$quick/bin/ruff" format --check . || exit 1
+    "$quick/bin/mypy" & types=$!
+    "$quick/bin/python" -m tests.fast "${TWO[@]}" --dist load "${@:2}"
+    tests=$?
+    wait "$types" && exit "$tests"
+    exit 1
+    ;;
+unit)
+    unit_python
+    exec "$quick/bin/python" -m pytest tests --ignore=tests/e2e -m "$UNIT" "${TWO[@]}" "${@:2}"
+    ;;
+"" | --setup | --vscode) ;;
+*) die "there is no $1: fast, unit, --setup, --vscode, or nothing for all of it" ;;
+esac
 declare -A others=()
 missing=()
 for version in "${SUPPORTED[@]}"; do
-    [ "$version" = "$(version_of "$bin/python")" ] && continue
+    [ "$version" = "$(version_of "$python")" ] && continue
     if other=$(find_python "$version"); then others[$version]=$other; else missing+=("$version"); fi
 done
-other_pythons & setting_up_others=$!  # beside what follows, as it is mostly waiting
-vscode & setting_up_vscode=$!
 
+main_environment() {
+    make_venv "$python" .venv-test
+    once .venv-test install_all
+}
+
+other_environment() {  # version
+    local install=install_unit
+    [ "$1" = "${SUPPORTED[0]}" ] && install=install_lowest
+    make_venv "${others[$1]}" ".venv-test-$1"
+    once ".venv-test-$1" "$install"
+}
+
+say "setting up .venv-test with $python ($(version_of "$python"))"
+compiler "$python"
+editors
+bin=.venv-test/bin
+case "${1:-}" in
+--setup)
+    main_environment
+    exit 0
+    ;;
+--vscode)
+    main_environment
+    vscode
+    exec "$bin/python" -m pytest tests/e2e/vscode
+    ;;
+esac
+
+# Packages are fetched while the first tests run, and the real VS Code is driven while others compute: most of what a
+# window does is waiting. It goes first where it wants the processor, or it would lose keys and patience.
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
+main_environment & setting_up=$!
+said=$(mktemp)
+{ vscode && wait_for "$setting_up" && "$bin/python" -m pytest -q tests/e2e/vscode; } >"$said" 2>&1 & in_vscode=$!
+
+for version in "${SUPPORTED[@]}"; do
+    [ -n "${others[$version]:-}" ] || continue
+    passed_over=(--ignore=tests/{e2e,derivation,docs,facts})  # what only developers start, on one Python, is tested on one
+    lowest=
+    if [ "$version" = "${SUPPORTED[0]}" ]; then lowest=1; else passed_over+=(--ignore=tests/codemod/steps); fi
+    (other_environment "$version") || { failed+=("the environment of Python $version"); continue; }
+    step "unit suite on Python $version${lowest:+, with the lowest versions of what it needs}" \
+        env DSMIGRATE_LOWEST=$lowest nice ".venv-test-$version/bin/python" -m pytest tests "${passed_over[@]}" -m "$UNIT" "${TWO[@]}"
+done
+[ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
+
+wait "$setting_up" || die "the environment of Python $(version_of "$python") could not be set up"
 step "ruff" "$bin/ruff" check .
 step "ruff format" "$bin/ruff" format --check .
 step "mypy --strict" "$bin/mypy"
 
-wait "$setting_up_others" || failed+=("environments of ${!others[*]}")
-for version in "${!others[@]}"; do
-    passed_over=(--ignore=tests/e2e)
-    [ "$version" = "${SUPPORTED[0]}" ] || passed_over+=(--ignore=tests/codemod/steps)
-    step "unit suite on Python $version" \
-        ".venv-test-$version/bin/python" -m pytest tests "${passed_over[@]}" -m "not e2e and not slow and not broad and not node and not derivation" -q -n 2 --dist worksteal -p no:cacheprovider
-done
-[ ${#missing[@]} -eq 0 ] || say "not tested, as they are not installed: Python ${missing[*]}"
-
 say "everything on Python $(version_of "$bin/python"), with torch $TORCH and DeepSpeed $DEEPSPEED"
 # Two processes; what trains stays in one of them, in the order of its tests.
-"$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
+nice "$bin/python" -m pytest -n 2 --dist loadgroup -m "not vscode" || failed+=(pytest)
 
-if wait "$setting_up_vscode"; then  # alone: a window wants an answer before it goes on
-    step "the extension in the real VS Code" "$bin/python" -m pytest tests/e2e/vscode
-else
-    failed+=("setting up VS Code")
-fi
+say "the extension in the real VS Code"
+wait "$in_vscode" || failed+=("the extension in the real VS Code")
+cat "$said"
+rm "$said"
 [ ${#failed[@]} -eq 0 ] || printf '\nFAILED:\n%s\n' "$(printf '  %s\n' "${failed[@]}")"
 [ ${#failed[@]} -eq 0 ]

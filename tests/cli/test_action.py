@@ -15,6 +15,7 @@ from tests.cli.action import action, documented
 from tests.diff.repository import ROOT, environment
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("schema", "text"),
     [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 
-pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
+pytestmark = [pytest.mark.broad, pytest.mark.filterwarnings("ignore::SyntaxWarning")]
 EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").rglob("*.py") if path.stat().st_size)
 OPTIONS = st.builds(
     Options,
@@ -31,6 +31,8 @@ GENERAL = settings(
     max_examples=int(os.environ.get("DSMIGRATE_EXPLORE", "60")),
     suppress_health_check=list(HealthCheck),
 )
+
+GRAMMAR = st.deferred(hypothesmith.from_grammar)  # whose tables take seconds, also of those who only collect tests
 
 
 @st.composite
@@ -88,13 +90,13 @@ def test_a_script_in_mid_edit(text: str, options: Options) -> None:
 
 
 @GENERAL
-@given(hypothesmith.from_grammar())
+@given(GRAMMAR)
 def test_any_code_of_the_grammar(text: str) -> None:
     assert_sound(text.encode("utf-8", "surrogatepass"), Options())
 
 
 @GENERAL
-@given(hypothesmith.from_grammar(), st.sampled_from(EXAMPLES))
+@given(GRAMMAR, st.sampled_from(EXAMPLES))
 def test_any_code_around_a_training_script(text: str, example: Path) -> None:
     source = example.read_bytes() + b"\n" + text.encode("utf-8", "surrogatepass")
     assert_sound(source, Options())

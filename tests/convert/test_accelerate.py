@@ -113,6 +113,11 @@ def test_what_is_no_such_yaml_is_an_error_with_its_line(text: str, message: str,
 FSDP = "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n"
 
 
+def test_a_key_without_a_colon_has_no_value() -> None:
+    read = read_text(f"{HEAD}deepspeed_config:\n  zero_stage: 2\n? alone\n")
+    assert read.config["zero_optimization"]["stage"] == 2
+
+
 def test_fsdp_that_shards_everything_is_zero_3() -> None:
     text = (
         f"{FSDP}  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_offload_params: true\n"

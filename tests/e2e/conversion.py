@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import subprocess
-import sys
+import signal
 from collections.abc import Sequence
 from pathlib import Path
+
+from dsmigrate.cli.app import run
 
 from .launching import target_release
 
@@ -21,23 +23,24 @@ class ConversionError(AssertionError):
 
 
 def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
-    """Let the tool write its conversion of some scripts into ``output``; work left for the person is not an error."""
-    path = [str(REPOSITORY / "server"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    """Let the tool write its conversion of some scripts into ``output``; work left for the person is not an error.
+
+    The command line is that of a person, and its process this one, which has the tool's libraries in memory already.
+    """
     release = target_release()
     asked = ["--zero-stage", str(stage), *(["--target-version", release] if release else [])]
-    result = subprocess.run(
-        [sys.executable, "-m", "dsmigrate", *map(str, scripts), *asked, "--output", str(output)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if result.returncode not in (0, 1) or not any(output.glob(CONFIGS)):
+    words = [*map(str, scripts), *asked, "--jobs", "1", "--output", str(output)]
+    printed, told = io.StringIO(), io.StringIO()
+    former = signal.getsignal(signal.SIGTERM)
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(told):
+            code = run(words)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    if code not in (0, 1) or not any(output.glob(CONFIGS)):
         raise ConversionError(
-            f"dsmigrate {' '.join([*(script.name for script in scripts), *asked])}: "
-            f"exit code {result.returncode}, "
-            f"wrote {sorted(p.name for p in output.glob('*'))}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+            f"dsmigrate {' '.join([*(script.name for script in scripts), *asked])}: exit code {code}, "
+            f"wrote {sorted(p.name for p in output.glob('*'))}\n{printed.getvalue()[-3000:]}\n{told.getvalue()[-3000:]}"
         )
 
 

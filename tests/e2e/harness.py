@@ -13,11 +13,13 @@ Settings come from the environment:
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from dsmigrate.verify.launching import free_shared_memory
 
@@ -68,22 +70,20 @@ class Lab:
             self._workers[flavour] = Worker(flavour)
         return self._workers[flavour]
 
-    def launch(
-        self, case: Case, folder: Path, argv: Sequence[str], flavour: str, timeout: float = TIMEOUT_SECONDS
-    ) -> Outcome:
-        """Run the script of a case that lies in ``folder``, there.
+    def launch(self, case: Case, folder: Path, argv: Sequence[str], flavour: str, *, may_hang: bool = False) -> Outcome:
+        """Run the script of a case that lies in ``folder``, there; one that may hang is ended once it sleeps.
 
         After an abort at exit, or a broken connection between the ranks, it is tried a second time.
         """
-        outcome = self._launch_once(case, folder, argv, flavour, timeout)
+        outcome = self._launch_once(case, folder, argv, flavour, may_hang=may_hang)
         if outcome.aborted or outcome.lost_each_other:
-            outcome = self._launch_once(case, folder, argv, flavour, timeout)
+            outcome = self._launch_once(case, folder, argv, flavour, may_hang=may_hang)
         return outcome
 
-    def _launch_once(self, case: Case, folder: Path, argv: Sequence[str], flavour: str, timeout: float) -> Outcome:
+    def _launch_once(self, case: Case, folder: Path, argv: Sequence[str], flavour: str, *, may_hang: bool) -> Outcome:
         script = folder / Path(case.script).name
         if STARTS_ITS_OWN_PROCESSES.search(script.read_text()):
-            return launch_cold([torch_python(), str(script), *argv], folder, timeout)
+            return launch_cold([torch_python(), str(script), *argv], folder)
         output = self._new_folder("output")
         output.mkdir(parents=True)
         port = free_port()
@@ -94,12 +94,21 @@ class Lab:
                 "env": [rank_environment(rank, RANKS, port, case.launch) for rank in range(RANKS)],
                 "cwd": str(folder),
                 "output": str(output),
-                "timeout": timeout,
+                "timeout": TIMEOUT_SECONDS,
+                "may_hang": may_hang,
             }
         )
         free_shared_memory(port)
         texts = tuple((output / f"rank{rank}.txt").read_text(errors="replace") for rank in range(RANKS))
         return Outcome(tuple(answer["returncodes"]), answer["timed_out"], texts, folder, answer["seconds"])
+
+    def found(self, script: str, folder: Path, flavour: str) -> dict[str, Any]:
+        """Run a script that lies in ``folder``, and return what rank 0 prints as JSON behind ``FOUND``."""
+        outcome = self.launch(Case(script, script), folder, (), flavour)
+        line = re.search(r"^FOUND (.*)$", outcome.texts[0], re.MULTILINE)
+        assert line, outcome.excerpt()
+        told: dict[str, Any] = json.loads(line[1])
+        return told
 
     def place(self, case: Case, name: str, changed: Path | None = None) -> Path:
         """A fresh folder with the example, and over it the files that the conversion changed."""
@@ -163,15 +172,15 @@ class Lab:
             self._verdicts[key] = self.converted(case, stage)
         return self._verdicts[key]
 
-    def converted(self, case: Case, stage: int, edit: Edit | None = None, timeout: float = TIMEOUT_SECONDS) -> Verdict:
-        """Train the conversion and compare. ``edit`` may change the placed files before they are run."""
+    def converted(self, case: Case, stage: int, edit: Edit | None = None) -> Verdict:
+        """Train the conversion and compare. ``edit`` may change the placed files before they are run, for the worse."""
         reference = self.original(case)
         folder = self.place(case, f"{case.name}-zero{stage}-run", self.conversion(case, stage))
         if edit is not None:
             edit(folder)
         outcomes = []
         for argv in case.halves or (case.argv,):
-            outcomes.append(self.launch(case, folder, argv, "deepspeed", timeout))
+            outcomes.append(self.launch(case, folder, argv, "deepspeed", may_hang=edit is not None))
             if not outcomes[-1].succeeded:
                 return Verdict(None, (), outcomes[-1])
         readings = outcomes[0].readings

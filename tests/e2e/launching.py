@@ -27,7 +27,8 @@ from dsmigrate.verify.launching import reserved_port
 from .readings import Reading, read
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT_SECONDS = float(os.environ.get("DSMIGRATE_E2E_TIMEOUT", "60"))
+TIMEOUT_SECONDS = 600.0
+"""After that a training is said to hang; DeepSpeed compiles an operator in its first run on a machine."""
 ABORTED = -signal.SIGABRT
 _ABORT = re.compile(r"SIGABRT|exits with return code = -6|terminate called without an active exception")
 """How torchrun, DeepSpeed's launcher and the C++ runtime tell of a process that aborted."""

@@ -1,14 +1,14 @@
 """Runs many small distributed jobs without paying for ``import torch, deepspeed`` each time.
 
 The process imports the libraries once, starts no thread and no process group, and then reads one JSON object per
-line from stdin: ``{"script", "argv": [[...] per rank], "env": [{...} per rank], "cwd", "output",
-"timeout"}``. For each it forks one child per rank, which becomes the leader of its own session, takes over the
+line from stdin: ``{"script", "argv": [[...] per rank], "env": [{...} per rank], "cwd", "output", "timeout",
+"may_hang"}``. For each it forks one child per rank, which becomes the leader of its own session, takes over the
 environment, the folder and the arguments, sends everything it prints to ``output/rank<N>.txt`` and executes the
 script as ``__main__``. A line ``{"returncodes", "timed_out", "seconds"}`` on stdout answers each job.
 
 A child leaves with ``os._exit`` as soon as the script has ended and never takes the process group down, because
 gloo now and then aborts or hangs there, also under plain DDP. On a timeout every rank writes the stack of its threads
-before it is killed.
+before it is killed. With ``may_hang`` the time is over as soon as every process has slept for a while.
 
 Usage: ``python runner.py torch|deepspeed``. Kept free of imports from this package: the interpreter that has torch
 need not have anything else that the tests use.
@@ -26,6 +26,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ IMPORTED_BY_INITIALIZE = ("deepspeed.runtime.zero.muon.muon_optimizer", "deepspe
 
 GRACE_SECONDS = 3.0
 """How long the other ranks may go on after one has failed; torchrun ends them as well."""
+
+IDLE_SECONDS = 2.0
+"""How long ranks that wait for each other sleep before they are said to hang."""
 
 
 def import_libraries(flavour: str) -> None:
@@ -115,6 +119,34 @@ def kill(pids: list[int], sig: int) -> None:
             os.killpg(pid, sig)
 
 
+class Idleness:
+    """Whether all processes of some sessions sleep, and have for a while; one that wants the processor is not idle."""
+
+    def __init__(self, sessions: list[int]) -> None:
+        self._sessions = {str(session) for session in sessions}
+        self._seen: list[tuple[str, ...]] = []
+        self._since = self._looked = time.monotonic()
+
+    def lasts(self) -> bool:
+        """Look again, twice in a second at most."""
+        now = time.monotonic()
+        if now - self._looked < IDLE_SECONDS / 4:
+            return False
+        self._looked = now
+        seen = sorted(self._look())
+        if seen != self._seen or any(state in "RD" for _, state, *_ in seen):
+            self._seen, self._since = seen, now
+        return now - self._since > IDLE_SECONDS
+
+    def _look(self) -> Iterator[tuple[str, ...]]:
+        """Yield number, state and times of each thread."""
+        for file in Path("/proc").glob("[0-9]*/task/*/stat"):
+            with contextlib.suppress(OSError):
+                words = file.read_text(errors="replace").rpartition(")")[2].split()
+                if words[3] in self._sessions:
+                    yield file.parent.name, words[0], words[11], words[12]
+
+
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Fork the ranks of one job and wait for them."""
     start = time.monotonic()
@@ -127,6 +159,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         pids.append(pid)
     codes: dict[int, int] = {}
     timed_out = False
+    idleness = Idleness(pids) if job.get("may_hang") else None
     while len(codes) < len(pids):
         for pid in pids:
             if pid not in codes:
@@ -135,6 +168,8 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
                     codes[pid] = os.waitstatus_to_exitcode(status)
                     if codes[pid] != 0:
                         deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+        if idleness is not None and len(codes) < len(pids) and idleness.lasts():
+            deadline = 0.0
         if len(codes) < len(pids) and time.monotonic() > deadline:
             timed_out = not any(codes.values())
             waiting = [pid for pid in pids if pid not in codes]

@@ -6,6 +6,7 @@ those that real engines allocate; learning rates are those of the real schedules
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -45,9 +46,15 @@ FIELDS = {
 """Attributes of DeepSpeedConfig by the section that they come from."""
 
 
+@functools.cache
+def port() -> str:
+    """Return where the judge, which is one process, meets itself."""
+    return str(free_port())
+
+
 def ask(questions: Sequence[Config]) -> list[Config]:
     """Return DeepSpeed's answer to each question."""
-    return judging.ask("editing_judge.py", questions, str(free_port()))
+    return judging.ask_again("editing_judge.py", questions, port())
 
 
 def view_of(config: Config, world: int | None = None) -> View:

@@ -46,7 +46,7 @@ CONTEXT: dict[str, Config] = {
 
 def judge(configs: Sequence[Config], *, cuda: bool = True) -> list[Answer]:
     """Return DeepSpeed's answer to each config, where there is CUDA, as its config asks in one place, or is not."""
-    return judging.ask("fact_judge.py", configs, *(["--cuda"] if cuda else []))
+    return judging.ask_again("fact_judge.py", configs, *(["--cuda"] if cuda else []))
 
 
 def placed(key: Key, value: object) -> Config:

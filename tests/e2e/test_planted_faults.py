@@ -29,7 +29,7 @@ def run_with(fault: Fault, lab: Lab, case: Case, stage: int) -> Verdict | None:
     try:
         if not lab.verdict(case, stage).agrees:
             return None
-        return lab.converted(case, stage, edit=partial(_plant, fault, case), timeout=fault.timeout)
+        return lab.converted(case, stage, edit=partial(_plant, fault, case))
     except (NotApplicableError, ConversionError):
         return None
 

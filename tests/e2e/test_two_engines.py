@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .launching import HERE, launch_cold
+from .harness import Lab
+from .launching import HERE
 
-pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("two engines")]
+pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training")]
+
+SCRIPT = HERE / "two_engines_script.py"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The losses of each way to train, by its name; the text of the error where there was one."""
     folder: Path = tmp_path_factory.mktemp("gan")
-    command = ["torchrun", "--nproc_per_node", "2", str(HERE / "two_engines_script.py")]
-    for _ in range(2):
-        outcome = launch_cold(command, folder, timeout=180)
-        line = re.search(r"^FOUND (.*)$", outcome.texts[0], re.MULTILINE)
-        if line:
-            break
-    assert line, outcome.excerpt()
-    told: dict[str, Any] = json.loads(line[1])
-    return told
+    shutil.copy(SCRIPT, folder)
+    return lab.found(SCRIPT.name, folder, "deepspeed")
 
 
 @pytest.mark.parametrize("stage", range(4))

@@ -99,7 +99,7 @@ for step in range(8):
     optimizer.step()
 """
 HANGING = """
-import subprocess, sys, time
+import os, pathlib, subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)  # {mark}"], start_new_session=True)
-time.sleep(3600)
+pathlib.Path(f"{{os.getpid()}}.pid").touch(); time.sleep(3600)
 """

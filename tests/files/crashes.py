@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import functools
 import os
 import random
 import signal
@@ -124,8 +125,8 @@ def planted(step: int) -> bool:
         return code == -signal.SIGKILL
 
 
-def killed_at_random(chance: random.Random) -> bool:
-    """Kill a run after some time; return whether it was still going."""
+def killed_at_random(chance: random.Random, longest: float) -> bool:
+    """Kill a run after some time, at most ``longest`` seconds; return whether it was still going."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         writes = project(folder)
@@ -134,11 +135,23 @@ def killed_at_random(chance: random.Random) -> bool:
             with contextlib.suppress(BaseException):
                 write_all(writes)
             os._exit(0)
-        threading.Event().wait(chance.uniform(0, 0.02))
+        threading.Event().wait(chance.uniform(0, longest))
         os.kill(number, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
         mended(folder)
         return code == -signal.SIGKILL
+
+
+def killed(count: int, chance: random.Random) -> int:
+    """Kill so many runs at random, sooner each time that one has ended before; return how many were tried."""
+    longest, tried = 0.02, 0
+    while count:
+        tried += 1
+        if killed_at_random(chance, longest):
+            count -= 1
+        else:
+            longest *= 0.9
+    return tried
 
 
 def full(step: int) -> bool:
@@ -225,6 +238,7 @@ def pair(_: random.Random) -> bool:
         return 0 in codes
 
 
+@functools.cache
 def steps() -> int:
     """Return how many steps a run has."""
     return next(step for step in range(10_000) if not planted(step))
@@ -240,7 +254,7 @@ def main() -> int:
     last = steps()
     print(f"{last} steps, each killed once")
     print(f"{sum(planted(step % last) for step in range(asked.planted))} of {asked.planted} killed at planted steps")
-    print(f"{sum(killed_at_random(chance) for _ in range(asked.random))} of {asked.random} killed at random")
+    print(f"{asked.random} of {killed(asked.random, chance)} killed at random")
     print(f"{sum(edited(chance, step % last) for step in range(asked.edits))} of {asked.edits} stopped by an edit")
     print(f"{sum(pair(chance) for _ in range(asked.pairs))} of {asked.pairs} pairs with one that wrote")
     print(f"{sum(full(step) for step in range(last))} of {last} steps with a full disk")

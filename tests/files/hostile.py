@@ -143,7 +143,7 @@ _WAITER = """
 import json, os, subprocess, sys, threading, time
 begin = time.monotonic()
 process = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
-killer = threading.Timer(60, process.kill)  # one that hangs ends, so that a test of it does
+killer = threading.Timer(300, process.kill)  # one that hangs ends, so that a test of it does
 killer.start()
 _, status, used = os.wait4(process.pid, 0)
 killer.cancel()
@@ -154,7 +154,7 @@ os.write(int(sys.argv[1]), json.dumps(figures).encode())
 
 
 def run(arguments: list[str], where: Path) -> Ran:
-    """Run a command as a person does; one that hangs is killed after a minute."""
+    """Run a command as a person does; one that hangs is killed after five minutes."""
     reading, writing = os.pipe()
     command = [sys.executable, "-c", _WAITER, str(writing), sys.executable, "-m", "dsmigrate", *arguments]
     with os.fdopen(reading) as figures, tempfile.TemporaryFile() as stream:

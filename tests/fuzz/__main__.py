@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.targets import SEEN, TARGETS, FailedError, emptied
+from tests.fuzz.failing import FailedError
+from tests.fuzz.targets import SEEN, TARGETS, emptied
 
 
 def main() -> int:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import json
 import os
 import random
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dsmigrate.cli.app import run
+from dsmigrate.files.reading import MAX_BYTES
+from tests.fuzz import protocol as protocols
+from tests.fuzz.failing import FailedError
 from tests.fuzz.mutation import mutated
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +25,6 @@ ROOT = Path(__file__).parents[2]
 
 SEEN: Counter[tuple[str, int]] = Counter()
 """How commands have ended: what fuzzes nothing but their usage shows here as twos."""
-
-
-class FailedError(AssertionError):
-    """A command ended in another way than it says it can."""
 
 
 def seeds(*patterns: str, most: int = 200_000) -> list[str]:
@@ -135,8 +136,15 @@ def yaml(chance: random.Random, folder: Path) -> None:
 def script(chance: random.Random, folder: Path) -> None:
     """Convert a mutated script, with options."""
     text = mutated(chance, chance.choice(SCRIPTS), SCRIPTS)
-    if chance.random() < 0.02:
+    tries = chance.choice((0, 8))
+    while tries and not _is_python(text):  # few scripts whose syntax is broken are enough
+        text = mutated(chance, chance.choice(SCRIPTS), SCRIPTS)
+        tries -= 1
+    size = chance.random()
+    if size < 0.02:
         text = "\n".join([text, *(f"unused_{number} = {number}" for number in range(3000))])
+    elif size < 0.023:
+        text = "\n".join([text, "# " + "a comment " * 10] * 2) + "\n#" * (MAX_BYTES * 5 // 4 // 2)
     _written(folder, "train.py", text)
     _written(folder, "run.sh", chance.choice(LAUNCHERS))
     options = []
@@ -144,9 +152,22 @@ def script(chance: random.Random, folder: Path) -> None:
         if chance.random() < 0.2:
             options += [name, *([chance.choice(values)] if values else [])]
     form = chance.choice(("text", "json"))
-    code, said, _ = ran(["train.py", "--format", form, *options], folder)
+    code, said, told = ran(["train.py", "--format", form, *options], folder)
     if form == "json" and code != 2:
         json.loads(said)
+    for internal in ("MG998", "MG999"):
+        if internal in said or internal in told:
+            raise FailedError(f"{internal} {' '.join(options)}\n{(said + told)[:3000]}")
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -170,12 +191,18 @@ def launch(chance: random.Random, folder: Path) -> None:
     ran(["train.py", "--with-launchers"], folder)
 
 
+def protocol(chance: random.Random, folder: Path) -> None:
+    """Talk to the language server as no editor does."""
+    SEEN["protocol", 0] += protocols.converse(chance, folder, [*CONFIGS, SCRIPTS[0]])
+
+
 TARGETS: dict[str, Callable[[random.Random, Path], None]] = {
     "config": config,
     "merge": merge,
     "yaml": yaml,
     "script": script,
     "launch": launch,
+    "protocol": protocol,
 }
 
 

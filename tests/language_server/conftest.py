@@ -16,6 +16,7 @@ import pytest_lsp
 from lsprotocol import types
 from pygls.protocol import default_converter
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
+
 from tests.language_server.talk import listen
 
 CLIENTS = Path(__file__).parent / "clients"

@@ -8,10 +8,11 @@ import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.events import PATIENCE, until
 
 Data = dict[str, Any]
 COMMAND = (sys.executable, "-m", "dsmigrate.language_server.main", "--log-level", "error")
@@ -85,18 +86,28 @@ class RawClient:
 
     def answer(self, number: int) -> Data:
         """Return the whole answer to a request, without those to others that come before."""
-        while (answer := self._answers.get(timeout=60)) is not None:
+        while (answer := self._answers.get(timeout=PATIENCE)) is not None:
             if answer.get("id") == number:
                 return answer
         raise AssertionError(f"the server ended instead of answering request {number}")
 
+    def next_answer(self) -> Data:
+        """Return the answer that comes next, to whatever request."""
+        answer = self._answers.get(timeout=60)
+        assert answer is not None, "the server ended"
+        return answer
+
+    def answers(self, *numbers: int) -> list[Data]:
+        """Return the answers to some requests, in the order in which they come."""
+        found: list[Data] = []
+        while len(found) < len(numbers):
+            answer = self.next_answer()
+            found += [answer] if answer["id"] in numbers else []
+        return found
+
     def wait_for(self, happened: Callable[[], bool]) -> None:
         """Wait until something has happened."""
-        for _ in range(3000):
-            if happened():
-                return
-            time.sleep(0.01)
-        raise AssertionError("it did not happen")
+        until(happened)
 
     def initialize(self, capabilities: Data | None = None, **more: object) -> Data:
         """Begin a session; returns what the server can do."""
@@ -137,7 +148,7 @@ class RawClient:
     def end(self) -> int:
         """Hang up and return the exit code."""
         self.input.close()
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=PATIENCE)
         if self._log is not None:
             self._log.close()
         return code

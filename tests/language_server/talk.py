@@ -10,6 +10,8 @@ from typing import Any
 from lsprotocol import types
 from pytest_lsp import LanguageClient
 
+from tests.support.events import until
+
 
 class Opened:
     """A document that the client has open, with a cursor that ``|`` marks in its text."""
@@ -101,12 +103,8 @@ class Opened:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    """Return when something holds, which has to be within eight seconds."""
-    for _ in range(400):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it did not come about")
+    """Return when something holds; the loop goes on meanwhile."""
+    await asyncio.to_thread(until, holds)
 
 
 class Session:

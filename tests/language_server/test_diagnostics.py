@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 from pytest_lsp import LanguageClient
+
 from tests.language_server.talk import session, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

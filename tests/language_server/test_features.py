@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 from pytest_lsp import LanguageClient
+
 from tests.language_server.talk import Opened, session, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
 from tests.language_server import soak
-from tests.language_server.raw import RawClient
+from tests.language_server.raw import COMMAND, RawClient
 
 pytestmark = pytest.mark.slow
 CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
@@ -170,3 +173,52 @@ def test_memory_does_not_grow_with_edits() -> None:
     first = edit(2000)
     assert edit(4000) < first + 2, "something is kept of each edit"
     assert client.finish() == 0
+
+
+def test_what_is_no_json_is_answered_and_leaves_a_line_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    client = RawClient((*COMMAND[:-1], "warning"), log=log)
+    client.initialize()
+    for body in (b"{", b"\xff\xfe", b"[" * 100_000):
+        client.raw(body)
+        assert client.next_answer() == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {"code": -32700, "message": "Parse Error"},
+        }
+    assert client.finish() == 0
+    said = log.read_text(encoding="utf-8")
+    assert said.count("what came is no JSON") == 3
+    assert "Traceback" not in said
+
+
+def test_a_message_of_no_known_form_is_an_invalid_request() -> None:
+    client = RawClient()
+    client.initialize()
+    for message in ({"jsonrpc": "1.0", "id": 5, "method": "x"}, {"jsonrpc": "2.0", "id": "a", "method": 5}):
+        client.send(message)
+        assert client.next_answer()["error"]["code"] == -32600
+    assert client.finish() == 0
+
+
+def test_a_notification_that_asks_for_an_answer_gets_an_error() -> None:
+    client = RawClient()
+    client.initialize()
+    item = {"uri": URI, "languageId": "json", "version": 1, "text": CONFIG}
+    assert client.ask("textDocument/didOpen", {"textDocument": item})["error"]["code"] == -32600
+    assert client.text(URI) is None
+    assert client.finish() == 0
+
+
+def test_shutdown_ends_what_is_under_way(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    client = RawClient(log=log)
+    client.initialize()
+    sides = [{"name": f"{name}.json", "text": CONFIG} for name in ("a", "b")]
+    params = {"command": "dsmigrate.diff", "arguments": sides}
+    commands = [client.begin("workspace/executeCommand", params) for _ in range(5)]
+    answers = client.answers(*commands, client.begin("shutdown"))
+    assert all(answer.get("error", {}).get("code") in {None, -32800} for answer in answers)
+    client.notify("exit")
+    assert client.end() == 0
+    assert "Traceback" not in log.read_text(encoding="utf-8")

@@ -127,3 +127,11 @@ def test_a_batch_file_says_how_many_tasks_srun_starts() -> None:
     assert one.text.endswith("srun torchrun --nproc_per_node 4 four.py\n")
     two = converted("#!/bin/bash\n#SBATCH -N 2\nsrun python four.py\n")
     assert two.decisions == [(3, "MG224", "todo")]
+
+
+@pytest.mark.parametrize("number", ["²", "٣", "1-4", "9" * 5000])
+@pytest.mark.parametrize("option", ["--nodes", "--ntasks", "--ntasks-per-node"])
+def test_a_batch_file_may_ask_for_what_is_no_number(option: str, number: str) -> None:
+    done = converted(f"#!/bin/bash\n#SBATCH {option}={number}\nsrun python four.py\n")
+    assert done.decisions
+    assert done.decisions[0][0] == 3

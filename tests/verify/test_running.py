@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from dsmigrate.verify import processes, running
 from dsmigrate.verify.launching import Launch, Start
 from dsmigrate.verify.model import Ending, Outcome
+from tests.support.events import PATIENCE, Clock, until
 
 
 def launch(tmp_path: Path, *scripts: str) -> Launch:
@@ -25,27 +26,35 @@ def launch(tmp_path: Path, *scripts: str) -> Launch:
     return Launch(tuple(starts), "torchrun train.py")
 
 
-def run(tmp_path: Path, *scripts: str, timeout: float = 60.0, ended: bool = False) -> Outcome:
+def run(tmp_path: Path, *scripts: str, ended: bool = False) -> Outcome:
     return running.run(
-        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=timeout, has_ended=lambda: ended
+        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=60.0, has_ended=lambda: ended
     )
 
 
 def pids(tmp_path: Path) -> list[int]:
-    return [int(file.read_text()) for file in tmp_path.glob("*.pid")]
+    return [int(file.stem) for file in tmp_path.glob("*.pid")]
 
 
-def gone(pid: int) -> bool:
-    for _ in range(1200):
-        if not processes.is_alive(pid):
-            return True
-        time.sleep(0.05)
-    return False
+def leave_nothing(tmp_path: Path, count: int) -> None:
+    """Expect that so many processes have been there, and that none is there any more."""
+    assert len(pids(tmp_path)) == count
+    until(lambda: not any(map(processes.is_alive, pids(tmp_path))), "the end of all processes")
+
+
+@pytest.fixture
+def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let time stand still until so many processes have said that they hang."""
+
+    def wait_for(count: int) -> None:
+        monkeypatch.setattr(running, "time", Clock(lambda: len(pids(tmp_path)) == count))
+
+    return wait_for
 
 
 HANGS = """
     import os, pathlib, time
-    pathlib.Path(f"{os.getpid()}.pid").write_text(str(os.getpid()))
+    pathlib.Path(f"{os.getpid()}.pid").touch()
     time.sleep(600)
 """
 
@@ -67,65 +76,91 @@ def test_a_crash_has_its_code_and_its_last_lines(tmp_path: Path) -> None:
 
 
 def test_one_rank_that_fails_ends_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "AFTER_FAILURE_SECONDS", 1.0)
-    found = run(tmp_path, "raise SystemExit(3)", HANGS)
+    fails = """
+        import os, pathlib
+        pathlib.Path(f"{os.getpid()}.fails").touch()
+        raise SystemExit(3)
+    """
+
+    def one_has_failed_and_one_hangs() -> bool:
+        failing = [int(file.stem) for file in tmp_path.glob("*.fails")]
+        return len(pids(tmp_path)) == len(failing) == 1 and not processes.is_alive(failing[0])
+
+    monkeypatch.setattr(running, "time", Clock(one_has_failed_and_one_hangs))
+    found = run(tmp_path, fails, HANGS)
     assert found.ending is Ending.CRASHED
     assert found.codes[0] == 3
-    assert all(map(gone, pids(tmp_path)))
+    leave_nothing(tmp_path, 1)
 
 
-def test_a_hang_ends_with_everything_it_has_started(tmp_path: Path) -> None:
+def test_a_hang_ends_with_everything_it_has_started(tmp_path: Path, hanging: Callable[[int], None]) -> None:
+    hanging(3)
     child = tmp_path / "child.py"
     child.write_text(textwrap.dedent(HANGS))
     script = f"""
         import os, pathlib, subprocess, sys, time
-        pathlib.Path(f"{{os.getpid()}}.pid").write_text(str(os.getpid()))
         subprocess.Popen([sys.executable, {str(child)!r}], start_new_session=True)
         subprocess.Popen([sys.executable, {str(child)!r}])
+        pathlib.Path(f"{{os.getpid()}}.pid").touch()
         time.sleep(600)
     """
-    found = run(tmp_path, script, timeout=4.0)
-    assert found.ending is Ending.TIMED_OUT
-    assert len(pids(tmp_path)) == 3
-    assert all(map(gone, pids(tmp_path)))
+    assert run(tmp_path, script).ending is Ending.TIMED_OUT
+    leave_nothing(tmp_path, 3)
 
 
-def test_processes_that_ignore_the_first_signal_are_ended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_ignore_the_first_signal_are_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging: Callable[[int], None]
+) -> None:
+    hanging(1)
     monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
     monkeypatch.setattr(processes, "INTERRUPT_SECONDS", 0.5)
     deaf = "import signal; [signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)]\n"
-    stubborn = deaf + textwrap.dedent(HANGS)
-    found = run(tmp_path, stubborn, timeout=2.0)
-    assert found.ending is Ending.TIMED_OUT
-    assert all(map(gone, pids(tmp_path)))
+    assert run(tmp_path, deaf + textwrap.dedent(HANGS)).ending is Ending.TIMED_OUT
+    leave_nothing(tmp_path, 1)
 
 
-def test_a_run_that_is_ended_may_tidy_up(tmp_path: Path) -> None:
+def test_a_run_that_is_ended_may_tidy_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging: Callable[[int], None]
+) -> None:
     """Compilers of operators hold a lock, which they give back when they are interrupted."""
+    hanging(1)
+    monkeypatch.setattr(processes, "INTERRUPT_SECONDS", PATIENCE)
     script = """
-        import pathlib, signal, time
+        import os, pathlib, signal, time
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as the harness does
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         lock = pathlib.Path("lock")
         lock.touch()
         try:
+            pathlib.Path(f"{os.getpid()}.pid").touch()
             time.sleep(600)
         finally:
             lock.unlink()
     """
-    assert run(tmp_path, script, timeout=3.0).ending is Ending.TIMED_OUT
+    assert run(tmp_path, script).ending is Ending.TIMED_OUT
+    leave_nothing(tmp_path, 1)
     assert not (tmp_path / "lock").exists()
 
 
-def test_a_hang_says_where_the_script_stands(tmp_path: Path) -> None:
+def test_a_hang_says_where_the_script_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = """
-        import faulthandler, signal, time
+        import faulthandler, pathlib, signal, time
         faulthandler.register(signal.SIGUSR1, all_threads=True)
         def wait_for_the_others():
-            time.sleep(600)
+            pathlib.Path("waits").touch(); time.sleep(600)
         wait_for_the_others()
     """
-    found = run(tmp_path, script, timeout=2.0)
+    printed = tmp_path / "logs" / "process0.txt"
+
+    class Patient(Clock):
+        def sleep(self, seconds: float) -> None:
+            """Wait for what the process has to say, however long it takes."""
+            if self.monotonic():
+                until(lambda: "<module>" in printed.read_text(), "the stack")
+            super().sleep(seconds)
+
+    monkeypatch.setattr(running, "time", Patient((tmp_path / "waits").exists))
+    found = run(tmp_path, script)
     assert len(found.stacks) == 1
     assert f"{tmp_path / 'script0.py'}:5 in wait_for_the_others" in found.stacks[0]
     assert "Thread" not in found.tails[0]
@@ -136,11 +171,11 @@ def test_a_crash_after_the_last_record_is_no_matter(tmp_path: Path) -> None:
 
 
 def test_processes_that_do_not_leave_after_the_last_record_are_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hanging: Callable[[int], None]
 ) -> None:
-    monkeypatch.setattr(running, "AFTER_END_SECONDS", 1.0)
+    hanging(1)
     assert run(tmp_path, HANGS, ended=True).ending is Ending.FINISHED
-    assert all(map(gone, pids(tmp_path)))
+    leave_nothing(tmp_path, 1)
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -150,8 +185,8 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        running.run(launch(tmp_path, HANGS), folder=tmp_path, logs=tmp_path, timeout=60, has_ended=interrupt)
-    assert all(map(gone, pids(tmp_path)))
+        running.run(launch(tmp_path, HANGS), folder=tmp_path, logs=tmp_path, timeout=PATIENCE, has_ended=interrupt)
+    leave_nothing(tmp_path, 1)
 
 
 def test_a_tree_holds_all_that_descend() -> None:
@@ -167,6 +202,6 @@ def test_a_number_that_another_process_has_now_is_left_alone() -> None:
             assert other.poll() is None
             assert processes.born(other.pid) == processes.born(other.pid) != ""
             processes.end([], {other.pid: processes.born(other.pid)})
-            assert other.wait(timeout=30) != 0
+            assert other.wait() != 0
         finally:
             other.kill()

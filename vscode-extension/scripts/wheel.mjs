@@ -10,7 +10,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const repository = join(root, '..');
 const bundled = join(root, 'bundled');
 /** What only building the wheel needs, which happens here. */
-const BUILD_ONLY = new Set(['hatchling', 'pathspec', 'pluggy', 'trove-classifiers']);
+const BUILD_ONLY = new Set(['hatchling', 'pathspec', 'pluggy', 'tomlkit', 'trove-classifiers']);
 
 rmSync(bundled, { recursive: true, force: true });
 mkdirSync(bundled);

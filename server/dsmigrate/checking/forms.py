@@ -29,7 +29,7 @@ from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import mark, say
 from dsmigrate.rules import Finding, Fix
 from dsmigrate.rules import Settings as RuleSettings
-from dsmigrate.rules.fixing import fix_all
+from dsmigrate.rules.fixing import fix_all, with_few_fixes
 from dsmigrate.rules.run import in_order
 from dsmigrate.settings.check import CheckSettings
 
@@ -161,13 +161,15 @@ def _found(part: Part, folder: Path | None, settings: CheckSettings, release: st
         known = replace(known, world_size=part.world_size)
     asked = RuleSettings(release, part.consumer, known, settings.select, ignored)
     view = View(part.document, asked, folder=folder, unknown=part.unknown, whole=part.is_whole)
-    for finding in view.findings:
-        fixes = tuple(_as_python(fix) for fix in finding.fixes) if part.is_dict else ()
+    for finding in with_few_fixes(part.document.text, view.findings):
+        fixes = tuple(_as_python(fix) for fix in finding.proposed) if part.is_dict else ()
         yield replace(finding, proposed=fixes)
 
 
 def _as_python(fix: Fix) -> Fix:
-    edits = tuple(TextEdit(edit.start, edit.end, as_python(edit.text)) for edit in fix.edits)
+    def edits() -> tuple[TextEdit, ...]:
+        return tuple(TextEdit(edit.start, edit.end, as_python(edit.text)) for edit in fix.edits)
+
     return Fix(fix.title, edits, fix.safe)
 
 

@@ -123,7 +123,7 @@ def _check(
     return Checked(
         name=name,
         document=document,
-        findings=tuple(with_few_fixes(found)),
+        findings=tuple(with_few_fixes(document.text, found)),
         version=str(release[0]),
         why_version=release[1],
         consumer=consumer,

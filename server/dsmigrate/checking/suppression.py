@@ -19,6 +19,7 @@ KEY = "_dsmigrate"
 _WORD = "dsmigrate"
 """What every such text holds."""
 _COMMENT = re.compile(r"dsmigrate:\s*(ignore(?:-file)?)(?:\[([^\]]*)\])?")
+_NOT_BLANK = re.compile(r"\S")
 _HASH = re.compile(r"#[^\r\n]*")
 _EVERY = ("DS", "CV")
 
@@ -33,30 +34,33 @@ class Suppressions:
 
     def hides(self, finding: Finding, line: int) -> bool:
         """Return whether a finding that starts on ``line`` is to be left out."""
-        codes = [*self.everywhere, *self.lines.get(line, ())]
-        for path, more in self.paths.items():
-            if finding.path[: len(path)] == path:
-                codes += more
-        return bool(codes) and finding.code.startswith(tuple(codes))
+        if finding.code.startswith(self.everywhere) or finding.code.startswith(self.lines.get(line, ())):
+            return True
+        lengths = range(len(finding.path) + 1) if self.paths else ()
+        return any(finding.code.startswith(self.paths.get(finding.path[:length], ())) for length in lengths)
 
 
 def suppressions(document: Document, comments: Iterable[tuple[int, int]] | None = None) -> Suppressions:
     """Return what a document asks to leave out; ``comments`` are those of a text that is no config itself."""
-    everywhere: list[str] = []
-    lines: dict[int, tuple[str, ...]] = {}
+    everywhere: dict[str, None] = {}
+    lines: dict[int, dict[str, None]] = {}
+    text = document.text
     for start, end in document.comments if comments is None else comments:
-        found = _COMMENT.search(document.text[start:end])
+        found = _COMMENT.search(text, start, end)
         if found is None:
             continue
         codes = _codes(found[2].split(",")) if found[2] is not None else _EVERY
         if found[1] == "ignore-file":
-            everywhere += codes
+            everywhere |= dict.fromkeys(codes)
             continue
-        line = document.position(start).line
-        alone = not document.text[document.lines.line_range(line)[0] : start].strip()
-        lines[line + 1 if alone else line] = (*lines.get(line + 1 if alone else line, ()), *codes)
+        line = document.lines.line_of(start)
+        begin = document.lines.line_range(line)[0]
+        found = _NOT_BLANK.search(text, begin, start)
+        alone = found is None
+        lines.setdefault(line + 1 if alone else line, {}).update(dict.fromkeys(codes))
     keyed, paths = _by_key(document)
-    return Suppressions((*everywhere, *keyed), lines, paths)
+    whole = tuple({**everywhere, **dict.fromkeys(keyed)})
+    return Suppressions(whole, {line: tuple(codes) for line, codes in lines.items()}, paths)
 
 
 def visible(document: Document, findings: Iterable[Finding]) -> list[Finding]:
@@ -64,7 +68,7 @@ def visible(document: Document, findings: Iterable[Finding]) -> list[Finding]:
     if _WORD not in document.text:
         return list(findings)
     asked = suppressions(document)
-    return [finding for finding in findings if not asked.hides(finding, document.position(finding.start).line)]
+    return [finding for finding in findings if not asked.hides(finding, document.lines.line_of(finding.start))]
 
 
 def visible_in_text(document: Document, findings: Iterable[Finding]) -> list[Finding]:
@@ -73,7 +77,7 @@ def visible_in_text(document: Document, findings: Iterable[Finding]) -> list[Fin
         return list(findings)
     comments = [found.span() for found in _HASH.finditer(document.text)]
     asked = suppressions(document, comments)
-    return [finding for finding in findings if not asked.hides(finding, document.position(finding.start).line)]
+    return [finding for finding in findings if not asked.hides(finding, document.lines.line_of(finding.start))]
 
 
 def _by_key(document: Document) -> tuple[tuple[str, ...], dict[Path, tuple[str, ...]]]:

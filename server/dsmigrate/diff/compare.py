@@ -76,7 +76,7 @@ def _is_left_out(side: Side, path: str) -> bool:
     while section:
         key = side.known.key(section)
         absent = key is not None and (key.default is None or key.counts_empty) and not side.context.has(section)
-        if absent and not any(given.startswith(f"{section}.") for given in side.given):
+        if absent and section not in side.sections:
             return True
         section = section.rpartition(".")[0]
     return False

@@ -46,7 +46,7 @@ def _about(side: Side, finding: Finding) -> tuple[str, str, Effect]:
 
 def at(side: Side, path: Path, *effects: Effect) -> Finding | None:
     """Return the first finding about a member with one of the effects, by the path of nodes."""
-    return next((found for found in side.view.findings if found.path == path and found.effect in effects), None)
+    return next((found for found in side.findings_at.get(path, ()) if found.effect in effects), None)
 
 
 def matters(pair: Pair, path: str, finding: Finding) -> bool:
@@ -55,7 +55,7 @@ def matters(pair: Pair, path: str, finding: Finding) -> bool:
     What stops DeepSpeed for certain always does. What is only ignored is told where the key is; anything else counts
     where something else acts.
     """
-    acts = pair.acts or any(live.path not in pair.claimed for live in pair.live())
+    acts = pair.acts or pair.has_untold
     if finding.effect in REJECTS and (finding.severity is Severity.ERROR or acts):
         return True
     if not acts:

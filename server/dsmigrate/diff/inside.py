@@ -8,6 +8,7 @@ from dsmigrate.diff.pair import shown
 from dsmigrate.languages import say
 
 _MOST = 4
+_LARGE = 1000
 _WORDS = {
     "iterable_item_added": "adds",
     "dictionary_item_added": "adds",
@@ -19,9 +20,11 @@ _WORDS = {
 def inside(old: object, new: object) -> str:
     """Return the differences of two lists, or two objects, in words: "adds `"c"`, drops `"a"`"; "" for anything else.
 
-    deepdiff finds them.
+    deepdiff finds them, and compares many with many: what is large is only said to differ.
     """
     if not (isinstance(old, list) and isinstance(new, list)) and not (isinstance(old, dict) and isinstance(new, dict)):
+        return ""
+    if _is_large(old) or _is_large(new):
         return ""
     from deepdiff import DeepDiff  # noqa: PLC0415 - takes as long to import as all the rest, and few pairs need it
 
@@ -31,6 +34,17 @@ def inside(old: object, new: object) -> str:
     said = [_said(kind, level) for kind, level in sorted(levels, key=lambda one: _order(*one))]
     more = [say("{number} more", number=len(said) - _MOST)] if len(said) > _MOST else []
     return ", ".join([*said[:_MOST], *more])
+
+
+def _is_large(value: object) -> bool:
+    """Return whether there are more than ``_LARGE`` values in a list or an object, at any depth."""
+    waiting, count = [value], 0
+    while waiting and count <= _LARGE:
+        inner = waiting.pop()
+        count += 1
+        if isinstance(inner, (list, dict)):
+            waiting += list(inner.values() if isinstance(inner, dict) else inner)[: _LARGE + 1]
+    return count > _LARGE
 
 
 def _order(kind: str, level: Any) -> tuple[list[tuple[bool, int, str]], str]:  # noqa: ANN401 - deepdiff's own

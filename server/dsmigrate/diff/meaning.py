@@ -65,10 +65,20 @@ def _number(text: str, *, whole: bool) -> object:
 
 def same(old: object, new: object) -> bool:
     """Return whether DeepSpeed sees one value in both: 1, 1.0 and true are, UNKNOWN is nothing but itself."""
-    if old is UNKNOWN or new is UNKNOWN or old is MISSING or new is MISSING:
-        return old is new
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(same, old, new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(same(old[name], new[name]) for name in old)
-    return bool(old == new)
+    waiting = [(old, new)]
+    while waiting:  # values nest deeper than calls may
+        one, other = waiting.pop()
+        if one is UNKNOWN or other is UNKNOWN or one is MISSING or other is MISSING:
+            if one is not other:
+                return False
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            waiting += zip(one, other, strict=True)
+        elif isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            waiting += ((value, other[name]) for name, value in one.items())
+        elif not one == other:  # noqa: SIM201 - what an odd type says of equality
+            return False
+    return True

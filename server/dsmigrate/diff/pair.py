@@ -28,6 +28,7 @@ class Pair:
         """Whether an explanation before this one has told of something that is not nothing; kept by ``run``."""
         self.mentioned: set[str] = set()
         """Those, and the paths of mere remarks about validity."""
+        self._untold: tuple[int, bool] | None = None
         self._lives: dict[str, tuple[bool, bool]] = {}
 
     @cached_property
@@ -48,6 +49,14 @@ class Pair:
         if path not in self._lives:
             self._lives[path] = _lives(self.old, path), _lives(self.new, path)
         return self._lives[path]
+
+    @property
+    def has_untold(self) -> bool:
+        """Whether there is a change that matters on a side and that no explanation before this one has told."""
+        told = len(self.claimed)
+        if self._untold is None or self._untold[0] != told:
+            self._untold = told, any(live.path not in self.claimed for live in self.live())
+        return self._untold[1]
 
     def live(self, section: str = "") -> Iterator[Change]:
         """Yield the changes, inside a section or all, that mean something else now and matter on a side."""

@@ -12,6 +12,7 @@ from dsmigrate.document import Array, Node, Object, Path, render_path
 from dsmigrate.editing.derived.batch import KEYS, Triad, triad
 from dsmigrate.editing.view import View
 from dsmigrate.knowledge import MISSING, Key, Knowledge, TypeFacts, paths
+from dsmigrate.rules import Finding
 from dsmigrate.rules.batch._shared import DATA, SEQUENCE
 from dsmigrate.rules.context import TYPED, UNKNOWN, Context
 from dsmigrate.rules.optimizer._shared import Build, build_of, decays_like_l2
@@ -72,6 +73,19 @@ class Side:
                 else:
                     found[self._canonical(path, key)] = value, spot
         return found
+
+    @cached_property
+    def findings_at(self) -> dict[Path, list[Finding]]:
+        """The findings of the rules by the path of the member that they are about."""
+        found: dict[Path, list[Finding]] = {}
+        for finding in self.view.findings:
+            found.setdefault(finding.path, []).append(finding)
+        return found
+
+    @cached_property
+    def sections(self) -> frozenset[str]:
+        """The canonical paths of the sections in which the file gives something."""
+        return frozenset(section for path in self.given for section in paths.ancestors(path))
 
     @cached_property
     def triad(self) -> Triad | None:

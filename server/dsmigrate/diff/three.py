@@ -49,10 +49,10 @@ def compare_three(base: Source, ours: Source, theirs: Source, settings: DiffSett
     right = compare(base, theirs, replace(settings, check=same))
     mine, other = _written(left), _written(right)
     both = [path for path in mine if path in other]
-    agreed = tuple(path for path in both if mine[path].new_meant == other[path].new_meant)
+    agreed = {path: None for path in both if mine[path].new_meant == other[path].new_meant}
     conflicts = tuple(Conflict(path, mine[path], other[path]) for path in both if path not in agreed)
     together = () if conflicts else _together(left, right)
-    return Merged(left, right, conflicts, agreed, together)
+    return Merged(left, right, conflicts, tuple(agreed), together)
 
 
 def _written(compared: Compared) -> dict[str, Change]:

@@ -16,16 +16,16 @@ from dsmigrate.languages import say
 
 def check_editable(document: Document) -> None:
     """Raise EditError unless DeepSpeed reads the text, duplicate keys aside: what broken text means is a guess."""
-    for item in document.problems:
-        if item.is_fatal and item.code is not Code.DUPLICATE_KEY:
-            line = document.position(item.start).line + 1
-            raise EditError(
-                say(
-                    "the text cannot be edited before it is complete; line {line}: {message}",
-                    line=line,
-                    message=item.message,
-                )
+    item = document.obstacle
+    if item is not None:
+        line = document.position(item.start).line + 1
+        raise EditError(
+            say(
+                "the text cannot be edited before it is complete; line {line}: {message}",
+                line=line,
+                message=item.message,
             )
+        )
 
 
 def checked(document: Document, wanted: Sequence[TextEdit], expected: object) -> tuple[TextEdit, ...]:

@@ -18,6 +18,9 @@ from dsmigrate.document.reading import Tree, mark_width, read
 from dsmigrate.document.shapes import ContainerShape, MemberShape, ValueShape, value_of
 from dsmigrate.languages import say
 
+_LONG = 8
+"""Parts from which a path is long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
@@ -34,7 +37,7 @@ class Document:
     Made by ``parse`` and ``parse_bytes``.
     """
 
-    __slots__ = ("_content", "_duplicates", "_problems", "lines", "text", "tree")
+    __slots__ = ("_content", "_duplicates", "_obstacle", "_problems", "_way", "lines", "text", "tree")
 
     def __init__(self, text: str, tree: Tree) -> None:
         self.text = text
@@ -43,6 +46,8 @@ class Document:
         self._problems: tuple[Problem, ...] | None = None
         self._content: tuple[object] | None = None
         self._duplicates: tuple[Duplicate, ...] | None = None
+        self._obstacle: tuple[Problem | None] | None = None
+        self._way: tuple[Path, Node | None] = ((), None)
 
     # The tree
 
@@ -72,12 +77,24 @@ class Document:
         return self._content[0]
 
     def node_at(self, path: Path) -> Node | None:
-        """Return the value at ``path``, None where there is none; of equal keys the last one counts."""
-        return lookup.node_at(self.root, path)
+        """Return the value at ``path``, None where there is none; of equal keys the last one counts.
+
+        Of long paths the way to the last one is kept: who asks for one asks for those beside it and below.
+        """
+        if len(path) < _LONG:
+            return lookup.node_at(self.root, path)
+        way, holder = self._way
+        if not way or path[: len(way)] != way:
+            way, holder = path[:-1], lookup.node_at(self.root, path[:-1])
+        elif len(way) < len(path) - 1:
+            way, holder = path[:-1], lookup.node_at(holder, path[len(way) : -1])
+        self._way = way, holder
+        return lookup.node_at(holder, path[len(way) :])
 
     def member_at(self, path: Path) -> Member | None:
         """Return the member at ``path``, with or without a value; None where there is none."""
-        return lookup.member_at(self.root, path)
+        holder = self.node_at(path[:-1]) if path else None
+        return lookup.member_at(holder, path[-1:])
 
     def along(self, path: Path) -> Iterator[tuple[Member | None, Node | None]]:
         """Yield the member, or None for an item, and the value at each part of ``path``, as far as there is a value."""
@@ -88,7 +105,9 @@ class Document:
 
         The item of an array has a value, which is its member too, and no key.
         """
-        return lookup.range_of(self.root, path, part)
+        if len(path) < _LONG:
+            return lookup.range_of(self.root, path, part)
+        return lookup.range_of(self.node_at(path[:-1]), path[-1:], part)
 
     def place_at(self, offset: int) -> Place:
         """Return what lies at ``offset``, for whoever completes or explains what is there."""
@@ -108,6 +127,14 @@ class Document:
                 sorted(self._find_problems(), key=lambda item: (item.start, item.end, item.code.value))
             )
         return self._problems
+
+    @property
+    def obstacle(self) -> Problem | None:
+        """The first problem that leaves open what the text means, so that nothing edits it: fatal and no equal key."""
+        if self._obstacle is None:
+            fatal = (item for item in self.problems if item.is_fatal and item.code is not Code.DUPLICATE_KEY)
+            self._obstacle = (next(fatal, None),)
+        return self._obstacle[0]
 
     @property
     def is_readable(self) -> bool:

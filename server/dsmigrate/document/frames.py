@@ -44,6 +44,7 @@ class Frames:
         "colon",
         "crash",
         "cut",
+        "ends",
         "escaped",
         "fatal",
         "kept",
@@ -80,7 +81,7 @@ class Frames:
         self.pending = False  # a child has been read and no comma after it
         self.scalars: dict[str, ScalarShape] = {}
         self.line = self.searched = 0  # the start of the line that was last asked for, and how far it was searched
-        self.last_line = -1
+        self.last_line = self.ends = -1
         self.suspicious = self.multiline = self.escaped = self.fatal = self.crash = False
 
     def skip(self, pos: int) -> int:
@@ -119,6 +120,13 @@ class Frames:
             end = text.find("*/", pos + 2)
             return end + 2 if end >= 0 else -1
         return pos
+
+    def line_end(self, pos: int) -> int:
+        """Return where the line of ``pos`` ends; calls have to come in the order of the text."""
+        if pos > self.ends:
+            found = _REST.match(self.text, pos)
+            self.ends = found.end() if found else pos
+        return self.ends
 
     def column(self, pos: int) -> int | None:
         """Return the column of ``pos`` as hjson counts it; calls have to come in the order of the text.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import deque
 
 from dsmigrate.document.nodes import Array, Node, Object
+from dsmigrate.document.positions import LineIndex
 
 _DEFAULT_INDENT = "    "
 _BLANKS = re.compile(r"[ \t]*")
@@ -20,14 +23,31 @@ def newline_of(text: str) -> str:
 
 
 def line_start(text: str, offset: int) -> int:
-    """Return the offset of the start of the line that ``offset`` lies in."""
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+    """Return the offset of the start of the line that ``offset`` lies in.
+
+    The lines of a text are found once: looking back from each of many places on one line takes time with their square.
+    """
+    starts = _lines(text).starts
+    return starts[bisect_right(starts, offset) - 1]
 
 
 def line_end(text: str, offset: int) -> int:
     """Return the offset of the line end at or behind ``offset``, or the end of the text."""
-    found = re.compile(r"[\r\n]").search(text, offset)
-    return found.start() if found else len(text)
+    lines = _lines(text)
+    return max(offset, lines.line_range(lines.line_of(offset))[1])
+
+
+_KEPT = deque[LineIndex](maxlen=4)
+
+
+def _lines(text: str) -> LineIndex:
+    """Return the lines of a text, kept for those that were asked about last; by identity, as texts are long."""
+    for lines in list(_KEPT):
+        if lines.text is text:
+            return lines
+    made = LineIndex(text)
+    _KEPT.appendleft(made)
+    return made
 
 
 def line_indent(text: str, offset: int) -> str:

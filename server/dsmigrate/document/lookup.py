@@ -7,6 +7,8 @@ from typing import Literal
 
 from dsmigrate.document.nodes import Array, Member, Node, Object
 from dsmigrate.document.paths import Path
+from dsmigrate.document.problems import MAX_DEPTH
+from dsmigrate.patience import pause
 
 Found = tuple[Path, Member | None, Node | None]
 
@@ -61,7 +63,10 @@ def range_of(root: Node | None, path: Path, part: Literal["key", "value", "membe
 
 
 def walk(root: Node | None) -> Iterator[Found]:
-    """Yield everything below and with ``root``, in order: the path, the member it is or None, the value or None."""
+    """Yield everything below and with ``root``, in order: the path, the member it is or None, the value or None.
+
+    What lies deeper than any loader goes is left out: there, paths alone would take time with the square of the depth.
+    """
     if root is None:
         return
     yield (), None, root
@@ -70,10 +75,11 @@ def walk(root: Node | None) -> Iterator[Found]:
         found = next(waiting[-1], None)
         if found is None:
             waiting.pop()
+            pause()
             continue
         yield found
         path, _, node = found
-        if isinstance(node, Object | Array):
+        if isinstance(node, Object | Array) and len(path) <= MAX_DEPTH:
             waiting.append(_children(path, node))
 
 

@@ -19,6 +19,7 @@ from dsmigrate.document.shapes import (
     ScalarShape,
     Style,
 )
+from dsmigrate.patience import pause
 
 _SCALAR = r'("[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)'
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -54,6 +55,7 @@ class Reader(Frames):
     def _run(self) -> None:
         top = self.top
         while self.node is not top:
+            pause()
             if self.node.is_object:
                 self._members()
             else:
@@ -139,6 +141,7 @@ class Reader(Frames):
 
     def _step(self) -> None:
         """Read one thing of the container in hand: a comma, a bracket, a member or an item."""
+        pause()
         pos = self.skip(self.pos)
         char = self.text[pos : pos + 1]
         if char == ",":
@@ -292,6 +295,7 @@ class Reader(Frames):
 
     def _quoteless(self, pos: int) -> tuple[ScalarShape, int, list[Note]]:
         in_object = self.node.is_object
-        shape, end, notes, suspicious = words.quoteless(self.text, pos, in_object=in_object, cut=self.cut)
+        last = self.line_end(pos)
+        shape, end, notes, suspicious = words.quoteless(self.text, pos, last, in_object=in_object, cut=self.cut)
         self.suspicious = self.suspicious or suspicious
         return shape, end, notes

@@ -33,11 +33,12 @@ class Position(NamedTuple):
 class LineIndex:
     """The lines of one text, found when first asked for."""
 
-    __slots__ = ("_starts", "text")
+    __slots__ = ("_counted", "_starts", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._starts: list[int] | None = None
+        self._counted: dict[tuple[int, Encoding], list[int]] = {}
 
     @property
     def starts(self) -> list[int]:
@@ -68,7 +69,7 @@ class LineIndex:
         offset = min(max(offset, 0), len(self.text))
         line = self.line_of(offset)
         start, end = self.line_range(line)
-        return Position(line, _units(self.text, start, min(offset, end), encoding))
+        return Position(line, self._units(start, end, min(offset, end), encoding))
 
     def offset(self, position: Position, encoding: Encoding = Encoding.UTF16) -> int:
         """Return the offset of ``position``.
@@ -81,7 +82,31 @@ class LineIndex:
         if position.line >= len(self.starts):
             return len(self.text)
         start, end = self.line_range(position.line)
-        return _advance(self.text, start, end, max(position.character, 0), encoding)
+        return self._advance(start, end, max(position.character, 0), encoding)
+
+    def _units(self, start: int, end: int, offset: int, encoding: Encoding) -> int:
+        """Return the units from the start of a line to an offset in it."""
+        if offset - start <= _CHUNK or self.text.isascii():
+            return _units(self.text, start, offset, encoding)
+        pieces = (offset - start) // _CHUNK
+        return self._pieces(start, end, encoding)[pieces] + _units(self.text, start + pieces * _CHUNK, offset, encoding)
+
+    def _advance(self, start: int, end: int, units: int, encoding: Encoding) -> int:
+        """Return the offset that is ``units`` behind the start of a line, at most its end."""
+        if end - start > _CHUNK and not self.text.isascii():
+            before = self._pieces(start, end, encoding)
+            pieces = bisect_right(before, units) - 1
+            start, units = start + pieces * _CHUNK, units - before[pieces]
+        return _advance(self.text, start, end, units, encoding)
+
+    def _pieces(self, start: int, end: int, encoding: Encoding) -> list[int]:
+        """Return the units before each whole piece of a long line, counted once for all that is asked about it."""
+        known = self._counted.get((start, encoding))
+        if known is None:
+            text, width = self.text, range(start, end - _CHUNK + 1, _CHUNK)
+            counts = (_units(text, at, at + _CHUNK, encoding) for at in width)
+            known = self._counted[start, encoding] = list(accumulate(counts, initial=0))
+        return known
 
 
 def _units(text: str, start: int, end: int, encoding: Encoding) -> int:
@@ -99,11 +124,6 @@ def _advance(text: str, start: int, end: int, units: int, encoding: Encoding) ->
     """Return the offset that is ``units`` behind ``start``, at most ``end``."""
     if encoding is Encoding.UTF32 or text.isascii():
         return min(start + units, end)
-    while end - start > _CHUNK:
-        width = _units(text, start, start + _CHUNK, encoding)
-        if width > units:
-            break
-        start, units = start + _CHUNK, units - width
     while start < end:
         units -= _width(text[start], encoding)
         if units < 0:

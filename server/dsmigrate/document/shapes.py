@@ -98,6 +98,11 @@ class ContainerShape:
             self.numbers = bare | valued
         return self.numbers.get(name)
 
+    def by_name(self) -> dict[object, ValueShape]:
+        """Return the values by their keys, of equal keys the last."""
+        members = (child for child in self.children if isinstance(child, MemberShape))
+        return {child.key.value: child.value for child in members if child.key is not None and child.value is not None}
+
 
 ValueShape: TypeAlias = ScalarShape | ContainerShape
 Note: TypeAlias = tuple[Code, int, int]
@@ -126,6 +131,32 @@ class MemberShape:
         if self.colon != ABSENT:
             return self.colon + 1
         return self.key.width if self.key is not None else 0
+
+
+def is_alike(one: ValueShape, other: ValueShape) -> bool:
+    """Return whether two values are read as the same, type by type; ends at the first difference."""
+    waiting: list[tuple[ValueShape | None, ValueShape | None]] = [(one, other)]
+    while waiting:
+        left, right = waiting.pop()
+        if left is right:
+            continue
+        if isinstance(left, ScalarShape) and isinstance(right, ScalarShape):
+            if left.value != right.value or type(left.value) is not type(right.value):
+                return False
+            continue
+        if not isinstance(left, ContainerShape) or not isinstance(right, ContainerShape):
+            return False
+        if left.is_object != right.is_object or len(left.children) != len(right.children):
+            return False
+        if not left.is_object:
+            pairs = zip(left.children, right.children, strict=True)
+            waiting += ((value_of(mine)[1], value_of(its)[1]) for mine, its in pairs)
+            continue
+        mine, its = left.by_name(), right.by_name()
+        if mine.keys() != its.keys():
+            return False
+        waiting += ((value, its[name]) for name, value in mine.items())
+    return True
 
 
 def value_of(child: MemberShape | ValueShape) -> tuple[int, ValueShape | None]:

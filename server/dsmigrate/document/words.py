@@ -14,7 +14,6 @@ from dsmigrate.document.shapes import Note, ScalarShape, ScalarValue, Style
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(\.\d+)?([eE][-+]?\d+)?(?=[\t ]*(?:[,}\]#\r\n]|//|/\*|\Z))")
 _LITERAL = re.compile(r"(true|false|null)([^\S\r\n]*)(?=[,}\]#\r\n]|//|/\*|\Z)")
 _LITERALS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
-_REST = re.compile(r"[^\r\n]*")
 _JSON_NUMBER = re.compile(r"[-+.0-9eE]*")
 _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 _BARE_KEY = re.compile(r"[^ \t\n\r:{}\[\],]+")
@@ -75,14 +74,14 @@ def number(integer: str, fraction: str, exponent: str) -> tuple[ScalarValue, Cod
     return (int(value), None) if abs(value) < 1e10 and int(value) == value else (value, None)
 
 
-def quoteless(text: str, start: int, *, in_object: bool, cut: bool) -> tuple[ScalarShape, int, list[Note], bool]:
-    """Read the string without quotes at ``start``.
+def quoteless(
+    text: str, start: int, end: int, *, in_object: bool, cut: bool
+) -> tuple[ScalarShape, int, list[Note], bool]:
+    """Read the string without quotes at ``start`` of a line that ends at ``end``.
 
     Returns it, the offset behind it, its problems, and whether it looks like a value that is being typed: what follows
     a comma or bracket in it looks like the text around it. With ``cut`` the string ends there, otherwise with its line.
     """
-    found = _REST.match(text, start)
-    end = found.end() if found else start
     stop = _likely_end(text, start, end, in_object=in_object)
     suspicious = stop != end
     if cut:

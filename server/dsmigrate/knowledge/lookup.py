@@ -68,6 +68,8 @@ class Knowledge:
                 self._by_parts[path] = self.key(paths.spelled(path))
             return self._by_parts[path]
         asked = paths.spelled(path)
+        if asked.count(paths.SEPARATOR) >= _DEEPEST:
+            return None
         if asked not in self._keys:
             _make_room(self._keys)
             self._keys[asked] = self._find(asked)

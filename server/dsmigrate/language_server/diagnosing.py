@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dsmigrate.checking.formats.places import url
@@ -9,6 +10,8 @@ from dsmigrate.document import Breaks, Code
 from dsmigrate.language_server.asking import scripts
 from dsmigrate.language_server.recognition import Kind
 from dsmigrate.language_server.settings import SyntaxOwner
+from dsmigrate.languages import say
+from dsmigrate.patience import LimitError
 from dsmigrate.rules import Finding, Severity, Tag
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 SOURCE = "dsmigrate"
 _SEVERITY = {Severity.ERROR: 1, Severity.WARNING: 2, Severity.INFO: 3, Severity.HINT: 4}
 _TAGS = {Tag.UNNECESSARY: 1, Tag.DEPRECATED: 2}
+MOST = 1000
+"""Diagnostics of one document: editors list no more, and a person reads none beyond."""
 _TEXT = "DS0"
 """The family of rules about the text, which a client's own JSON support may report as well."""
 
@@ -28,15 +33,20 @@ def diagnostics(session: Session, document: OpenDocument) -> list[Data] | None:
     """Return the diagnostics of a document; None for one that is none of ours."""
     if document.kind is Kind.PYTHON:
         return _of_script(session, document)
-    if not session.takes(document):
-        return None
-    view = session.view(document)
+    try:
+        if not session.takes(document):
+            return None
+        view = session.view(document)
+    except LimitError:
+        return _left_out(0, is_cut=True)
     key = ("diagnostics", id(view))
     if key not in document.memory:
         hidden = _reported_by_client(session, document, view)
         lines = document.lines
+        found = [finding for finding in view.findings if finding not in hidden]
         document.memory[key] = [
-            diagnostic(session, document.uri, lines, finding) for finding in view.findings if finding not in hidden
+            *(diagnostic(session, document.uri, lines, finding) for finding in worst(found)),
+            *_left_out(len(found), is_cut=view.context.is_cut),
         ]
     made: Any = document.memory[key]
     return list(made)
@@ -44,15 +54,36 @@ def diagnostics(session: Session, document: OpenDocument) -> list[Data] | None:
 
 def _of_script(session: Session, document: OpenDocument) -> list[Data] | None:
     """Return the diagnostics of the configs in a script; what Python allows and JSON does not is no fault there."""
-    found = scripts(session, document)
+    try:
+        found = scripts(session, document)
+    except LimitError:
+        return _left_out(0, is_cut=True)
     if not found:
         return None
+    findings = [finding for asked in found for finding in asked.view.findings if not finding.code.startswith(_TEXT)]
     return [
-        diagnostic(session, document.uri, asked.lines, finding)
-        for asked in found
-        for finding in asked.view.findings
-        if not finding.code.startswith(_TEXT)
+        *(diagnostic(session, document.uri, document.lines, finding) for finding in worst(findings)),
+        *_left_out(len(findings), is_cut=any(asked.view.context.is_cut for asked in found)),
     ]
+
+
+def worst(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings; of more than ``MOST`` the worst, in the order of the text."""
+    if len(findings) <= MOST:
+        return findings
+    numbers = sorted(range(len(findings)), key=lambda number: _SEVERITY[findings[number].severity])
+    return [findings[number] for number in sorted(numbers[:MOST])]
+
+
+def _left_out(count: int, *, is_cut: bool) -> list[Data]:
+    """Return the diagnostic that says that others are missing, and none where all are there."""
+    said = []
+    if count > MOST:
+        said.append(say("the worst {most} of {count} findings are shown", most=MOST, count=count))
+    if is_cut:
+        said.append(say("the check was stopped because it took too long, so there may be more findings"))
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    return [{"range": whole, "severity": 3, "source": SOURCE, "message": text} for text in said]
 
 
 def diagnostic(session: Session, uri: str, lines: Lines, finding: Finding) -> Data:

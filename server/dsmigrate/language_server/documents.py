@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from lsprotocol import types
 from dsmigrate.document import Document, Encoding, LineIndex, parse
 from dsmigrate.editing.view import View
 from dsmigrate.language_server import recognition, uris
+from dsmigrate.language_server.aside import LONG
 from dsmigrate.language_server.wire import Lines
 
 logger = logging.getLogger(__name__)
@@ -18,9 +20,10 @@ Views = Callable[["OpenDocument", Document], View]
 
 
 class OpenDocument:
-    """One document: its text at one version, and what was made of it so far.
+    """One document: its text at one version, and what was made of it so far. A change makes another one.
 
-    The tree is kept from change to change only while somebody asks for it; a document that is none of ours stays text.
+    The tree is kept from change to change only while somebody asks for it; a document that is none of ours stays text,
+    and a long one is read anew, beside the loop.
     """
 
     def __init__(self, item: types.TextDocumentItem, encoding: Encoding) -> None:
@@ -45,6 +48,11 @@ class OpenDocument:
         """What features have worked out for this very text."""
 
     @property
+    def is_long(self) -> bool:
+        """Whether nothing may be made of it on the loop."""
+        return len(self.text) > LONG
+
+    @property
     def folder(self) -> Path | None:
         """Where the file lies; None for a document that is no file."""
         return None if self.path is None else self.path.parent
@@ -62,20 +70,29 @@ class OpenDocument:
             self._index = self._tree.lines
         return self._tree
 
-    def change(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> None:
-        """Apply changes, each to the text that the one before it left."""
+    def changed(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> OpenDocument:
+        """Return the document after changes, each to the text that the one before it left."""
+        made = copy.copy(self)
+        made.take(changes, version)
+        return made
+
+    def take(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> None:
+        """Become the document after changes; for one that nobody else has in hand."""
+        self.version, self._view, self.memory = version, None, {}
         for change in changes:
-            span = getattr(change, "range", None)
-            if span is None:
-                self._set(change.text)
-                continue
-            start, end = self.lines.offsets(span)
-            if self._tree is not None:
-                tree = self._tree.edit(start, end, change.text)
-                self._set(tree.text, tree)
-            else:
-                self._set(f"{self.text[:start]}{change.text}{self.text[end:]}")
-        self.version = version
+            self._apply(change)
+
+    def _apply(self, change: types.TextDocumentContentChangeEvent) -> None:
+        span = getattr(change, "range", None)
+        if span is None:
+            self._set(change.text)
+            return
+        start, end = self.lines.offsets(span)
+        if self._tree is None or self.is_long:
+            self._set(f"{self.text[:start]}{change.text}{self.text[end:]}")
+        else:
+            tree = self._tree.edit(start, end, change.text)
+            self._set(tree.text, tree)
 
     def view(self, make: Views, generation: int) -> View:
         """Return the config as the settings of ``generation`` have it, made by ``make`` once for each text."""
@@ -98,6 +115,11 @@ class Documents:
     def __len__(self) -> int:
         return len(self._open)
 
+    def is_long(self, uri: object) -> bool:
+        """Return whether the document at an address is open, and long."""
+        document = self._open.get(uri) if isinstance(uri, str) else None
+        return document is not None and document.is_long
+
     def get(self, uri: str) -> OpenDocument | None:
         """Return the document at an address; None when the client has not opened it."""
         return self._open.get(uri)
@@ -117,7 +139,7 @@ class Documents:
         if document is None:
             logger.warning("a change of %s, which is not open", changed.uri)
             return
-        document.change(changes, changed.version)
+        self._open[changed.uri] = document.changed(changes, changed.version)
 
     def close(self, uri: str) -> None:
         """Forget a document."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from lsprotocol import types
+from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInternalError
 
 from dsmigrate.language_server.registry import Entry
+from dsmigrate.patience import CancelledWorkError, LimitError
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.server import Server
 
 logger = logging.getLogger(__name__)
+ASIDE = "aside"
+"""The attribute of a handler that has a coroutine function for long documents, from address and parameters."""
 
 
 class HandlerError(JsonRpcInternalError):
@@ -50,7 +55,23 @@ def guarded(entry: Entry, ls: Server) -> Callable[..., Any]:
         except Exception as error:
             raise _failed(entry, params, error) from error
 
+    if not entry.acts:
+        setattr(called, ASIDE, functools.partial(_beside, entry, ls, called))
     return called
+
+
+async def _beside(entry: Entry, ls: Server, called: Callable[..., Any], uri: str, params: object) -> Any:  # noqa: ANN401
+    """Answer about a long document; raises the error of the protocol where its text is another one by now."""
+    try:
+        return await ls.session.aside.run(uri, functools.partial(called, params))
+    except LimitError:
+        logger.warning("%s took too long%s", entry.name, _where(params))
+        return None
+    except CancelledWorkError:
+        if entry.name == types.TEXT_DOCUMENT_DIAGNOSTIC:
+            code, data = types.LSPErrorCodes.ServerCancelled.value, {"retriggerRequest": True}
+            raise JsonRpcException("the document has changed", code, data) from None
+        raise JsonRpcContentModified("the document has changed") from None
 
 
 def _failed(entry: Entry, params: object, error: Exception) -> HandlerError:

@@ -14,6 +14,8 @@ from dsmigrate import __version__
 _LEVELS = ("debug", "info", "warning", "error")
 _COLLECT_AFTER = 20_000
 """Objects between two collections: a check makes some thousand that go at once, and a pause is felt while typing."""
+_TURN = 0.001
+"""Seconds after which the thread that works on a long document lets the others on."""
 _HOST = "127.0.0.1"
 
 
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "deepspeed-langu
     server = Server()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
     gc.enable()
+    sys.setswitchinterval(_TURN)
     if asked.tcp or asked.ws:
         start = server.start_tcp if asked.tcp else server.start_ws
         try:

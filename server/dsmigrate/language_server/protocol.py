@@ -7,7 +7,13 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInternalError,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcParseError,
+)
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
@@ -18,9 +24,11 @@ from pygls.protocol import (
 )
 
 from dsmigrate.language_server import allocator, progress
+from dsmigrate.language_server.guard import ASIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from concurrent.futures import Future
 
     from cattrs import Converter
 
@@ -57,6 +65,8 @@ class Protocol(LanguageServerProtocol):
 
     _server: Server
     _handled = 0
+    _begun: Any = None
+    """The future of the handler that was called last."""
 
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(self, params: types.InitializeParams) -> Generator[Any, Any, types.InitializeResult]:
@@ -67,22 +77,37 @@ class Protocol(LanguageServerProtocol):
             result.capabilities.execute_command_provider.work_done_progress = True
         return result
 
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *args: Any) -> Generator[Any, Any, None]:  # noqa: ANN401
+        """Let go of everything; what is under way ends first, as pygls stumbles over a list that shrinks by that."""
+        for msg_id, future in list(self._request_futures.items()):
+            if msg_id != self.msg_id and not future.done():
+                future.cancel()
+        yield from super().lsp_shutdown(*args)
+
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take the text of a document that the client owns from now on."""
+        self._server.session.aside.outdate(params.text_document.uri)
         self._server.session.documents.open(params.text_document)
         self._then(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply changes to a document."""
+        self._server.session.aside.outdate(params.text_document.uri)
         self._server.session.documents.change(params.text_document, params.content_changes)
         self._then(types.TEXT_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document."""
-        self._server.session.documents.close(params.text_document.uri)
+        session, uri = self._server.session, params.text_document.uri
+        session.aside.outdate(uri)
+        was_long = session.documents.is_long(uri)
+        session.documents.close(uri)
+        if was_long:
+            session.aside.forget()
         self._then(types.TEXT_DOCUMENT_DID_CLOSE, params)
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
@@ -100,6 +125,44 @@ class Protocol(LanguageServerProtocol):
         """Cancel work that the client shows."""
         progress.cancel(self._server.session, params.token)
 
+    def _execute_handler(
+        self,
+        msg_id: str | int,
+        handler: Callable[..., Any],
+        callback: Callable[..., Any],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        """Call a handler; beside the loop, where it is about a long document."""
+        aside = getattr(handler, ASIDE, None)
+        uri = self._long(args) if aside is not None else None
+        if aside is not None and uri is not None:
+            handler, args = aside, (uri, *(args or ()))
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        self._begun = self._request_futures.get(msg_id)
+
+    def _run_generator(
+        self, future: Future[Any] | None, *, gen: Generator[Any, Any, Any], result_future: Future[Any]
+    ) -> None:
+        """Go on with a handler that waits for others; cancelled, it takes along the one that it waits for."""
+        self._begun = None
+        super()._run_generator(future, gen=gen, result_future=result_future)
+        begun = self._begun
+        if begun is not None and not begun.done():
+            result_future.add_done_callback(lambda outer: outer.cancelled() and begun.cancel())
+
+    def _long(self, args: tuple[Any, ...] | None) -> str | None:
+        """Return the address of the long document that a request or a command is about, None for others."""
+        params = args[0] if args else None
+        if isinstance(params, tuple):  # the arguments of a command
+            named = params
+        else:
+            data = getattr(params, "data", None)
+            document = getattr(params, "text_document", None)
+            named = (getattr(document, "uri", None), data.get("uri") if isinstance(data, dict) else None)
+        documents = self._server.session.documents
+        return next((uri for uri in named if documents.is_long(uri)), None)
+
     def _then(self, method: str, params: object) -> None:
         """Call the feature behind a change of a document."""
         handler = self.fm.features.get(method)
@@ -107,12 +170,20 @@ class Protocol(LanguageServerProtocol):
             handler(params)
 
     def structure_message(self, data: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the client sends
-        """Return the message in ``data``, a Wrong for one whose parameters do not fit."""
+        """Return the message in ``data``, a Wrong for one whose parameters do not fit.
+
+        One that asks for an answer to what is no request gets an error; pygls would take it for the notification.
+        """
         try:
+            known = types.METHOD_TO_TYPES.get(data.get("method", ""))
+            if known is not None and known[1] is None and "id" in data and "jsonrpc" in data:
+                raise JsonRpcInvalidRequest(f"{data['method']} is a notification")
             return super().structure_message(data)
         except JsonRpcException as error:
             logger.warning("a message that does not fit the protocol: %.500r", data)
             identity = data.get("id") if "method" in data else None
+            if isinstance(error, JsonRpcInternalError):  # pygls's word for a message of no known form
+                error = JsonRpcInvalidRequest()
             return Wrong(identity if isinstance(identity, str | int) else None, error)
 
     def handle_message(self, message: Any) -> None:  # noqa: ANN401
@@ -123,8 +194,7 @@ class Protocol(LanguageServerProtocol):
             return
         if not hasattr(message, "jsonrpc"):
             logger.warning("what came is no message of the protocol: %.200r", message)
-            error = JsonRpcInvalidRequest().to_response_error()
-            self._send_data({"jsonrpc": self.VERSION, "id": None, "error": _plain(error)})
+            self._refuse(JsonRpcInvalidRequest())
             return
         if self._workspace is None and getattr(message, "method", types.EXIT) not in _EARLY:
             identity = getattr(message, "id", None)
@@ -141,6 +211,15 @@ class Protocol(LanguageServerProtocol):
         self._handled += 1
         if not self._handled % allocator.EVERY:
             allocator.give_back()
+
+    def handle_no_json(self, error: Exception) -> None:
+        """Answer a body that is no JSON."""
+        logger.warning("what came is no JSON: %s", error)
+        self._refuse(JsonRpcParseError())
+
+    def _refuse(self, error: JsonRpcException) -> None:
+        """Answer what cannot be told the id of."""
+        self._send_data({"jsonrpc": self.VERSION, "id": None, "error": _plain(error.to_response_error())})
 
     @property
     def said_goodbye(self) -> bool:

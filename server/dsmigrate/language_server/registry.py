@@ -20,13 +20,15 @@ class Entry:
     """A method or command and its handler, as ``module:function`` below ``features``.
 
     The function takes the session and the parameters (a command the sequence of its arguments, which are plain data);
-    ``waits`` says that it is a coroutine.
+    ``waits`` says that it is a coroutine. One that does not wait is called beside the loop for a long document, unless
+    it ``acts``: changes what the session holds.
     """
 
     name: str
     where: str
     options: Any = None
     waits: bool = False
+    acts: bool = False
 
     def handler(self) -> Callable[..., Any]:
         """Return the function; the first call imports its module."""
@@ -49,14 +51,14 @@ _ACTIONS = types.CodeActionOptions(
 
 FEATURES = (
     Entry(types.INITIALIZED, "lifecycle:initialized", waits=True),
-    Entry(types.SHUTDOWN, "lifecycle:shutdown"),
+    Entry(types.SHUTDOWN, "lifecycle:shutdown", acts=True),
     Entry(types.WORKSPACE_DID_CHANGE_CONFIGURATION, "lifecycle:configuration_changed", waits=True),
     Entry(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, "lifecycle:folders_changed", waits=True),
-    Entry(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, "lifecycle:files_changed"),
-    Entry("dsmigrate/viewFileText", "lifecycle:view_text"),
-    Entry(types.TEXT_DOCUMENT_DID_OPEN, "diagnostics:opened"),
-    Entry(types.TEXT_DOCUMENT_DID_CHANGE, "diagnostics:changed"),
-    Entry(types.TEXT_DOCUMENT_DID_CLOSE, "diagnostics:closed"),
+    Entry(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, "lifecycle:files_changed", acts=True),
+    Entry("dsmigrate/viewFileText", "lifecycle:view_text", acts=True),
+    Entry(types.TEXT_DOCUMENT_DID_OPEN, "diagnostics:opened", acts=True),
+    Entry(types.TEXT_DOCUMENT_DID_CHANGE, "diagnostics:changed", acts=True),
+    Entry(types.TEXT_DOCUMENT_DID_CLOSE, "diagnostics:closed", acts=True),
     Entry(types.TEXT_DOCUMENT_DIAGNOSTIC, "diagnostics:pull", _DIAGNOSTICS),
     Entry(types.WORKSPACE_DIAGNOSTIC, "workspace:pull_all", waits=True),
     Entry(types.TEXT_DOCUMENT_HOVER, "reading:hover"),
@@ -78,7 +80,7 @@ FEATURES = (
 COMMANDS = (
     Entry("dsmigrate.explain", "commands:explain"),
     Entry("dsmigrate.status", "commands:status"),
-    Entry("dsmigrate.set", "commands:change"),
+    Entry("dsmigrate.set", "commands:change", acts=True),
     Entry("dsmigrate.upgrade", "commands:upgrade"),
     Entry("dsmigrate.choices", "choosing:choices"),
     Entry("dsmigrate.starters", "choosing:starters"),

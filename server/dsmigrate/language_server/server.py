@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 import threading
@@ -10,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
 from lsprotocol import types
-from pygls.exceptions import FeatureRequestError
+from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
@@ -59,7 +60,7 @@ class Server(LanguageServer):
         self._stop_event = threading.Event()
         self.protocol.set_writer(StdoutWriter(stdout or sys.stdout.buffer))
         reader = Input((stdin or sys.stdin).fileno())
-        serving = run_async(self._stop_event, reader, self.protocol, logger, self.report_server_error)
+        serving = run_async(self._stop_event, reader, self.protocol, error_handler=self.report_server_error)
         try:
             asyncio.run(serving)
         except BrokenPipeError:
@@ -67,9 +68,14 @@ class Server(LanguageServer):
         except (KeyboardInterrupt, SystemExit):
             pass
         finally:
+            if "session" in self.__dict__:
+                self.session.aside.end()
             self.shutdown()  # type: ignore[no-untyped-call]
 
     def report_server_error(self, error: Exception, source: object) -> None:
         """Leave a word in the log, unless the handler did; the session goes on, and nobody is shown a box."""
+        if source is JsonRpcException and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
+            self.protocol.handle_no_json(error)
+            return
         if not isinstance(error, HandlerError) and source is not FeatureRequestError:
             logger.error("%s", error, exc_info=error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from lsprotocol import types
 from dsmigrate.document import Document
 from dsmigrate.editing.view import View
 from dsmigrate.language_server import recognition, views
+from dsmigrate.language_server.aside import Aside
 from dsmigrate.language_server.client import Client
 from dsmigrate.language_server.documents import Documents, OpenDocument
 from dsmigrate.language_server.settings import EditorSettings, section, settings_for
@@ -34,6 +36,11 @@ class Session:
         self.server = server
         self.client: Client = server.client
         self.documents = Documents(encoding_of(server.workspace.position_encoding))
+        self.aside = Aside()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """What goes on beside the loop and answers no request; the loop itself keeps no task."""
         self.published: set[str] = set()
         """Addresses of documents that diagnostics were sent for."""
         self.working: dict[str | int, asyncio.Task[Any]] = {}
@@ -53,8 +60,11 @@ class Session:
         self._speak()
 
     def send(self, method: str, params: object) -> None:
-        """Send a notification of plain data."""
-        self.server.protocol.send(method, params)
+        """Send a notification of plain data, from whatever thread."""
+        if threading.get_ident() == self._thread:
+            self.server.protocol.send(method, params)
+        else:
+            self._loop.call_soon_threadsafe(self.server.protocol.send, method, params)
 
     def settings(self, document: OpenDocument) -> EditorSettings:
         """Return the settings for a document, and say once what is wrong with them."""

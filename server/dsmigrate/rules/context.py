@@ -20,6 +20,7 @@ from dsmigrate.document import (
 )
 from dsmigrate.knowledge import MISSING, AutoEffect, Consumer, Key, Knowledge, Parameter, TypeFacts
 from dsmigrate.languages import say
+from dsmigrate.patience import pause
 from dsmigrate.rules.mending import Mending
 from dsmigrate.rules.model import Effect, Facts, Finding, Fix, Related, Rule, Severity, Tag
 
@@ -108,6 +109,8 @@ class Context(Mending["Entry | str"]):
         """The rule that is being checked; set by ``run``."""
         self.memory: dict[Hashable, Any] = {}
         """What rules have worked out together; see ``once``."""
+        self.is_cut = False
+        """Whether a check has ended at its limit, so that there may be more to find."""
         self._asked: dict[str, Entry | None] = {}
         self._values: dict[str, object] = {}
 
@@ -297,6 +300,7 @@ class Context(Mending["Entry | str"]):
         and ``effect`` default to those of the rule; a fix that is None is left out.
         """
         assert self.rule is not None  # noqa: S101 - set by run before a rule is called
+        pause()
         path, start, end = self._place(where, part)
         return Finding(
             code=self.rule.code,
@@ -321,6 +325,10 @@ class Context(Mending["Entry | str"]):
         return where
 
     def _place(self, where: Entry | Path | str, part: Part) -> tuple[Path, int, int]:
+        entry = self.entry(where) if isinstance(where, str) else where
+        if isinstance(entry, Entry):  # the way from the root to it need not be gone again
+            at = {"key": entry.member.key, "value": entry.node, "member": None}[part] or entry.member
+            return entry.path, at.start, at.end
         path = self.path_of(where)
         for length in range(len(path), 0, -1):
             found = self.document.range_of(path[:length], part if length == len(path) else "key")

@@ -15,6 +15,9 @@ ROUNDS = 100
 MOST = 100
 """Fixes of one text. Each is proven by reading the whole text with it, so that thousands would take minutes."""
 
+MOST_READ = 2 << 20
+"""Characters that all rounds, or all proofs, read together; what a text of megabytes has left is for the next time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
@@ -32,16 +35,17 @@ class Fixed:
 def fix_all(document: Document, check: Callable[[Document], list[Finding]], *, unsafe: bool = False) -> Fixed:
     """Apply the first fix of each finding, safe ones only unless ``unsafe``, and check again, until nothing changes.
 
-    Fixes of one round whose edits overlap wait for the next; after ``MOST`` of them the others are left. A text that
-    comes back ends the work, so that two fixes that undo each other cannot go on for ever.
+    Fixes of one round whose edits overlap wait for the next; after ``most_fixes`` of them, and after ``MOST_READ``,
+    the others are left. A text that comes back ends the work, so that two fixes that undo each other cannot go on for
+    ever.
     """
     applied: list[tuple[Finding, Fix]] = []
     done: tuple[TextEdit, ...] = ()
     original = document.text
     seen = {original}
-    for _ in range(ROUNDS):
+    for _ in range(min(ROUNDS, max(3, MOST_READ // (len(original) + 1)))):
         findings = check(document)
-        chosen = _compatible(document.text, findings, MOST - len(applied), unsafe=unsafe)
+        chosen = _compatible(document.text, findings, most_fixes(original) - len(applied), unsafe=unsafe)
         if not chosen:
             return Fixed(document, tuple(applied), tuple(findings), done)
         edits = [edit for _, fix in chosen for edit in fix.edits]
@@ -63,7 +67,7 @@ def first_fix(finding: Finding, *, unsafe: bool) -> Fix | None:
 def _compatible(text: str, findings: list[Finding], most: int, *, unsafe: bool) -> list[tuple[Finding, Fix]]:
     chosen: list[tuple[Finding, Fix]] = []
     edits: list[TextEdit] = []
-    for finding in with_few_fixes(findings):
+    for finding in with_few_fixes(text, findings):
         if len(chosen) == most:
             break
         fix = first_fix(finding, unsafe=unsafe)
@@ -78,12 +82,17 @@ def _compatible(text: str, findings: list[Finding], most: int, *, unsafe: bool) 
     return chosen
 
 
-def with_few_fixes(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings, those behind the first ``MOST`` that propose something without what they propose."""
-    proposing = 0
+def most_fixes(text: str) -> int:
+    """Return how many fixes of a text are worked out: ``MOST``, fewer where it has megabytes."""
+    return max(3, min(MOST, MOST_READ // (len(text) + 1)))
+
+
+def with_few_fixes(text: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings; those behind the first ``most_fixes`` that propose something without what they propose."""
+    proposing, most = 0, most_fixes(text)
     for finding in findings:
         proposing += bool(finding.proposed)
-        yield finding if proposing <= MOST or not finding.proposed else replace(finding, proposed=())
+        yield finding if proposing <= most or not finding.proposed else replace(finding, proposed=())
 
 
 def _touch(edits: list[TextEdit], others: tuple[TextEdit, ...]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dsmigrate.document import Document
 from dsmigrate.knowledge import Consumer, knowledge
 from dsmigrate.knowledge.versions import order
+from dsmigrate.patience import LimitError, pause
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Facts, Finding, Rule
 from dsmigrate.rules.registry import every_rule
@@ -74,16 +75,24 @@ def _context(document: Document, settings: Settings, unknown: frozenset[int]) ->
 
 
 def _found(context: Context, rules: Iterable[Rule]) -> list[Finding]:
+    """Return what rules find; what they have found so far, where the work may take no longer."""
     found: list[Finding] = []
-    for rule in rules:
-        context.rule = rule
-        found += rule.check(context)
+    try:
+        for rule in rules:
+            context.rule = rule
+            pause()
+            found += rule.check(context)
+    except LimitError:
+        context.is_cut = True
     return in_order(found)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings by place, then by code, each once."""
-    return sorted(dict.fromkeys(findings), key=_place)
+    """Return findings by place, then by code, each once; what they propose is not worked out to tell."""
+    once: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        once.setdefault((*_place(finding), finding.path, finding.severity, finding.related), finding)
+    return sorted(once.values(), key=_place)
 
 
 def _place(finding: Finding) -> tuple[int, int, str, str]:

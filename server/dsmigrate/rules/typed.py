@@ -66,7 +66,10 @@ def parameters(context: Context, name: Section) -> tuple[Entry, ...]:
 
 def given(context: Context, name: Section) -> dict[str, object]:
     """Return ``params`` as the loader reads it; empty when it is no object."""
-    return {entry.name: entry.node.value() for entry in parameters(context, name) if entry.node is not None}
+    return context.once(
+        (given, name),
+        lambda: {entry.name: entry.node.value() for entry in parameters(context, name) if entry.node is not None},
+    )
 
 
 def params_path(name: Section, *parts: str) -> Path:

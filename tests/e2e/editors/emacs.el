@@ -14,7 +14,7 @@
 (define-derived-mode dsmigrate-test-mode prog-mode "DeepSpeed")
 (add-to-list 'eglot-server-programs
              `(dsmigrate-test-mode . ,(split-string (getenv "DSMIGRATE_SERVER") " ")))
-(setq eglot-sync-connect 15
+(setq eglot-sync-connect 120
       eglot-confirm-server-initiated-edits nil
       eglot-events-buffer-size 0)
 
@@ -24,8 +24,8 @@
   (setq dsmigrate-reports (mapcar (lambda (item) (plist-get item :message)) diagnostics)))
 
 (defun dsmigrate-wait (condition)
-  "Wait up to 15 seconds until CONDITION gives non-nil; return whether it did."
-  (let ((end (+ (float-time) 15)) (done nil))
+  "Wait up to two minutes until CONDITION gives non-nil; return whether it did."
+  (let ((end (+ (float-time) 120)) (done nil))
     (while (and (not (setq done (funcall condition))) (< (float-time) end))
       (accept-process-output nil 0.05))
     (and done t)))

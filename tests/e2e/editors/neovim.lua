@@ -5,7 +5,7 @@ local buffer = vim.api.nvim_get_current_buf()
 local seen = { steps = {} }
 
 local function wait(step, condition)
-  local done = vim.wait(15000, condition, 20)
+  local done = vim.wait(120000, condition, 20)
   seen.steps[step] = done
   return done
 end
@@ -23,7 +23,7 @@ end
 local id
 local function ask(method, params)
   params.textDocument = { uri = vim.uri_from_bufnr(buffer) }
-  local answers = vim.lsp.buf_request_sync(buffer, method, params, 10000)
+  local answers = vim.lsp.buf_request_sync(buffer, method, params, 120000)
   local answer = answers and answers[id]
   return answer and answer.result
 end
@@ -57,7 +57,7 @@ local function run()
     if action.kind == 'quickfix' then
       local resolved = action
       if not action.edit then
-        local answers = vim.lsp.buf_request_sync(buffer, 'codeAction/resolve', action, 10000)
+        local answers = vim.lsp.buf_request_sync(buffer, 'codeAction/resolve', action, 120000)
         resolved = answers[id].result
       end
       vim.lsp.util.apply_workspace_edit(resolved.edit, client.offset_encoding)

@@ -23,7 +23,7 @@
       (json-mode)
       (lsp-workspace-folders-add (file-name-directory (getenv "DSMIGRATE_FILE")))
       (lsp)
-      (let ((end (+ (float-time) 15)))
+      (let ((end (+ (float-time) 120)))
         (while (and (not (dsmigrate-messages)) (< (float-time) end))
           (accept-process-output nil 0.05)))
       (princ (json-encode `((steps) (diagnostics . ,(vconcat (dsmigrate-messages))))))

@@ -41,7 +41,7 @@ def drive(program: str, arguments: list[str], folder: Path) -> dict[str, Any]:
     }
     (folder / "home").mkdir()
     run = subprocess.run(
-        [found, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [found, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
     assert lines, run.stdout + run.stderr
@@ -92,7 +92,7 @@ def test_the_snippet_for_neovim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with_server(tmp_path, monkeypatch)
     (tmp_path / "snippet.lua").write_text(snippet("neovim"), encoding="utf-8")
     look = (
-        "lua vim.wait(15000, function() return #vim.diagnostic.get(0) > 0 end, 20); "
+        "lua vim.wait(120000, function() return #vim.diagnostic.get(0) > 0 end, 20); "
         "io.stdout:write(vim.json.encode({ steps = {}, count = #vim.diagnostic.get(0) }) .. '\\n')"
     )
     commands = ["-c", f"luafile {tmp_path / 'snippet.lua'}", "-c", "edit ds_config.json", "-c", "set filetype=json"]

@@ -79,6 +79,13 @@ def test_what_is_published_holds_what_belongs_and_nothing_else(vsix: Path) -> No
 
 
 @pytest.mark.usefixtures("vsix")
+def test_the_wheel_says_that_the_package_has_types() -> None:
+    (wheel,) = (EXTENSION / "bundled").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert {"dsmigrate/py.typed", "dsmigrate/schemas/output/verify.schema.json"} <= set(archive.namelist())
+
+
+@pytest.mark.usefixtures("vsix")
 def test_what_it_is_built_with_has_no_grave_holes() -> None:
     done = run("npm", "audit", "--json")
     report: dict[str, Any] = json.JSONDecoder().raw_decode(done.stdout, done.stdout.index("{"))[0]

@@ -18,8 +18,10 @@ EVERYTHING = "fix-all"
 
 
 def _offer(view: View, here: Here) -> Iterator[Action]:
+    from dsmigrate.rules.fixing import with_few_fixes  # noqa: PLC0415 - with the rules
+
     for code in dict.fromkeys(finding.code for _, finding in at(view, here)):
-        of_code = [finding for finding in view.findings if finding.code == code]
+        of_code = list(with_few_fixes(view.text, (finding for finding in view.findings if finding.code == code)))
         found = list(filter(is_safe, of_code)) or [finding for finding in of_code if any(map(_does, finding.fixes))]
         if len(found) > 1:
             title = say("Fix all {found} of {code} in this file", found=len(found), code=code)
@@ -27,14 +29,19 @@ def _offer(view: View, here: Here) -> Iterator[Action]:
 
 
 def _offer_everything(view: View, _: Here) -> Iterator[Action]:
-    found = list(filter(is_safe, view.findings))
+    from dsmigrate.rules.fixing import with_few_fixes  # noqa: PLC0415 - with the rules
+
+    found = list(filter(is_safe, with_few_fixes(view.text, view.findings)))
     if found:
         yield Action(say("Apply every safe fix in this file"), FIX_ALL, (EVERYTHING,), codes=tuple(map(mended, found)))
 
 
 def _carry_out(view: View, code: str) -> Outcome:
     """Mend with the safe fixes of a rule; with its first ones where none of them is safe."""
-    safe = any(is_safe(finding) for finding in view.findings if finding.code == code)
+    from dsmigrate.rules.fixing import with_few_fixes  # noqa: PLC0415 - with the rules
+
+    of_code = with_few_fixes(view.text, (finding for finding in view.findings if finding.code == code))
+    safe = any(map(is_safe, of_code))
     return _mended(view, code, unsafe=not safe)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from dsmigrate.editing.actions.model import QUICK_FIX, Action, Feature, Here, Mended, Outcome
 from dsmigrate.editing.view import View
@@ -10,13 +11,18 @@ from dsmigrate.languages import say
 from dsmigrate.rules import Finding, Fix
 
 NAME = "fix"
+_MOST = 200
+"""Findings of one range that something is offered for: nobody chooses from a menu of more."""
 
 
 def at(view: View, here: Here) -> Iterator[tuple[int, Finding]]:
-    """Yield the findings that lie at a range or touch it, with their numbers."""
-    for number, finding in enumerate(view.findings):
-        if finding.start <= here.end and here.start <= finding.end:
-            yield number, finding
+    """Return the findings that lie at a range or touch it, with their numbers; of very many the first."""
+    found = (
+        (number, finding)
+        for number, finding in enumerate(view.findings)
+        if finding.start <= here.end and here.start <= finding.end
+    )
+    return islice(found, _MOST)
 
 
 def mended(finding: Finding) -> Mended:
@@ -25,8 +31,11 @@ def mended(finding: Finding) -> Mended:
 
 
 def _offer(view: View, here: Here) -> Iterator[Action]:
+    from dsmigrate.rules.fixing import with_few_fixes  # noqa: PLC0415 - with the rules
+
     found: dict[tuple[str, object], Action] = {}
-    for number, finding in at(view, here):
+    numbers = dict(at(view, here))
+    for number, finding in zip(numbers, with_few_fixes(view.text, numbers.values()), strict=True):
         best = next((fix for fix in finding.fixes if fix.safe and fix.edits), None)
         for index, fix in enumerate(finding.fixes):
             if not fix.edits:

@@ -20,7 +20,7 @@ from dsmigrate.rules.batch._shared import (
     is_elastic,
     text,
 )
-from dsmigrate.rules.context import UNKNOWN, Context
+from dsmigrate.rules.context import UNKNOWN, Context, is_absurd
 
 KEYS = (TOTAL, MICRO, STEPS)
 DEGREES = (SEQUENCE, DATA)
@@ -59,6 +59,8 @@ def triad(context: Context) -> Triad | None:
     if keys is None or (keys.total is None and keys.micro is None):
         return None
     if any(isinstance(value, (int, float)) and value > LARGEST for value in (keys.total, keys.micro, keys.steps)):
+        return None
+    if any(is_absurd(context.raw(key)) for key in KEYS):
         return None
     ranks = data_ranks(context)
     if ranks is not None and not 0 < ranks <= LARGEST:

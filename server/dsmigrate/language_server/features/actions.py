@@ -111,7 +111,8 @@ def _with_edit(session: Session, asked: Asked, made: Data, *, tell: bool = False
 
 
 def _key(diagnostic: Data) -> tuple[Any, ...]:
-    return (diagnostic["code"], *_place(diagnostic["range"]))
+    """Return what tells a diagnostic from others; one about the document as a whole has no code."""
+    return (diagnostic.get("code"), *_place(diagnostic["range"]))
 
 
 def _place(span: Data) -> tuple[int, ...]:

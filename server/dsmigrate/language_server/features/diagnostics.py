@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import json
 from typing import TYPE_CHECKING
@@ -9,8 +11,10 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from dsmigrate.language_server import diagnosing
+from dsmigrate.patience import EndedError
 
 if TYPE_CHECKING:
+    from dsmigrate.language_server.documents import OpenDocument
     from dsmigrate.language_server.session import Session
     from dsmigrate.language_server.wire import Data
 
@@ -40,7 +44,24 @@ def publish(session: Session, uri: str) -> None:
     document = session.documents.get(uri)
     if document is None or session.client.pulls_diagnostics:
         return
-    found = diagnosing.diagnostics(session, document)
+    if document.is_long:
+        task = asyncio.create_task(_publish_later(session, document))
+        session.tasks.add(task)
+        task.add_done_callback(session.tasks.discard)
+        return
+    _send(session, document, diagnosing.diagnostics(session, document))
+
+
+async def _publish_later(session: Session, document: OpenDocument) -> None:
+    """Send the diagnostics of a long document, unless it has changed by then: the change sends its own."""
+    with contextlib.suppress(EndedError):
+        found = await session.aside.run(document.uri, lambda: diagnosing.diagnostics(session, document))
+        if session.documents.get(document.uri) is document:
+            _send(session, document, found)
+
+
+def _send(session: Session, document: OpenDocument, found: list[Data] | None) -> None:
+    uri = document.uri
     if found is None and uri not in session.published:
         return
     if found is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +84,7 @@ async def _compared(session: Session, uri: str, old: Callable[[], Source], new: 
         }
 
     async with working(session, "Comparing configs"):
-        return await asyncio.get_running_loop().run_in_executor(None, work)
+        return await session.aside.beside(work)
 
 
 def _side(session: Session, arguments: Sequence[Any], index: int, folder: Path | None) -> Source:

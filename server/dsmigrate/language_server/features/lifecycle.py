@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
@@ -87,6 +88,9 @@ async def ask_for_settings(session: Session) -> bool:
     items = [types.ConfigurationItem(scope_uri=scope or None, section="dsmigrate") for scope in scopes]
     try:
         answers = await session.server.workspace_configuration_async(types.ConfigurationParams(items=items))
+    except JsonRpcException as error:
+        logger.warning("the client does not tell its settings: %s", error)
+        return False
     except Exception:
         logger.warning("the client does not tell its settings", exc_info=True)
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,8 +91,8 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
             session.send(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Info.value, "message": _said(converted)})
         return answer
     beside = (opened.get(resolved(module.path)) for module in converted.modules)
-    shown = [document, *(other for other in beside if other is not None)]
-    if any(versions.get(other.uri) != other.version for other in shown):
+    shown = [session.documents.get(uri), *(other for other in beside if other is not None)]
+    if any(other is None or versions.get(other.uri) != other.version for other in shown):
         return {**answer, "status": "error", "reasons": ["the script was changed meanwhile; ask again"]}
     edit = _workspace_edit(session, document, converted)
     answer["edit"] = edit
@@ -154,7 +154,7 @@ async def _convert(session: Session, document: OpenDocument, path: Path) -> Conv
 
     texts = {place: other.text for place, other in _opened(session).items() if other is not document}
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, convert, document.text, path, texts)
+        return await session.aside.beside(functools.partial(convert, document.text, path, texts))
     except SettingsError as error:
         return Converted("error", (), None, None, (str(error),), ())
 

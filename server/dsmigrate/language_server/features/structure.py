@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
     from dsmigrate.language_server.wire import Data, Lines
 
+MOST = 5000
+"""Symbols, folds or links of one document: the answer for megabytes would be hundreds of them."""
 _KINDS = {
     SymbolKind.OBJECT: types.SymbolKind.Object,
     SymbolKind.ARRAY: types.SymbolKind.Array,
@@ -34,11 +37,13 @@ def document_symbols(session: Session, params: types.DocumentSymbolParams) -> li
         return None
     found = outline.symbols(asked.view)
     if session.client.can("text_document.document_symbol.hierarchical_document_symbol_support"):
-        return [_nested(asked.lines, symbol) for symbol in found]
-    return list(_flat(asked, found, ""))
+        room = iter(range(MOST))
+        return [_nested(asked.lines, symbol, room) for symbol, _ in zip(found, room, strict=False)]
+    return list(islice(_flat(asked, found, ""), MOST))
 
 
-def _nested(lines: Lines, symbol: Symbol) -> Data:
+def _nested(lines: Lines, symbol: Symbol, room: Iterator[int]) -> Data:
+    """Return a symbol with those in it, as long as there is room."""
     made: Data = {
         "name": symbol.name,
         "detail": symbol.detail,
@@ -49,7 +54,7 @@ def _nested(lines: Lines, symbol: Symbol) -> Data:
     if symbol.deprecated:
         made["tags"] = [types.SymbolTag.Deprecated.value]
     if symbol.children:
-        made["children"] = [_nested(lines, child) for child in symbol.children]
+        made["children"] = [_nested(lines, child, room) for child, _ in zip(symbol.children, room, strict=False)]
     return made
 
 
@@ -72,7 +77,7 @@ def folding_ranges(session: Session, params: types.FoldingRangeParams) -> list[D
     most = session.client.can("text_document.folding_range.range_limit")
     index = asked.lines.index
     made: list[Data] = []
-    for fold in folding.folds(asked.view)[: most if isinstance(most, int) else None]:
+    for fold in folding.folds(asked.view)[: min(most, MOST) if isinstance(most, int) else MOST]:
         first, last = index.line_of(fold.start), index.line_of(fold.end)
         if fold.is_comment:
             made.append({"startLine": first, "endLine": last, "kind": types.FoldingRangeKind.Comment.value})
@@ -109,7 +114,7 @@ def document_links(session: Session, params: types.DocumentLinkParams) -> list[D
             "target": uri_of(link.target) if isinstance(link.target, Path) else link.target,
             **({"tooltip": link.tooltip} if tooltips else {}),
         }
-        for link in links.links(asked.view)
+        for link in links.links(asked.view)[:MOST]
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,13 @@ from dsmigrate.document import DocumentError, parse_bytes
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError
 from dsmigrate.language_server import diagnosing
+from dsmigrate.language_server.aside import LONG
 from dsmigrate.language_server.documents import OpenDocument
 from dsmigrate.language_server.features.diagnostics import report
 from dsmigrate.language_server.features.lifecycle import can_watch
 from dsmigrate.language_server.progress import working
 from dsmigrate.language_server.uris import path_of, uri_of
+from dsmigrate.patience import CancelledWorkError, EndedError, LimitError
 
 if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
@@ -37,14 +40,14 @@ async def pull_all(session: Session, params: types.WorkspaceDiagnosticParams) ->
     seen: set[str] = set()
     async with working(session, "Checking configs", params.work_done_token) as work:
         for document in session.documents:
-            found = diagnosing.diagnostics(session, document)
+            found = await _of_document(session, document)
             if found is not None:
                 answer.append(_placed(document.uri, document.version, report(found, before.get(document.uri))))
             seen.add(document.uri)
         files = await _files(session)
         for number, (path, uri) in enumerate(files):
             work.report(number, len(files), path.name)
-            found = None if uri in seen else _closed_file(session, path, uri)
+            found = None if uri in seen else await _of_file(session, path, uri)
             if found is not None:
                 answer.append(_placed(uri, None, report(found, before.get(uri))))
                 seen.add(uri)
@@ -56,6 +59,38 @@ async def pull_all(session: Session, params: types.WorkspaceDiagnosticParams) ->
         del session.closed[uri]
     gone = [_placed(uri, None, report([], None)) for uri in before if uri not in seen]
     return {"items": [*answer, *gone]}
+
+
+async def _of_document(session: Session, document: OpenDocument) -> list[Data] | None:
+    """Return the diagnostics of an open document; of a long one those of the text that it has in the end."""
+    while document.is_long:
+        try:
+            return await session.aside.run(document.uri, functools.partial(diagnosing.diagnostics, session, document))
+        except LimitError:
+            return []
+        except CancelledWorkError:
+            changed = session.documents.get(document.uri)
+            if changed is None:
+                return None
+            document = changed
+    return diagnosing.diagnostics(session, document)
+
+
+async def _of_file(session: Session, path: Path, uri: str) -> list[Data] | None:
+    """Return the diagnostics of a file that is not open; a long one is checked beside the loop."""
+    if not _is_long(path):
+        return _closed_file(session, path, uri)
+    try:
+        return await session.aside.run("", lambda: _closed_file(session, path, uri))
+    except EndedError:
+        return []
+
+
+def _is_long(path: Path) -> bool:
+    try:
+        return path.stat().st_size > LONG
+    except OSError:
+        return False
 
 
 async def _files(session: Session) -> list[tuple[Path, str]]:

@@ -26,6 +26,9 @@ _MANY = 3
 _FAR = 8
 """The length from which a name may be a slip of a key of another section."""
 
+_GUESSED = 500
+"""Unknown keys of a file beyond which none is held against all that there are: it is no slip any more."""
+
 _NAMES = 256
 """Answers about names that are kept: they are the same from one keystroke to the next."""
 
@@ -111,8 +114,16 @@ def refuses(context: Context, section: str, entry: Entry | None = None) -> bool:
 
 
 def guesses(context: Context, entry: Entry, section: str) -> list[Guess]:
-    """Return what a wrong key may mean, best first."""
+    """Return what a wrong key may mean, best first; nothing behind the first ``_GUESSED`` unknown keys of a file."""
+    last = context.once("the last guessed", lambda: _last_guessed(context))
+    if entry.member.start > last:
+        return []
     return context.once((guesses, entry.path, entry.member.start), lambda: _guesses(context, entry, section))
+
+
+def _last_guessed(context: Context) -> int:
+    starts = sorted(entry.member.start for entry, _ in unknown(context))
+    return starts[_GUESSED - 1] if len(starts) > _GUESSED else len(context.document.text)
 
 
 def _guesses(context: Context, entry: Entry, section: str) -> list[Guess]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dsmigrate.document import Path
+from dsmigrate.patience import pause
 from dsmigrate.rules.context import Context
 from dsmigrate.rules.model import Effect, Finding, Fix, Related, Severity
 
@@ -24,6 +25,7 @@ def at(
     """Return a finding of the current rule at a range of the text; ``path`` leads to the key it is about, if any."""
     rule = context.rule
     assert rule is not None  # noqa: S101 - set by run before a rule is called
+    pause()
     return Finding(
         code=rule.code,
         severity=severity or rule.severity,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.document import Document, EditError, Member, Path, TextEdit
 from dsmigrate.document.removing import remove
+from dsmigrate.document.shapes import is_alike
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
 from dsmigrate.rules.context import Context
@@ -56,7 +57,7 @@ from dsmigrate.rules.text._places import at
 def check(context: Context) -> Iterator[Finding]:
     """Yield a finding at each later occurrence of a key, with the first one related."""
     strict = context.consumer.reads_strict_json
-    fixes = {first: _fix(context, keys) for first, keys in _equal(context.document).items()}
+    fixes = {first: _fix(context, keys) for first, keys in _equal(context.document).items() if keys}
     for pair in context.document.duplicates:
         line = context.document.position(pair.first.start).line + 1
         effect = (
@@ -76,7 +77,7 @@ def check(context: Context) -> Iterator[Finding]:
             ),
             severity=Severity.WARNING if strict else None,
             effect=Effect.OVERRIDDEN if strict else None,
-            fixes=[fixes[pair.first.start]],
+            fixes=[fixes[pair.first.start]] if pair.first.start in fixes else [],
             related=[Related(pair.first.start, pair.first.end, say("the first one"))],
         )
 
@@ -85,7 +86,7 @@ _Found = list[tuple[Path, Member]]
 
 
 def _equal(document: Document) -> dict[int, _Found]:
-    """Return the members of equal keys in one object, by the offset of the first of them."""
+    """Return the members of equal keys in one object, by the offset of the first; none of those too deep to be read."""
     firsts: dict[int, int] = {}
     for pair in document.duplicates:
         firsts |= {pair.first.start: pair.first.start, pair.again.start: pair.first.start}
@@ -99,10 +100,8 @@ def _equal(document: Document) -> dict[int, _Found]:
 def _fix(context: Context, found: _Found) -> Fix:
     """Return the removal of all occurrences but the last, which leaves what Python's ``json`` reads."""
     path, last = found[-1]
-    values = [None if member.node is None else member.node.value() for _, member in found]
     same = last.node is not None and all(
-        member.node is not None and value == values[-1] and type(value) is type(values[-1])
-        for (_, member), value in zip(found, values, strict=True)
+        member.node is not None and is_alike(member.node.shape, last.node.shape) for _, member in found
     )
     name = str(last.name)
     title = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dsmigrate.document import Breaks, Code, Problem, Scalar, TextEdit
+from dsmigrate.document import Breaks, Code, Key, Problem, Scalar, TextEdit
 from dsmigrate.document.spelling import spell_string
 from dsmigrate.knowledge import Consumer
 from dsmigrate.languages import say
@@ -117,27 +117,39 @@ def _fixes(context: Context, problem: Problem) -> Iterator[Fix]:
 
 def _is_plain_word(context: Context, start: int) -> bool:
     """Return whether the string without quotes at an offset is meant as one."""
-    found = [node for _, _, node in context.document.walk() if isinstance(node, Scalar) and node.start == start]
-    return bool(found) and meant(found[0]) is None
+    found = context.once("scalars by place", lambda: _scalars(context)).get(start)
+    return isinstance(found, Scalar) and meant(found) is None
 
 
 def _swallows(context: Context, end: int) -> bool:
     """Return whether a value without quotes ends at an offset: a comma there would become a part of it."""
-    return any(
-        problem.end == end and problem.code in {Code.QUOTELESS_STRING, Code.CONSTANT}
-        for problem in context.document.problems
-    )
+    ends = context.once("ends of values without quotes", lambda: _quoteless_ends(context))
+    return end in ends
+
+
+def _quoteless_ends(context: Context) -> frozenset[int]:
+    codes = {Code.QUOTELESS_STRING, Code.CONSTANT}
+    return frozenset(problem.end for problem in context.document.problems if problem.code in codes)
 
 
 def _string(context: Context, start: int) -> str | None:
     """Return the string, or the key, that starts at an offset."""
+    found = context.once("scalars by place", lambda: _scalars(context)).get(start)
+    if isinstance(found, Key):
+        return found.name
+    value = None if found is None else found.value()
+    return value if isinstance(value, str) else None
+
+
+def _scalars(context: Context) -> dict[int, Scalar | Key]:
+    """Return the scalars and the keys of a document by where they start."""
+    found: dict[int, Scalar | Key] = {}
     for _, member, node in context.document.walk():
-        if node is not None and node.start == start:
-            value = node.value()
-            return value if isinstance(value, str) else None
-        if member is not None and member.key is not None and member.key.start == start:
-            return member.key.name
-    return None
+        if member is not None and member.key is not None:
+            found[member.key.start] = member.key
+        if isinstance(node, Scalar):
+            found[node.start] = node
+    return found
 
 
 def _comment(text: str, start: int, end: int) -> TextEdit:
