@@ -630,7 +630,8 @@ def _set_defaults(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         options = of.data.get("parser", of).data.setdefault("options", {})
         for name, value in asked.given.named.items():
-            options.setdefault(name, {"flags": [], "node": asked.node})["default"] = value
+            made = {"flags": [], "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions)}
+            options.setdefault(name, made)["default"] = value
     return NONE
 
 
