@@ -20,7 +20,8 @@ classes(Role.LOADER, "torch_geometric.loader. torch_geometric.data.DataLoader dg
         "monai.data.ThreadDataLoader")  # fmt: skip
 classes(Role.AVERAGED, "timm.utils.ModelEma timm.utils.ModelEmaV2 timm.utils.ModelEmaV3 torch_ema.ExponentialMovingAverage ema_pytorch.EMA "
         "diffusers.training_utils.EMAModel")  # fmt: skip
-classes(Role.MODEL, "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
+classes(Role.MODEL, "timm.create_model timm.models.create_model timm.models.factory.create_model timm.models._factory.create_model "
+        "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
         "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
 classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
 ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})
