@@ -6,7 +6,16 @@ from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, PARALLEL, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
+    MAKERS,
+    PARALLEL,
+    Call,
+    Role,
+    classes,
+    function,
+    method,
+)
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "

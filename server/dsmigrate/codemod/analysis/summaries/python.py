@@ -11,7 +11,6 @@ from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
