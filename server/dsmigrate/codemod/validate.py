@@ -235,6 +235,8 @@ class _Side(_Reader):
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
+        if isinstance(value, Obj) and role_of(value) is Role.REPLICAS and any(self.is_model(one) for one in each(value.get("module", Const(None)))):
+            return "the model"
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -350,7 +352,15 @@ class _Result(_Side):
 
 def _lines(event: Event) -> str:
     """The forwards that a loss comes from, by how they are written."""
-    return "+".join(sorted({ast.unparse(forward.node.args[0]) if isinstance(forward.node, ast.Call) and forward.node.args else "" for forward in forwards_in(event["loss"])}))
+    nodes = [forward.node for forward in forwards_in(event["loss"])]
+    return "+".join(sorted({_unmoved(node.args[0]) if isinstance(node, ast.Call) and node.args else "" for node in nodes}))
+
+
+def _unmoved(node: ast.expr) -> str:
+    """An expression as text, without a move to a device at its end."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        node = node.func.value
+    return ast.unparse(node)
 
 
 # -- keys: values and conditions as text that is the same in both runs -------------------------------------------------
