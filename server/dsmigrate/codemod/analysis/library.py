@@ -101,7 +101,7 @@ def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value
         made = run.make(Kind.LIBRARY, node, made_by=name)
         made_by_library(run, made, name, given, node)
         return made
-    head = name.split(".")[0]
+    head = name.split(".", maxsplit=1)[0]
     if head == "torch":
         return of_torch(run, name, given, node)
     if head in _HARMLESS:
