@@ -107,6 +107,7 @@ def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value
     if head in _HARMLESS:
         return _of_data(run, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Lib(name), given, node)
 
 
@@ -198,6 +199,7 @@ def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
     if of.kind is Kind.LIBRARY and of.made_by in {"element"}:
         return run.unread(node, given.all())
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, of, given, node)
 
 
@@ -299,6 +301,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if of in run.known_models:
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Member(of, name), given, node)
 
 

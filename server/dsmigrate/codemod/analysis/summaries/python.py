@@ -805,6 +805,11 @@ def _spawn(asked: Call) -> Value:
     return NONE
 
 
+@function("multiprocessing.get_context", "torch.multiprocessing.get_context")
+def _context(asked: Call) -> Value:
+    return Lib(asked.name.rpartition(".")[0])
+
+
 @function(
     "multiprocessing.Process", "torch.multiprocessing.Process", "multiprocessing.context.Process", "threading.Thread"
 )

@@ -619,6 +619,20 @@ def _hook(asked: Call, of: Value) -> Value:
     return asked.run.unread(asked.node, tag="handle")
 
 
+@method((Role.WRAPPER,), "_register_builtin_comm_hook")
+def _builtin_hook(asked: Call, of: Value) -> Value:
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=NONE)
+    return NONE
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _ddp_hook(asked: Call) -> Value:
+    kind, of = asked.run.settle(asked.get(0, "comm_hook_type", NONE)), asked.run.settle(asked.get(1, "model", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=asked.get(2, "state", NONE))
+    return NONE
+
+
 @method((Role.WRAPPER, Role.ENGINE, Role.SHARDED), "no_sync")
 def _no_sync(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.SYNC, asked.node, of=of, value=Const("no_sync"))
