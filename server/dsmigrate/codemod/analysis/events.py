@@ -126,7 +126,7 @@ class Block:
     test: Condition = TRUE
     items: list[Event | Block] = field(default_factory=list)
     names: tuple[Mapping[str, Value], ...] = ()
-    """What is bound outside: where only some ranks go in, and where a function is called."""
+    """What is bound outside of a branch, and where a function is called."""
     result: Value | None = None
     """What a call gives."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
@@ -508,6 +509,8 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
                         *value.data.get("regions", ()),
                         run.make(Kind.LIBRARY, node, made_by=canonical(name)),
                     )
+                elif name.partition(".")[0] not in sys.stdlib_module_names | {"torch"}:
+                    value.data["decorated"] = True
             return value
         case Expr(op="field"):
             held = decorator.args[0]
@@ -531,6 +534,8 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
                 return run.call(decorator, Given((value,)), node)
             found = run.call(decorator, Given((value,)), node)
             return value if found == NONE else found
+        case Expr(op="unknown") if isinstance(value, Obj):
+            value.data["decorated"] = True
     return value
 
 

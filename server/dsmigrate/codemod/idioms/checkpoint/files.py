@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting
+from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
@@ -73,7 +73,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
     if states or loads or weights:
         yield from _taught(training, facts, [*states, *loads])
-    if not any(dividing(event) is not None or is_stopping(event) for event in states):
+    if not any(parting(training, event) is not None or is_stopping(event) for event in states):
         return
     places: dict[tuple[ast.AST, str], list[tuple[Event, Meeting]]] = {}
     for event in states:
