@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from dsmigrate.codemod.analysis.analysis import may_part
+from dsmigrate.codemod.analysis.analysis import may_part, under
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Obj, Tup, Value
+from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -64,9 +64,30 @@ def parting(training: Training, event: Event) -> Block | None:
     return found
 
 
-def is_stopping(event: Event) -> bool:
-    """Whether an event happens as something went wrong, or when a signal comes: other ranks may not be there."""
-    return any(block.kind is BlockKind.HANDLER or _is_registered(block) for block in event.block.around())
+def is_stopping(training: Training, event: Event) -> bool:
+    """Whether an event happens as the training went wrong, or when a signal comes: other ranks may not be there."""
+    return any((block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block) for block in event.block.around())
+
+
+def _is_around_training(training: Training, handler: Block) -> bool:
+    """Whether a handler catches more than the end of an iterator, of statements in which the training goes on."""
+    if handler.label == Lib("builtins.StopIteration") or handler.up is None:
+        return False
+    return any(under(step.block, handler.up) and not under(step.block, handler) for step in training.steps)
+
+
+def is_last(training: Training, event: Event) -> bool:
+    """Whether an event happens in a ``finally`` around the training, where a rank that failed comes to as well."""
+    places = [(event.module, event.node), *((one.module, one.node) for one in event.block.around() if one.kind is BlockKind.CALL)]
+    for module, node in places:
+        if module is None or node is None:
+            continue
+        for step in module.step(node).around():
+            outer = step.up.node if step.up is not None else None
+            if isinstance(outer, ast.Try) and any(step.node is one for one in outer.finalbody):
+                if any(block.node is outer for one in training.steps for block in one.block.around()):
+                    return True
+    return False
 
 
 def _is_registered(block: Block) -> bool:
