@@ -380,8 +380,7 @@ class Machine(ABC):
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
-                if condition.varies:
-                    block.names = self.names_here()
+                block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()
