@@ -22,9 +22,9 @@ _WORD = re.compile(rb"\w+")
 def users(root: Path, files: Iterable[Path]) -> set[Path]:
     """The scripts below a folder that import some files, or what imports them."""
     sources: dict[Path, bytes] = {}
-    for file in discover([root]):
+    for found in discover([root]):
         try:
-            sources[resolved(file.path)] = read(file.path)
+            sources[resolved(found.path)] = read(found.path)
         except SourceError:
             continue
     importers = _Importers(sources)
