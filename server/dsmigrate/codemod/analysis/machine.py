@@ -364,7 +364,9 @@ class Machine(ABC):
     def happen_again(self, block: Block) -> None:
         """Let what happened in a call happen here too."""
         made: dict[Block, Block] = {}
-        self.block.items.append(block.copied(self.block, made))
+        copy = block.copied(self.block, made)
+        copy.names = self.names_here()
+        self.block.items.append(copy)
         for key, moment in self.moments.items():
             if moment.block in made:
                 self.moments[key] = replace(moment, block=made[moment.block])
@@ -380,8 +382,7 @@ class Machine(ABC):
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
-                if condition.varies:
-                    block.names = self.names_here()
+                block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()

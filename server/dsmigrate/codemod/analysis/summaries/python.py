@@ -11,7 +11,6 @@ from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
@@ -396,11 +395,16 @@ def _dict(asked: Call) -> Value:
     run = asked.run
     last = asked.name.rpartition(".")[2]
     if last in {"SimpleNamespace", "Namespace"}:
-        made = run.make(Kind.NAMESPACE, asked.node, made_by=asked.name)
+        options = [one for one in map(run.settle, asked.given.more) if isinstance(one, Obj) and one.made_by == "argparse"]
+        if len(options) == 1 and len(asked.given.more) == 1:  # SimpleNamespace(**vars(args))
+            made = copied(run, options[0], asked.node, deep=False)
+            assert isinstance(made, Obj)
+        else:
+            made = run.make(Kind.NAMESPACE, asked.node, made_by=asked.name)
+            if asked.given.more:
+                made.data["open"] = True
         for name, value in asked.given.named.items():
             run.put(made, name, value)
-        if asked.given.more:
-            made.data["open"] = True
         return made
     source = asked.given.args[0] if asked.given.args else None
     made = from_items(run, asked.node, Kind.DICT, source, dict(asked.given.named))
