@@ -109,12 +109,13 @@ def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value
         made = run.make(Kind.LIBRARY, node, made_by=name)
         made_by_library(run, made, name, given, node)
         return made
-    head = name.split(".")[0]
+    head = name.split(".", maxsplit=1)[0]
     if head == "torch":
         return of_torch(run, name, given, node)
     if head in _HARMLESS:
         return _of_data(run, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Lib(name), given, node)
 
 
@@ -206,6 +207,7 @@ def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
     if of.kind is Kind.LIBRARY and of.made_by in {"element"}:
         return run.unread(node, given.all())
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, of, given, node)
 
 
@@ -307,6 +309,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if of in run.known_models:
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Member(of, name), given, node)
 
 

@@ -215,6 +215,8 @@ class Machine(ABC):
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()
+        self.handed: set[ast.AST] = set()
+        """Calls of code that is not read, which are given a function of the script to call."""
         """Variables of the environment that are asked for by key, without a default."""
         self.required: list[tuple[Condition, Condition]] = []
         """Conditions under which a run ends with an error unless others hold."""

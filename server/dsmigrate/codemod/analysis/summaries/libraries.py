@@ -6,7 +6,16 @@ from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, PARALLEL, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
+    MAKERS,
+    PARALLEL,
+    Call,
+    Role,
+    classes,
+    function,
+    method,
+)
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
@@ -20,7 +29,8 @@ classes(Role.LOADER, "torch_geometric.loader. torch_geometric.data.DataLoader dg
         "monai.data.ThreadDataLoader")  # fmt: skip
 classes(Role.AVERAGED, "timm.utils.ModelEma timm.utils.ModelEmaV2 timm.utils.ModelEmaV3 torch_ema.ExponentialMovingAverage ema_pytorch.EMA "
         "diffusers.training_utils.EMAModel")  # fmt: skip
-classes(Role.MODEL, "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
+classes(Role.MODEL, "timm.create_model timm.models.create_model timm.models.factory.create_model timm.models._factory.create_model "
+        "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
         "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
 classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
 ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})

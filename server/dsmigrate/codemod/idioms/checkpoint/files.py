@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
+from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
@@ -94,6 +95,13 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
     if states or loads or weights or handed:
         yield from _taught(training, facts, [*states, *loads])
+    gone = [event for event in states if _is_group_gone(training, event)]
+    for event in gone:
+        yield Decision(
+            "MG633", Kind.TODO, event.module, event.node, "save before destroy_process_group(): the ranks gather the state through the group",
+            "ZeRO spreads it over the ranks",
+        )  # fmt: skip
+    states = [event for event in states if event not in gone]
     states += _unread(training, handed, states)
     yield from _inside_loop(training, handed)
     if not any(event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event) for event in states):
@@ -175,6 +183,12 @@ def _states(training: Training, facts: Facts) -> list[Event]:
         ]
     found += [event for event in training.events(Happening.OPAQUE) if dividing(event) is not None and _is_given_optimizer(training, event)]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
+
+
+def _is_group_gone(training: Training, event: Event) -> bool:
+    """Whether the process group has ended before an event, and no other was set up since."""
+    ends = [one for one in training.events(Happening.GROUP_GONE) if one.number < event.number and both(one.condition, event.condition) is not FALSE]
+    return bool(ends) and not any(ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP))
 
 
 def _is_early(training: Training, event: Event) -> bool:
