@@ -311,16 +311,17 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         ways.append((alive, run.state.changes(frame.mark)))
     run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
     run.state.undo(frame.mark)
-    run.meet([(condition, _outlasting(changes)) for condition, changes in ways], frame.node)
+    living = {one.obj for one in run.frames} - {frame.obj}  # a generator runs its caller's lines where it yields
+    run.meet([(condition, _outlasting(changes, living)) for condition, changes in ways], frame.node)
     return choose(values)
 
 
-def _outlasting(changes: Changes) -> Changes:
+def _outlasting(changes: Changes, living: set[Obj]) -> Changes:
     """The changes that are left of a call: not its names, unless a function in it knows them."""
     return {
         place: value
         for place, value in changes.items()
-        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None
+        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None or place[0] in living
     }
 
 
