@@ -93,18 +93,21 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
         return f'str(Path(__file__).with_name("{name}"))'
-    grouped: dict[str, dict[str, str]] = {}
+    nested: dict[str, Any] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
-        section, _, inner = key.rpartition(".")
-        grouped.setdefault(section or key, {})[inner] = code
-    given = []
-    for key, entries in grouped.items():
-        if key in dynamic:
-            given.append(f"{key}={entries[key]}")
-        else:
-            given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
+        *sections, inner = key.split(".")
+        place = nested
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[inner] = code
+    given = [f"{key}={_dictionary(value)}" for key, value in nested.items()]
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
     return f"ds_compat.load_config({', '.join([start, *given])})"
+
+
+def _dictionary(value: str | dict[str, Any]) -> str:
+    """Code, or a dictionary of code."""
+    return value if isinstance(value, str) else "{" + ", ".join(f'"{key}": {_dictionary(inner)}' for key, inner in value.items()) + "}"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.classes import is_closed
-from dsmigrate.codemod.analysis.conditions import Condition, both
+from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
@@ -176,6 +176,23 @@ def dividing(event: Event | Block) -> Block | None:
         if one.test.varies:
             found = one
     return found
+
+
+def may_part(analysis: Analysis, condition: Condition) -> bool:
+    """Whether ranks disagree on a condition, or it asks something unread that is given nothing: ``if is_main_process():``."""
+    return condition.varies or any(_asks_process(analysis, atom) for atom in atoms_of(condition))
+
+
+def _asks_process(analysis: Analysis, atom: Expr) -> bool:
+    """Whether a test looks at what an unread call without arguments gives, or at an option that no parser has."""
+    is_compared = atom.op in {"==", "<", "<="} and isinstance(atom.args[1], Const)
+    match atom.args[0] if is_compared or atom.op == "true" else atom:
+        case Expr(op="unknown", args=(ast.Call(args=[], keywords=[]), *_)):
+            return True
+        case Expr(op="arg", args=(str(name), *_)):
+            known = parsers(analysis)
+            return bool(known) and all(name not in one.data["options"] for one in known)
+    return False
 
 
 def function_of(event: Event) -> FunctionNode | None:

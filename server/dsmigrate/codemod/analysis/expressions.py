@@ -57,6 +57,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     joined_tensor,
+    loops_of,
     may_vary,
 )
 from dsmigrate.codemod.program.module import names_of
@@ -497,17 +498,13 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     left, right = run.settle(left), run.settle(right)
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
-            return from_condition(
-                either(
-                    *(
-                        both(
-                            condition,
-                            run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)),
-                        )
-                        for condition, option in options_of(value)
-                    )
-                )
-            )
+            tests = [
+                (condition, run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)))
+                for condition, option in options_of(value)
+            ]
+            if len({test for _, test in tests}) > 1 and isinstance(op, _ORDERS) and all(isinstance(test, Literal) for _, test in tests):
+                return _ordered(op, left, right)
+            return from_condition(either(*(both(*pair) for pair in tests)))
     if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
         positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
         return from_condition(negate(run.truth(run.compared(positive, left, right))))
@@ -519,12 +516,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
-                if not (
-                    isinstance(one, Tup)
-                    or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))
-                ):
-                    return FALSE_VALUE
-                if other.value is None:
+                is_unlike = not isinstance(one, Lib | Tup) and not (isinstance(one, Obj) and one.kind is Kind.INSTANCE)
+                if other.value is None or (is_unlike if isinstance(op, ast.Eq) else not isinstance(one, Tup)):
                     return FALSE_VALUE
             if other == NONE and isinstance(one, Tensor):
                 if one.kind is TensorKind.GRADIENT:
@@ -561,6 +554,17 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if name == "==" and left == right and isinstance(left, Expr) and not left.loops:
         return TRUE_VALUE
     return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def _ordered(op: ast.cmpop, left: Value, right: Value) -> Expr:
+    """A comparison of one of several things that comes out open for each of them: one thing that is not known."""
+    if isinstance(op, ast.Gt | ast.GtE):
+        left, right = right, left
+    name = "<" if isinstance(op, ast.Lt | ast.Gt) else "<="
+    return Expr(name, left, right, varies=may_vary(left) or may_vary(right), loops=loops_of((left, right)))
 
 
 def _contained(run: Machine, left: Value, right: Value) -> Value:

@@ -215,6 +215,8 @@ class Machine(ABC):
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()
+        self.handed: set[ast.AST] = set()
+        """Calls of code that is not read, which are given a function of the script to call."""
         """Variables of the environment that are asked for by key, without a default."""
         self.required: list[tuple[Condition, Condition]] = []
         """Conditions under which a run ends with an error unless others hold."""
@@ -360,7 +362,9 @@ class Machine(ABC):
     def happen_again(self, block: Block) -> None:
         """Let what happened in a call happen here too."""
         made: dict[Block, Block] = {}
-        self.block.items.append(block.copied(self.block, made))
+        copy = block.copied(self.block, made)
+        copy.names = self.names_here()
+        self.block.items.append(copy)
         for key, moment in self.moments.items():
             if moment.block in made:
                 self.moments[key] = replace(moment, block=made[moment.block])
@@ -376,8 +380,7 @@ class Machine(ABC):
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
-                if condition.varies:
-                    block.names = self.names_here()
+                block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()

@@ -77,6 +77,7 @@ IDIOMS: tuple[Idiom, ...] = (
     native.native,
     zero.untested,
     files.files,
+    files.pickled,
     batch.batch,
     precision.asked,
     optimizer.in_config,
