@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.library import call_library, call_object, decora
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
+from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
 from dsmigrate.codemod.analysis.values import (
     NONE,
     UNBOUND,
@@ -101,6 +102,8 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return library_method(run, function.of, function.name, given_, node)
         case Expr(op="field"):
             return library_method(run, function.args[0], function.args[1], given_, node)
+        case Expr(op="getattr", args=(Lib(name=of), *_)) if role_of_class(f"{of}.{CHOSEN}") is not None:
+            return call_library(run, f"{of}.{CHOSEN}", given_, node)
         case Obj():
             return call_object(run, function, given_, node)
         case Tensor() if function.forwards:

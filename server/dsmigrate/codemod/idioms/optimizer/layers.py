@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.elementwise import rule_of
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.summaries.registry import CHOSEN
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Obj, each
 from dsmigrate.codemod.decision import Decision
@@ -65,7 +66,8 @@ def _said(one: Obj) -> tuple[str, str] | None:
     if rule.whole is None:
         if rule.what:
             return "MG602", f"{rule.name} may work layer by layer: what {rule.what} does is not known"
-        return "MG603", f"{rule.name or 'this optimizer'} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)"
+        name = "its class, chosen by name," if rule.name == CHOSEN else rule.name or "this optimizer"
+        return "MG603", f"{name} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)"
     return None
 
 
