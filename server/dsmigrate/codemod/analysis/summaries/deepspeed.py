@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Kind, Obj, Tensor, Tup, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
@@ -33,6 +33,7 @@ def _initialize(asked: Call) -> Value:
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
+    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.event(
@@ -90,6 +91,13 @@ def _taught(asked: Call) -> Value:
 def _use_scaler(asked: Call) -> Value:
     asked.run.event(Happening.SCALE, asked.node, scaler=asked.get(1, "scaler", NONE), engine=asked.get(0, "engine", NONE))
     return NONE
+
+
+@function("ds_compat.scale_losses")
+def _scale_losses(asked: Call) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.amp.GradScaler")
+    asked.run.event(Happening.SCALE, asked.node, scaler=made, engine=asked.get(0, "engine", NONE))
+    return made
 
 
 @function("ds_compat.grad_norm")
