@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.config.existing import merged
-from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.config.stage import offload, preferred
 from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
@@ -43,6 +43,7 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
     held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
+    held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)
@@ -93,18 +94,21 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
         return f'str(Path(__file__).with_name("{name}"))'
-    grouped: dict[str, dict[str, str]] = {}
+    nested: dict[str, Any] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
-        section, _, inner = key.rpartition(".")
-        grouped.setdefault(section or key, {})[inner] = code
-    given = []
-    for key, entries in grouped.items():
-        if key in dynamic:
-            given.append(f"{key}={entries[key]}")
-        else:
-            given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
+        *sections, inner = key.split(".")
+        place = nested
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[inner] = code
+    given = [f"{key}={_dictionary(value)}" for key, value in nested.items()]
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
     return f"ds_compat.load_config({', '.join([start, *given])})"
+
+
+def _dictionary(value: str | dict[str, Any]) -> str:
+    """Code, or a dictionary of code."""
+    return value if isinstance(value, str) else "{" + ", ".join(f'"{key}": {_dictionary(inner)}' for key, inner in value.items()) + "}"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:

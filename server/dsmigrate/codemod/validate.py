@@ -11,6 +11,7 @@ import difflib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
@@ -259,11 +260,20 @@ class _Side(_Reader):
     def is_wrapped(self, value: Value) -> bool:
         raise NotImplementedError
 
+    @cached_property
+    def saving(self) -> set[ast.AST]:
+        """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
+        return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
+
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
         if isinstance(value, Obj) and role_of(value) is Role.REPLICAS and any(self.is_model(one) for one in each(value.get("module", Const(None)))):
             return "the model"
+        if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
+            return self.role(value.data["copy_of"])
+        if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
+            return self.role(value.args[0])
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -296,6 +306,8 @@ class _Side(_Reader):
                 return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
+            case Happening.COPY if event.node in self.saving:
+                return None
             case _ if event.kind in _KEPT:
                 of = event.what.get("of", Const(None))
                 return f"{_KEPT[event.kind]} {self.content(of)}".strip()

@@ -544,6 +544,14 @@ _DTYPES = frozenset(
 )
 
 
+@_module_method("reset_parameters")
+def _reset(asked: Call, of: Value) -> Value:
+    for one in each(of):
+        if isinstance(one, Obj | Expr):
+            asked.run.event(Happening.WEIGHT_WRITE, asked.node, of=Tensor(TensorKind.PARAMETER, one, varies=False), name=Const("reset_parameters"))
+    return NONE
+
+
 @_module_method("requires_grad_")
 def _requires_grad(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.THAW, asked.node, of=of, value=asked.get(0, "requires_grad", TRUE_VALUE))
@@ -617,6 +625,20 @@ def _hook(asked: Call, of: Value) -> Value:
             asked.node,
         )
     return asked.run.unread(asked.node, tag="handle")
+
+
+@method((Role.WRAPPER,), "_register_builtin_comm_hook")
+def _builtin_hook(asked: Call, of: Value) -> Value:
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=NONE)
+    return NONE
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _ddp_hook(asked: Call) -> Value:
+    kind, of = asked.run.settle(asked.get(0, "comm_hook_type", NONE)), asked.run.settle(asked.get(1, "model", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=asked.get(2, "state", NONE))
+    return NONE
 
 
 @method((Role.WRAPPER, Role.ENGINE, Role.SHARDED), "no_sync")
