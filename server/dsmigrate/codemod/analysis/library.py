@@ -514,6 +514,8 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
         handler = METHODS.get((role, "__enter__")) if role is not None else None
         if handler is not None and isinstance(one, Obj):
             return handler(Call(run, "__enter__", Given(), node), one)
+        if isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss":
+            return one.get("loss", NONE)
     return manager
 
 

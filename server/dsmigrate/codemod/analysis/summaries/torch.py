@@ -729,7 +729,7 @@ def _rates(asked: Call, of: Value) -> Value:
 def _scale(asked: Call, of: Value) -> Value:
     loss = asked.run.settle(asked.get(0, "outputs", NONE))
     asked.run.event(Happening.SCALE, asked.node, scaler=of, loss=loss)
-    tensors = [one for one in each(loss) if isinstance(one, Tensor)]
+    tensors = [one for one in asked.run.things_in(loss) if isinstance(one, Tensor)]
     made = joined_tensor(tensors) if tensors else Tensor()
     return Tensor(made.kind, made.of, made.forwards, of if isinstance(of, Obj) else None, varies=made.varies)
 
