@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
+from dsmigrate.codemod.analysis.conditions import Literal
 from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -401,6 +402,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return Expr("arg", name, *of.data.get("path", ()))
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
+    if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
+        return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):
@@ -410,9 +413,24 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
-    if of in run.known_models and name == "module":
-        return Expr("field", of, name)
+    if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
+        return _weight(of, name)
     return Expr("field", of, name)
+
+
+_WEIGHTS = frozenset({"weight", "bias", "in_proj_weight", "in_proj_bias"})
+"""What layers call their parameters."""
+
+
+def _weight(of: Obj | Expr, name: str) -> Tensor:
+    """One parameter of a layer."""
+    return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("called", name)))
+
+
+def _whole(thing: Value) -> Value:
+    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
+        thing = thing.args[0]
+    return thing
 
 
 def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:

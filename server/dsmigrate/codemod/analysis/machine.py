@@ -172,7 +172,7 @@ class Moment:
     context: Context
     block: Block
     names: tuple[Mapping[str, Value], ...]
-    holders: tuple[tuple[Obj, Any], ...]
+    holders: Mapping[tuple[Obj, Any], Value]
     optimizers: frozenset[tuple[Obj, Any]]
     """Who has an optimizer."""
     number: int
@@ -545,17 +545,17 @@ class Machine(ABC):
         return all(stop.condition is not TRUE for stop in self.stops)
 
     def _moment(self, node: ast.stmt) -> Moment:
-        held: list[tuple[Obj, Any]] = []
+        held: dict[tuple[Obj, Any], Value] = {}
         optimizers: list[tuple[Obj, Any]] = []
         for obj in (*self.made.values(), *self.modules.values()):
             for key, value in obj.own.items():
                 things = [one for one in each(value) if isinstance(one, Obj)]
                 if any(one in self.wrappers for one in things):
-                    held.append((obj, key))
+                    held[obj, key] = value
                 if any(one in self.optimizers for one in things):
                     optimizers.append((obj, key))
         return Moment(
-            node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), frozenset(optimizers), self.events
+            node, self.frame.module, self.context, self.block, self.names_here(), held, frozenset(optimizers), self.events
         )
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:

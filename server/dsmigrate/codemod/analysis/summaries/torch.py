@@ -544,6 +544,14 @@ _DTYPES = frozenset(
 )
 
 
+@_module_method("reset_parameters")
+def _reset(asked: Call, of: Value) -> Value:
+    for one in each(of):
+        if isinstance(one, Obj | Expr):
+            asked.run.event(Happening.WEIGHT_WRITE, asked.node, of=Tensor(TensorKind.PARAMETER, one, varies=False), name=Const("reset_parameters"))
+    return NONE
+
+
 @_module_method("requires_grad_")
 def _requires_grad(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.THAW, asked.node, of=of, value=asked.get(0, "requires_grad", TRUE_VALUE))
