@@ -67,6 +67,8 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
     """What is said of a script without a training that could be converted; nothing where there is nothing to say."""
     wraps = {role: event for event in analysis.of(Happening.WRAP) for one in each(event["wrapper"]) if isinstance(one, Obj) and (role := role_of(one))}
     if Role.ENGINE in wraps:
+        event = wraps[Role.ENGINE]
+        yield Decision("MG904", Kind.KEPT, event.module, event.node, "deepspeed.initialize is called here already: nothing is left to convert")
         return
     backward = next(analysis.of(Happening.BACKWARD), None)
     group = next(analysis.of(Happening.GROUP), None)
