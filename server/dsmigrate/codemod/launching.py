@@ -74,6 +74,11 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     if start.spawned or tellers == {Teller.NOBODY} or (made and all(is_given(group) and handed_to(analysis, group.event.block) for group in made)):
         yield f"{there}python {tail}"
         return
+    flags = _by_option(analysis, made) if tellers == {Teller.OPTION} else []
+    if flags:
+        ranks, given = " ".join(map(str, range(PROCESSES))), " ".join(f"{flag} $RANK" for flag in flags)
+        yield f"{there}for RANK in {ranks}; do {_address(analysis, made)}python {tail} {given} & done; wait"
+        return
     manager = next((one for one in _MANAGERS if tellers == {one}), None)
     if manager is not None:
         command = _MANAGERS[manager] if not _asks(analysis, "PMI_RANK") else "mpiexec -n"
@@ -82,6 +87,16 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     yield f"{there}torchrun --nproc_per_node {PROCESSES} {tail}"
     if not analysis.run.asked & _TORCHRUN_ONLY:
         yield f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {tail.replace('-m ', '--module ', 1) if module else tail}"
+
+
+def _by_option(analysis: Analysis, made: list[Group]) -> list[str]:
+    """The options that tell each process its rank and its device."""
+    told = {value for group in made for _, value in group.rank}
+    if len(told) != 1:
+        return []
+    told |= {event["device"] for event in analysis.of(Happening.DEVICE)}
+    options = [_option(analysis, value.args[0]) for value in told if isinstance(value, Expr) and value.op == "arg"]
+    return sorted({flag for option in options if option is not None and (flag := _flag(option))}, reverse=True)
 
 
 def _asks(analysis: Analysis, name: str) -> bool:

@@ -73,7 +73,8 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
     backward = next(analysis.of(Happening.BACKWARD), None)
     group = next(analysis.of(Happening.GROUP), None)
     driven = _driven(analysis)
-    if driven is not None and (group is not None or Role.WRAPPER in wraps):
+    entry = analysis.project.module(analysis.project.entry, "__main__")
+    if driven is not None and (group is not None or Role.WRAPPER in wraps or (entry is not None and _WORDS.search(entry.source.text))):
         yield _refused("MG907", driven, f"{_name(driven)} drives the training", "it has its own DeepSpeed switch")
         return
     other = wraps.get(Role.SHARDED) or next(analysis.of(Happening.PARALLEL), None)
