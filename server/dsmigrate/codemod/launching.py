@@ -125,7 +125,7 @@ def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
     words = _satisfying(analysis, both(*(spawn.condition for spawn in spawns[:1])))
     return Start(
         spawned=True, count=count, default=default, switches=tuple(word.option for word in words if not word.value),
-        unsure=not all(_is_switch(spawn.condition) for spawn in spawns), **basic,
+        unsure=not all(_is_switch(spawn.condition, spawn["count"]) for spawn in spawns), **basic,
     )  # fmt: skip
 
 
@@ -134,11 +134,22 @@ def _manager(leaf: Expr) -> Teller | None:
     return Teller.SLURM if name.startswith("SLURM_") else Teller.MPI if name.startswith(("OMPI_", "PMI_", "MV2_")) else None
 
 
-def _is_switch(condition: Condition) -> bool:
-    """Whether nothing but options that are given or not decides."""
-    return condition is TRUE or (isinstance(condition, Literal) and condition.atom.op == "arg") or (
-        isinstance(condition, Several) and condition.all_of and all(map(_is_switch, condition.parts))
-    )
+def _is_switch(condition: Condition, count: Value) -> bool:
+    """Whether nothing but options that are given or not decides, or that there are several processes."""
+    if isinstance(condition, Several):
+        return condition.all_of and all(_is_switch(part, count) for part in condition.parts)
+    if not isinstance(condition, Literal):
+        return condition is TRUE
+    match condition.atom.op, condition.atom.args:
+        case "arg", _:
+            return True
+        case "<", (Const(value=int(least)), more):
+            return condition.holds and more == count and least < PROCESSES
+        case "<=", (Const(value=int(least)), more):
+            return condition.holds and more == count and least <= PROCESSES
+        case "<=" | "<", (fewer, Const(value=int(most))):
+            return not condition.holds and fewer == count and most < PROCESSES
+    return False
 
 
 def _meaning(analysis: Analysis, value: Value) -> tuple[str, str]:
