@@ -54,7 +54,8 @@ class Converted:
 
 def converted(script: str, files: Mapping[str, str] | None = None, path: str = "train.py", **options: Any) -> Converted:
     """Convert a script, with other files of its project beside."""
-    every = {path: textwrap.dedent(script), **{name: textwrap.dedent(text) for name, text in (files or {}).items()}}
+    head = HEAD if script.startswith(HEAD) else ""
+    every = {path: head + textwrap.dedent(script[len(head) :]), **{name: textwrap.dedent(text) for name, text in (files or {}).items()}}
 
     def read(name: str) -> bytes | None:
         return every[name].encode() if name in every else None

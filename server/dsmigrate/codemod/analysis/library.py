@@ -226,7 +226,7 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     if found is None:
         tensors = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
         found = joined_tensor(tensors) if tensors or not outermost else Tensor()
-        found = Tensor(forwards=found.forwards, scaler=found.scaler, varies=True)
+        found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
     return tagged(run, found, made, node) if outermost else found
 
 
