@@ -238,6 +238,11 @@ class _Side(_Reader):
         """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
         return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
 
+    @cached_property
+    def trained(self) -> set[ast.AST]:
+        """The forwards that a backward comes from."""
+        return {forward.node for event in self.analysis.of(Happening.BACKWARD) for forward in forwards_in(event["loss"])}
+
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
@@ -256,7 +261,7 @@ class _Side(_Reader):
         match event.kind:
             case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
-                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped else "")
+                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
             case Happening.SAVE:
