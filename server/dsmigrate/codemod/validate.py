@@ -15,12 +15,13 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -252,6 +253,8 @@ class _Side(_Reader):
             return self.role(value.data["copy_of"])
         if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
             return self.role(value.args[0])
+        if isinstance(value, Obj) and "copy_of" in value.data and (copied := self.role(value.data["copy_of"])) is not None:
+            return f"a copy of {copied}"
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -301,6 +304,8 @@ class _Side(_Reader):
                 parts.append(named)
             elif isinstance(one, Obj) and "state_dict_of" in one.data:
                 parts.append(f"state of {self.name(one.data['state_dict_of'], self.role)}")
+            elif isinstance(one, Obj) and one.kind is Kind.DICT and list(one.own) == [REST] and (states := _renamed(one.own[REST])):
+                parts += [f"state of {self.name(owner(state.of), self.role)}" if isinstance(state, Tensor) else self.content(state, depth) for state in states]
             elif isinstance(one, Obj) and one.kind in {Kind.DICT, Kind.LIST} and depth < 3:
                 inner = ", ".join(f"{key}: {self.content(item, depth + 1)}" for key, item in one.own.items())
                 parts.append("{" + inner + "}")
@@ -310,6 +315,20 @@ class _Side(_Reader):
             else:
                 parts.append(key_of(one))
         return "|".join(sorted(dict.fromkeys(parts)))
+
+
+def _renamed(value: Value) -> list[Value]:
+    """The dictionaries whose values another one has under other names: ``{rename(name): weight for name, weight in state.items()}``."""
+    found: list[Value] = []
+    for one in each(value):
+        match one:
+            case Expr(op="item", args=(Expr(op="each", args=(Expr(op="method", args=(state, "items", *_)), *_)), *_)):
+                found.append(state)
+            case Tensor(kind=TensorKind.WEIGHT, of=of) if of is not None:
+                found.append(one)
+            case _ if one is not UNBOUND:
+                return []
+    return list(dict.fromkeys(found))
 
 
 _OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters"})
