@@ -331,7 +331,7 @@ def _renamed(value: Value) -> list[Value]:
     return list(dict.fromkeys(found))
 
 
-_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters"})
+_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters"})
 
 
 class _Original(_Side):

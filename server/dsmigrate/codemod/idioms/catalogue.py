@@ -17,7 +17,7 @@ from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
-from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
+from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, early, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import redundancy, zero
 from dsmigrate.codemod.idioms.precision import native, regions, scaler
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
@@ -51,6 +51,7 @@ IDIOMS: tuple[Idiom, ...] = (
     parameters.late,
     compiled.compiled,
     copies.copies,
+    early.early,
     copies.whole,
     weights.writes,
     starts.starts,

@@ -223,7 +223,13 @@ def _device(asked: Call) -> Value:
     return Expr("torch.device", *args)
 
 
-@function("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
+@function("torch.manual_seed", "torch.random.manual_seed", "transformers.set_seed", "accelerate.utils.set_seed", "pytorch_lightning.seed_everything")
+def _seed(asked: Call) -> Value:
+    asked.run.event(Happening.SEED, asked.node, value=asked.run.settle(asked.get(0, "seed", NONE)))
+    return NONE
+
+
+@function("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
           "torch.set_num_threads", "torch.cuda.reset_peak_memory_stats", "torch.set_printoptions", "torch.backends.cudnn.flags",
           "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.multiprocessing.set_start_method",
           "torch.multiprocessing.set_sharing_strategy", "torch.cuda.init", "torch.cuda.set_rng_state", "torch.set_rng_state")  # fmt: skip
