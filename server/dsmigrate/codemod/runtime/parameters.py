@@ -10,7 +10,10 @@ import torch.distributed as dist
 
 
 def broadcast_model(model: torch.nn.Module) -> None:
-    """Send rank 0's weights and buffers to all ranks, as DDP did when it was made. Before deepspeed.initialize; collective."""
+    """Send rank 0's weights and buffers to all ranks, as DDP did when it was made.
+
+    Collective. Before deepspeed.initialize, where a copy of the model is made before that.
+    """
     if not dist.is_initialized():
         deepspeed.init_distributed()
     for tensor in model.state_dict().values():

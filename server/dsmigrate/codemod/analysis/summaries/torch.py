@@ -928,3 +928,16 @@ def _transparent(asked: Call) -> Value:
 @function("torch.utils.tensorboard.SummaryWriter")
 def _writer(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.utils.tensorboard.SummaryWriter")
+
+
+_BY_TYPE = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook", "BF16_COMPRESS": "bf16_compress_hook"}
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _registered(asked: Call) -> Value:
+    """A communication hook that is chosen by its name."""
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    name = kind.name.rpartition(".")[2] if isinstance(kind, Lib) else ""
+    hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
+    asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
+    return NONE
