@@ -210,6 +210,8 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.dotted: dict[str, Obj] = {}
+        """The files that were imported by their dotted names."""
         self.called: set[Module] = set()
         """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
@@ -296,7 +298,7 @@ class Machine(ABC):
             module = self.project.module(path, dotted)
             if module is None:
                 return Lib(dotted)
-            top = self._module_object(module, dotted)
+            top = self.dotted[dotted] = self._module_object(module, dotted)
             parent, _, last = dotted.rpartition(".")
             if parent:
                 above = self.imported(parent)
