@@ -158,7 +158,11 @@ def _goes(training: Training, statement: ast.stmt, name: str) -> bool:
     if not isinstance(statement, ast.Assign) or [ast.unparse(one) for one in statement.targets] != [name]:
         return False
     model = wrapped_model(statement.value)
-    known = {event.node for event in training.events(Happening.WRAP) if training.is_model(event["module"])}
+    known = {
+        event.node
+        for event in training.events(Happening.WRAP)
+        if event in training.wraps or any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"]))
+    }
     return statement.value in known and model is not None and ast.unparse(model) == name
 
 
