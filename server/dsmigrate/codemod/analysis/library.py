@@ -400,6 +400,9 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
         return Expr("arg", name, *of.data.get("path", ()))
+    if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+        run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
+        return Lib(of.made_by)
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
     if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
