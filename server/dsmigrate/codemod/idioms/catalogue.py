@@ -19,7 +19,7 @@ from dsmigrate.codemod.idioms.launch import alone, environment, group, options, 
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
 from dsmigrate.codemod.idioms.optimizer import layers, zero
-from dsmigrate.codemod.idioms.precision import native, regions, scaler
+from dsmigrate.codemod.idioms.precision import native, regions, scaler, weights as kinds_of_weights
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
 
@@ -75,6 +75,7 @@ IDIOMS: tuple[Idiom, ...] = (
     regions.regions,
     scaler.scaler,
     native.native,
+    kinds_of_weights.weights,
     zero.untested,
     layers.layers,
     files.files,
