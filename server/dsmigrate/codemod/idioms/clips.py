@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import nearest_common, within
 from dsmigrate.codemod.analysis.code import condition_said, said
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    TRUE,
+    Condition,
+    Literal,
+    Several,
+    both,
+    either,
+    literals_of,
+    negate,
+    under,
+)
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.state import choose
@@ -63,7 +74,7 @@ def _why_not(training: Training, facts: Facts, event: Event, step: Event | None)
         return "MG423", "gradients are added to what it clipped"
     if constant(event["by_value"]) is not False:
         return "MG423", "it clips each number by itself"
-    if constant(event["norm"]) not in {2, 2.0}:
+    if constant(event["norm"]) not in {2}:
         return "MG423", "it uses another norm than the second"
     if holds_all(training, event["params"]) is False:
         return "MG423", "it clips some parameters only"

@@ -13,8 +13,7 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
-from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
-from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,

@@ -25,9 +25,9 @@ IDEAS = (
         Kind.KEPT,
     ),
 )
-_HALF = frozenset("float16 half bfloat16 fp16 bf16 auto HalfTensor BFloat16Tensor".split())
-_DOUBLE = frozenset("float64 double DoubleTensor".split())
-_COMPLEX = frozenset("complex32 complex64 complex128 cfloat cdouble chalf".split())
+_HALF = frozenset(["float16", "half", "bfloat16", "fp16", "bf16", "auto", "HalfTensor", "BFloat16Tensor"])
+_DOUBLE = frozenset(["float64", "double", "DoubleTensor"])
+_COMPLEX = frozenset(["complex32", "complex64", "complex128", "cfloat", "cdouble", "chalf"])
 _DEFAULTS = frozenset({"torch.set_default_dtype", "torch.set_default_tensor_type"})
 _WHY = "DDP stepped these very weights; ZeRO 1-3 step float32 copies of them"
 
@@ -50,7 +50,11 @@ def weights(training: Training, facts: Facts) -> Iterator[Decision]:
                     continue
                 inner = modules_of(training.analysis.run, one) if not isinstance(one, Tensor) else set()
                 inner |= _held(inner)
-                last = {key: value for key, value in last.items() if key not in inner and not (isinstance(key, Tensor) and owner(key.of or NONE) in inner)}
+                last = {
+                    key: value
+                    for key, value in last.items()
+                    if key not in inner and not (isinstance(key, Tensor) and owner(key.of or NONE) in inner)
+                }
                 last[one] = (event, _types(event["value"]))
     seen = set()
     for event, kinds in last.values():
@@ -67,7 +71,11 @@ def _held(parts: Iterable[Value]) -> set[Value]:
 def _types(value: Value) -> frozenset[str]:
     """The last names of the types that a value may be; "?" for one that is not known."""
     return frozenset(
-        one.name.rpartition(".")[2] if isinstance(one, Lib) else str(one.value).rpartition(".")[2] if isinstance(one, Const) else "?"
+        one.name.rpartition(".")[2]
+        if isinstance(one, Lib)
+        else str(one.value).rpartition(".")[2]
+        if isinstance(one, Const)
+        else "?"
         for one in each(value)
         if isinstance(one, Lib | Const) or (isinstance(one, Expr) and one.op == "getattr")
     )
