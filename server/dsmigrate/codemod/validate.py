@@ -14,38 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import (
-    FALSE,
-    MAYBE,
-    TRUE,
-    Condition,
-    Literal,
-    Several,
-    both,
-    either,
-    literals_of,
-    negate,
-    under,
-)
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import (
-    UNBOUND,
-    Choice,
-    Const,
-    Expr,
-    Kind,
-    Lib,
-    Obj,
-    Tensor,
-    Tup,
-    Value,
-    each,
-    forwards_in,
-)
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -422,7 +397,7 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
-def key_of(value: object) -> str:
+def key_of(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each kind of value
     """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
     match value:
         case Const():

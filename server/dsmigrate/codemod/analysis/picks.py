@@ -61,7 +61,10 @@ def _atoms(test: Condition) -> Iterable[Expr]:
 def _of_any_loop(test: Condition) -> Condition:
     """A test in which the name of a parameter is the same in whatever loop it was asked."""
     if isinstance(test, Literal):
-        return Literal(_without_loop(test.atom), test.holds)
+        atom = _without_loop(test.atom)
+        if atom.op == "<=":  # what another test for the rest says with "<"
+            return Literal(Expr("<", *atom.args[::-1], varies=atom.varies), not test.holds)
+        return Literal(atom, test.holds)
     if isinstance(test, Several):
         return (both if test.all_of else either)(*map(_of_any_loop, test.parts))
     return test
@@ -70,6 +73,8 @@ def _of_any_loop(test: Condition) -> Condition:
 def _without_loop(atom: Expr) -> Expr:
     if atom.op == "name":
         return Expr("name", varies=atom.varies)
+    if atom.op == "about":
+        return Expr("about", *atom.args[:2], varies=atom.varies)
     if not any(isinstance(arg, Expr) for arg in atom.args):
         return atom
     return Expr(atom.op, *(_without_loop(arg) if isinstance(arg, Expr) else arg for arg in atom.args), varies=atom.varies)

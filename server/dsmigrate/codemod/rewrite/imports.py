@@ -85,7 +85,7 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
         if isinstance(line, cst.SimpleStatementLine) and not _is_future(line) and not _is_relative(line)
     ]
     names = [(index, _source_of(line)) for index, line in plain]
-    if source.split(".", maxsplit=1)[0] in sys.stdlib_module_names:
+    if source.split(".")[0] in sys.stdlib_module_names:
         return _among_standard(names, tree, source)
     if source == "ds_compat" or source.endswith(".ds_compat"):
         return (names[-1][0] + 1) if names else _behind_docstring(tree)
@@ -96,7 +96,7 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
 
 
 def _is_standard(source: str) -> bool:
-    return source.split(".", maxsplit=1)[0] in sys.stdlib_module_names
+    return source.split(".")[0] in sys.stdlib_module_names
 
 
 def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:
@@ -157,11 +157,11 @@ class _Without(cst.CSTTransformer):
             return f"{name} as {local.value}"
         return name
 
-    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
         kept = self._left(updated_node.names, "")
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
 
-    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
         if isinstance(updated_node.names, cst.ImportStar):
             return updated_node
         prefix = "." * len(updated_node.relative) + (_dotted(updated_node.module) + "." if updated_node.module is not None else "")

@@ -95,7 +95,7 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _by_others(training: Training, made: list[Group]) -> Iterator[Decision]:
     """Mark the call of unread code that starts the training, where no launcher's variables tell the ranks."""
-    if (made and not any(is_given(group) for group in made)) or any(group.spawn is not None for group in made):
+    if made and not any(is_given(group) for group in made) or any(group.spawn is not None for group in made):
         return
     for call in dict.fromkeys(handed_to(training.analysis, wrap.block) for wrap in training.wraps):
         if call is None or call.node is None or call.module is None:
