@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
+from dsmigrate.codemod.analysis.conditions import Literal
 from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -411,6 +412,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return Expr("arg", name, *of.data.get("path", ()))
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
+    if role is Role.MODEL and name in {"weight", "bias"} and of.made_by.startswith("torch.nn."):
+        return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("only", name)))
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):

@@ -813,6 +813,7 @@ def clip(asked: Call) -> Value:
         "limit": run.settle(asked.get(1, "clip_value" if by_value else "max_norm", NONE)),
         "norm": asked.get(2, "norm_type", Const(2.0)) if not by_value else NONE,
         "by_value": Const(by_value),
+        "raises": asked.get(3, "error_if_nonfinite", FALSE_VALUE) if not by_value else FALSE_VALUE,
     }
     run.event(Happening.CLIP, asked.node, **what)
     return NONE if by_value else total_norm(run, what["params"])
