@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of
 from dsmigrate.codemod.analysis.analysis import under as is_under
@@ -96,6 +97,21 @@ class Gradients:
             if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(block.result):
                 found.append(NormCall(block, reads))
         return found
+
+    @cached_property
+    def given_away(self) -> tuple[Event, ...]:
+        """Calls that are not read, of what holds the model, between a backward and the step that uses its gradients."""
+        training = self.training
+        found = []
+        for event in training.events(Happening.OPAQUE):
+            things = [value for name, value in event.what.items() if name.startswith("thing")]
+            if not any(training.is_model(one) or training.holds_parameters(one) for one in things):
+                continue
+            loop = next(iter(loops_around(event)), None)
+            behind = [step for step in training.steps if step.number > event.number and next(iter(loops_around(step)), None) is loop]
+            if behind and any(there.pending for there in self.at(event)):
+                found.append(event)
+        return tuple(found)
 
     def of_zeroing(self) -> frozenset[Event]:
         """The reads that only ask whether there is a gradient to zero, in loops that do nothing else to gradients."""

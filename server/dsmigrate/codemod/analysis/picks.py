@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, under
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, both, either, under
 from dsmigrate.codemod.analysis.machine import Machine
-from dsmigrate.codemod.analysis.values import NONE, Choice, Const, Expr, Tensor, TensorKind, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Choice, Const, Expr, Tensor, TensorKind, Value
 
 _PICKED = frozenset((TensorKind.PARAMETER, TensorKind.EACH_NORM))
 
@@ -40,13 +40,14 @@ def are_all(picks: Iterable[Condition | None]) -> bool:
 def _harmless(test: Condition) -> Condition:
     """A test without what it asks of parameters that have no gradient: those are trained by nobody."""
     atoms = {atom: known for atom in _atoms(test) if (known := _known(atom)) is not None}
-    left = under(test, atoms) if atoms else test
-    return TRUE if left is FALSE else left
+    return under(test, atoms) if atoms else test
 
 
 def _known(atom: Expr) -> bool | None:
     if atom.op == "is" and isinstance(atom.args[0], Tensor) and atom.args[0].kind is TensorKind.GRADIENT and atom.args[1] == NONE:
         return False
+    if atom.op in {"is", "=="} and isinstance(atom.args[0], Expr) and _known(atom.args[0]):
+        return atom.args[1] == TRUE_VALUE if isinstance(atom.args[1], Const) else None
     return True if atom.op == "about" and atom.args[1] == "requires_grad" else None
 
 
@@ -75,6 +76,8 @@ def _compared(atom: Expr, *, holds: bool) -> Condition:
             return Literal(Expr("<", left, Const(right.value + (atom.op == "<="))), holds)
         if _is_count(right) and isinstance(left, Const) and isinstance(left.value, int):
             return Literal(Expr("<", right, Const(left.value + (atom.op == "<"))), not holds)
+        if atom.op == "<=":  # what another test for the rest says with "<"
+            return Literal(Expr("<", right, left, varies=atom.varies), not holds)
     return Literal(atom, holds)
 
 
