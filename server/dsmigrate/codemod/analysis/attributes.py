@@ -33,6 +33,7 @@ from dsmigrate.codemod.analysis.values import (
     Tup,
     Value,
     each,
+    option_of,
 )
 
 
@@ -273,5 +274,5 @@ def _original(of: Value, name: str) -> Value | None:
     if isinstance(of, Expr):
         return Expr("field", of, name)
     if isinstance(of, Obj) and of.kind is Kind.NAMESPACE and of.made_by == "argparse":
-        return Expr("arg", name)
+        return option_of(of, name)
     return None

@@ -45,6 +45,7 @@ from dsmigrate.codemod.analysis.values import (
     each,
     joined_tensor,
     may_vary,
+    option_of,
 )
 
 # -- what things are -------------------------------------------------------------------------------------------------
@@ -409,7 +410,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
     if found is not None:
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
-        return Expr("arg", name, *of.data.get("path", ()))
+        return option_of(of, name)
     if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
         run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
         return Lib(of.made_by)
