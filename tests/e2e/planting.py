@@ -98,7 +98,7 @@ def _insert(text: str, line: int, statement: str) -> str:
 def before_initialize(
     statement: str, arguments: str = "model={model}, optimizer={optimizer}"
 ) -> Callable[[Path], None]:
-    """A fault that is one statement before the engine is made, or other ``arguments`` of it; ``planted`` is the config."""
+    """A fault that is one statement before the engine, which knows the config as ``planted``, or other arguments."""
 
     def change(text: str) -> str:
         call = next(_initializations(ast.parse(text)), None)
