@@ -61,7 +61,7 @@ def test_the_deepspeed_launcher_starts_what_torchrun_started(line: str, tmp_path
     assert after == before
 
 
-def test_a_script_that_spawns_trains_under_the_line_that_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_spawns_trains_under_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on spawning, and its shell script stays: the same losses, to the last digit but one."""
     example = Path(__file__).parents[2] / "examples" / "spawn_regression.py"
     shutil.copy(example, tmp_path / "train.py")
