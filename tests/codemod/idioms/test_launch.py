@@ -424,3 +424,59 @@ def test_a_refused_script_has_no_command() -> None:
     found: Converted = converted(script() + "import torch.distributed.rpc\ntorch.distributed.rpc.init_rpc('a')\n")
     assert found.status is Status.REFUSED
     assert found.launch == ()
+
+
+# -- other ways to start processes ---------------------------------------------------------------------------------------------
+
+GROUP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'
+
+
+@pytest.mark.parametrize("maker", ['mp.get_context("spawn")', "multiprocessing.get_context()", "mp", "multiprocessing"])
+def test_processes_of_any_context_get_their_number(maker: str) -> None:
+    start = f"import multiprocessing\nmaker = {maker}\nfor index in range(4):\n    maker.Process(target=run, args=(index, 4)).start()"
+    found = converted(worker(GROUP, start))
+    assert SPAWNED in found.text
+    assert found.start == Start(spawned=True, count="4", own=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "group", "marked", "command"),
+    [
+        ("launch(run, 8)", GROUP, True, "python train.py"),
+        ("launch(run, 8)", "from elsewhere import joined\njoined()", True, TORCHRUN),
+        ("launch(run, 8)", 'dist.init_process_group("nccl")', False, TORCHRUN),
+        ("run(*launch())", GROUP, False, TORCHRUN),
+    ],
+)
+def test_code_that_is_not_read_and_starts_the_training_is_marked(start: str, group: str, marked: bool, command: str) -> None:  # noqa: FBT001 - a case
+    found = converted(worker(group, f"from elsewhere import launch\n{start}"))
+    assert ("MG208" in found.codes(Kind.TODO)) is marked
+    assert found.launch[0] == command
+
+
+def test_processes_that_are_told_their_rank_by_an_option_are_started_one_by_one() -> None:
+    options = "".join(f'parser.add_argument("--{name}", type=int, default=0)\n' for name in ("rank", "gpu", "size"))
+    group = 'dist.init_process_group("nccl", init_method="tcp://localhost:1", world_size=args.size, rank=args.rank)\ntorch.cuda.set_device(args.gpu)\n'
+    found = converted(script(group, options=options))
+    assert found.launch == ("for RANK in 0 1; do python train.py --size 2 --rank $RANK --gpu $RANK & done; wait",)
+    assert 'os.environ.setdefault("LOCAL_RANK", str(args.gpu))' in found.text
+
+
+@pytest.mark.parametrize(("test", "unsure"), [("args.gpus > 1", False), ("args.gpus >= 2", False), ("args.gpus > 2", True), ("'X' in os.environ", True), ("args.many", False)])
+def test_what_else_decides_about_a_spawn_makes_it_unsure(test: str, unsure: bool) -> None:  # noqa: FBT001 - a case
+    options = 'parser.add_argument("--gpus", type=int, default=4)\nparser.add_argument("--many", action="store_true")'
+    found = converted(worker(GROUP, f"if {test}:\n    mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)", options=options))
+    assert found.start is not None
+    assert (found.start.unsure, found.start.count) == (unsure, "--gpus")
+
+
+def test_each_turn_of_a_loop_around_a_spawn_has_processes_of_its_own() -> None:
+    found = converted(worker(GROUP, "for fold in range(3):\n    mp.spawn(run, args=(2,), nprocs=2)"))
+    assert "MG712" not in {change.code for change in found.changes}
+
+
+@pytest.mark.parametrize("other", ["else:\n    model = DDP(model)\n", "else:\n    model = DDP(model, device_ids=[0])\n"])
+def test_a_model_that_is_wrapped_on_all_ways_needed_a_launcher_before(other: str) -> None:
+    made = f'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\nmodel = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}'
+    found = converted(script(made, options='parser.add_argument("--a", type=int)\n', train=TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())\n", "")))
+    assert "MG216" not in {change.code for change in found.changes}
