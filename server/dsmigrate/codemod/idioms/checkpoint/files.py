@@ -187,7 +187,13 @@ def _states(training: Training, facts: Facts) -> list[Event]:
 
 def _is_group_gone(training: Training, event: Event) -> bool:
     """Whether the process group has ended before an event, and no other was set up since."""
-    ends = [one for one in training.events(Happening.GROUP_GONE) if one.number < event.number and both(one.condition, event.condition) is not FALSE]
+    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
+    ends = [
+        one
+        for one in training.events(Happening.GROUP_GONE)
+        if one.number < event.number and both(one.condition, event.condition) is not FALSE
+        if not any(both(one.condition, alive) is FALSE for alive in required)
+    ]
     return bool(ends) and not any(ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP))
 
 
