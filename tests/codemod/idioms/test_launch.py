@@ -173,10 +173,10 @@ ADDRESS = "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
         (SLURM + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + 'os.environ["MASTER_ADDR"] = "node0"\n' + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
         (SLURM + OWN.replace("rank=", 'init_method="tcp://node0:1", rank='), 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
-        (SLURM.splitlines()[0] + "\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        (SLURM.splitlines()[0] + "\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + "local = rank % 4\ntorch.cuda.set_device(local)\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (MPI + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} mpirun -np 2 python train.py"),
-        ('os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n', 'os.environ.setdefault("LOCAL_RANK", os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        ('os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n', 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + 'os.environ["LOCAL_RANK"] = str(local)\n' + OWN, None, f"{ADDRESS} srun --ntasks 2 python train.py"),
     ],
 )  # fmt: skip
@@ -480,3 +480,20 @@ def test_a_model_that_is_wrapped_on_all_ways_needed_a_launcher_before(other: str
     made = f'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\nmodel = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}'
     found = converted(script(made, options='parser.add_argument("--a", type=int)\n', train=TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())\n", "")))
     assert "MG216" not in {change.code for change in found.changes}
+
+
+def test_a_device_that_is_reckoned_is_the_local_rank() -> None:
+    setup = SLURM.splitlines()[0] + "\nlocal = rank - 4 * (rank // 4)\ntorch.cuda.set_device(local)\n" + OWN
+    assert 'os.environ.setdefault("LOCAL_RANK", str(local))\n' in converted(script(setup)).text
+
+
+def test_nodes_are_counted_for_processes_that_the_script_starts() -> None:
+    options = "".join(f'parser.add_argument("--{name}", type=int, default=-1)\n' for name in ("nodes", "node")) + 'parser.add_argument("--many", action="store_true")\n'
+    setup = (
+        "if args.nodes > 1 or args.many:\n    if args.many:\n        args.node = args.node * size + rank\n"
+        '    dist.init_process_group("nccl", world_size=args.nodes, rank=args.node)'
+    )
+    start = "if args.many:\n    args.nodes = 2 * args.nodes\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, 2, args)"
+    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)")
+    found = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train))
+    assert found.launch == ("python train.py --many --nodes 1 --node 0",)
