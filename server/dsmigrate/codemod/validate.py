@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed, implies, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
@@ -171,9 +171,9 @@ class _Reader:
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
-        if condition is self.holds:
+        if implies(self.holds, condition):
             return TRUE
-        if condition is negate(self.holds):
+        if implies(self.holds, negate(condition)):
             return FALSE
         return under(condition, self.assumed)
 

@@ -517,6 +517,8 @@ def implies(condition: Condition, other: Condition) -> bool:
             return all(implies(part, other) for part in condition.parts)
         if other in condition.parts:
             return True
+    if isinstance(other, Several) and any(implies(condition, part) for part in other.parts):
+        return True
     assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
 

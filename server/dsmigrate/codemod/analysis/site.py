@@ -62,7 +62,9 @@ def find_site(training: Training) -> Site | str:
     last = max([*training.wraps, *made], key=lambda event: event.number)
     found = [_site_in(training, block, last, made) for block in _blocks(training, last)]
     sites = [one for one in found if isinstance(one, Site)]
-    good = next((one for one in sites if _serves(training, one)), next(iter(sites), None))
+    good = next((one for one in sites if _serves(training, one)), None)
+    if good is None and sites:
+        return "the training goes on with the plain model wherever the engine is made"
     return good if good is not None else found[0] if found else "the wrap and the optimizer are made where no statement can stand behind both"
 
 
@@ -362,20 +364,18 @@ def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, 
         return True
     if home is site.module.step(site.node).function and root.id in {site.target, *site.aliases}:
         return False
-    calls = [one for one in block.around() if one.kind is BlockKind.CALL]
-    call = calls[0] if calls else None
-    if (
-        call is None
-        or home is None
-        or not isinstance(call.label, Obj)
-        or call.label.node is not home
-        or not isinstance(call.node, ast.Call)
-    ):
+    call = next((one for one in block.around() if home is not None and _is_call_of(one, home)), None)
+    if call is None or not isinstance(call.label, Obj) or not isinstance(call.node, ast.Call):
         return False
     given = _argument(call.label, call.node, root.id)
     if given is None or call.up is None or call.module is None:
         return False
     return _is_stale(site, call.names, call.up, call.module.step(call.node).function, given)
+
+
+def _is_call_of(block: Block, function: ast.AST) -> bool:
+    """Whether a block is a run of a function; the body of a loop over a generator is in the generator's."""
+    return block.kind is BlockKind.CALL and isinstance(block.label, Obj) and block.label.node is function
 
 
 def _argument(function: Obj, call: ast.Call, name: str) -> ast.expr | None:
