@@ -245,7 +245,7 @@ def test_the_launchers_address_stands(name: str) -> None:
 def test_other_variables_and_those_of_managers_and_workers_stay() -> None:
     line = 'os.environ["MASTER_PORT"] = "1"\n'
     for text in (
-        script(f'os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'),
+        script('os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'),
         script(f'if "SLURM_PROCID" in os.environ:\n    {line}{SLURM}' + OWN) if False else script(SLURM + line + OWN),
         worker(line + 'dist.init_process_group("nccl", rank=rank, world_size=size)', "mp.spawn(run, args=(2,), nprocs=2)"),
     ):
@@ -497,3 +497,21 @@ def test_nodes_are_counted_for_processes_that_the_script_starts() -> None:
     train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)")
     found = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train))
     assert found.launch == ("python train.py --many --nodes 1 --node 0",)
+
+
+def test_a_save_of_a_worker_that_is_spawned_or_called_is_gathered_once_where_all_ranks_are() -> None:
+    options = 'parser.add_argument("--many", action="store_true")\nparser.add_argument("--nodes", type=int, default=1)\n'
+    setup = 'if args.many or args.nodes > 1:\n    dist.init_process_group("nccl", world_size=size, rank=rank)'
+    start = "if args.many:\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, args.nodes, args)"
+    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many or args.nodes > 1:\n    model = DDP(model)")
+    train += 'if not args.many or (args.many and rank % 2 == 0):\n    torch.save({"o": optimizer.state_dict()}, "a.pt")\n'
+    text = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train)).text
+    assert text.count("gather_checkpoint(") == 1
+    assert text.index("gather_checkpoint(") < text.index("if not args.many or (")
+
+
+def test_an_accelerator_of_any_kind_is_a_device() -> None:
+    setup = 'device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")\n'
+    train = TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())", 'model = nn.Linear(4, 4)\nif device.type == "cuda":\n    model = DDP(model.to(device))')
+    found = converted(script(setup + 'dist.init_process_group("nccl")\ntorch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))\n', train=train))
+    assert found.status is Status.CONVERTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -130,17 +131,17 @@ def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | No
     for other, place in met.items():
         if found is None or place is None or other.node is not event.node or place.node is found.node or dividing(other) is None:
             continue
-        if any(step.node is place.node for block in (event, *event.block.around()) if block.module and block.node for step in _steps(block)):
+        around: list[Event | Block] = [event, *event.block.around()]
+        if any(step.node is place.node for one in around for step in _steps(one)):
             found = replace(found, module=place.module, node=place.node, engine=place.engine)
     return found
 
 
-def _steps(block: Event | Block) -> Iterator[Step]:
+def _steps(one: Event | Block) -> Iterator[Step]:
     """The statements around something."""
-    try:
-        yield from block.module.step(block.node).around()  # type: ignore[union-attr, arg-type]
-    except KeyError:
-        return
+    with contextlib.suppress(KeyError):  # a whole file
+        if one.module is not None and one.node is not None:
+            yield from one.module.step(one.node).around()
 
 
 def _is_handed(training: Training, event: Event) -> bool:
