@@ -14,40 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, implies, owner, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import (
-    FALSE,
-    MAYBE,
-    TRUE,
-    Condition,
-    Literal,
-    Several,
-    both,
-    either,
-    literals_of,
-    negate,
-    under,
-)
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import (
-    UNBOUND,
-    Choice,
-    Const,
-    Expr,
-    Kind,
-    Lib,
-    Obj,
-    Tensor,
-    TensorKind,
-    Tup,
-    Value,
-    each,
-    forwards_in,
-)
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
