@@ -205,12 +205,12 @@ class _Reader:
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE and not self.is_each(one, event):
-                left = self.left(one.test)
-                if left is FALSE:
-                    return None
-                if left is not TRUE:
-                    found.append(left)
+                continue
+            left = self.left(one.test)
+            if left is FALSE:
+                return None
+            if left is not TRUE and not self.is_each(one, event):
+                found.append(left)
         return tuple(found[::-1])
 
     def settle(self, value: Value) -> list[Value]:

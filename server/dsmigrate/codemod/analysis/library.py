@@ -147,7 +147,7 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     if tracked:
         return opaque(run, Lib(name), given, node)
     if name.startswith(
-        ("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
+        ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
@@ -429,6 +429,8 @@ def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Val
     """An attribute of something that is not read."""
     if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
         return _weight(of, name)
+    if of.op == "torch.device" and name == "type" and len(of.args) > 0 and isinstance(of.args[0], Const) and isinstance(of.args[0].value, str):
+        return Const(of.args[0].value.partition(":")[0])
     return Expr("field", of, name)
 
 
@@ -466,7 +468,7 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
 
 def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """An item of an object of a library, or of something that is not read."""
-    if of == Lib("os.environ"):
+    if isinstance(of, Lib) and f"{of.name}.__getitem__" in FUNCTIONS:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):

@@ -190,13 +190,13 @@ def _rebind(run: Machine, node: ast.expr) -> None:
             run.bind(node, after)
 
 
-@function("torch.cuda.set_device")
+@function("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.accelerator.set_device_idx")
 def _set_device(asked: Call) -> Value:
     asked.run.event(Happening.DEVICE, asked.node, device=asked.get(0, "device"))
     return NONE
 
 
-@function("torch.cuda.is_available")
+@function("torch.cuda.is_available", "torch.accelerator.is_available")
 def _cuda(asked: Call) -> Value:  # noqa: ARG001
     return Expr("cuda")
 
@@ -206,12 +206,12 @@ def _bf16(asked: Call) -> Value:  # noqa: ARG001
     return Expr("bf16")
 
 
-@function("torch.cuda.device_count")
+@function("torch.cuda.device_count", "torch.accelerator.device_count")
 def _device_count(asked: Call) -> Value:  # noqa: ARG001
     return Expr("device_count")
 
 
-@function("torch.cuda.current_device")
+@function("torch.cuda.current_device", "torch.accelerator.current_device_index", "torch.accelerator.current_device_idx")
 def _current_device(asked: Call) -> Value:  # noqa: ARG001
     return Expr("device", varies=True)
 
