@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either, left_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
 from dsmigrate.codemod.analysis.training import Training
@@ -100,10 +100,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
         return OFF
     common = nearest_common(trained)
     found = {event: precision_at(training.analysis, event) for event in trained}
-    enabled = either(*(both(within(event, common), found[event].enabled) for event in trained))
+    wrapped = either(*(event.condition for event in training.wraps))
+    ways = {event: left_of(within(event, common), wrapped) for event in trained}
+    enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
     wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None)
-    agree = all(wanted.under(within(event, common)).enabled is found[event].under(within(event, common)).enabled for event in trained)
+    agree = all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained)
     return wanted if agree and len(dtypes) <= 1 else None
 
 
