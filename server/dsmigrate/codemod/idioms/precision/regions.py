@@ -169,7 +169,7 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
 
 def _same(training: Training, event: Event, wanted: Precision) -> bool:
     """Whether a forward runs in the training's precision, as far as its own condition goes."""
-    own, other = precision_at(training.analysis, event).under(event.condition), wanted.under(event.condition)
+    own, other = precision_at(training.analysis, event), wanted.at(event)
     return own.enabled is other.enabled and (own.enabled is FALSE or own.dtype == other.dtype)
 
 
