@@ -223,6 +223,8 @@ class _Walk:
         for there, given in _all(worlds):
             for known, taken in _decided([arm.test for arm in arms], given, certain=by_parameter):
                 (past if taken is None else inside[taken]).append((there, known))
+        if isinstance(arms[0].node, ast.Call) and any(inside):  # a call of one of several things: of nothing it raises
+            past = []
         ends = [found for arm, worlds_in in zip(arms, inside, strict=True) if worlds_in for found in _all(self.block(arm, _merged(worlds_in)))]
         return _merged([*past, *ends])
 

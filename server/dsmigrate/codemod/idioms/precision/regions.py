@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.conditions import FALSE, both, either, left_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Lib, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -117,7 +117,7 @@ def _unsettled(event: Event, reason: str) -> Decision:
 
 def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) -> Iterator[Decision]:
     """``torch_autocast`` as the training's regions are; for some releases the region in the model's own forward."""
-    code = condition_said(wanted.enabled, facts.site.names)
+    code = condition_said(wanted.enabled, facts.site.names) or _switch(training, facts, first)
     dtype = type_by_default(training.analysis, wanted.dtype) if wanted.dtype is not None else None
     dtype_code = "" if isinstance(wanted.dtype, Lib) or wanted.dtype is None else said(wanted.dtype, facts.site.names)
     if code is None or dtype is None or dtype_code is None:
@@ -144,6 +144,21 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
         "MG301", Kind.CONVERTED, first.module, block.node if block.module is first.module and block.node is not None else first.node, message, reason,
         config=settings, lines=(0, 0),
     )  # fmt: skip
+
+
+def _switch(training: Training, facts: Facts, event: Event) -> str | None:
+    """What a region is switched by, by a name that holds the same where the engine is made: ``config.AMP_ENABLE``."""
+    manager = next((one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None)
+    given = manager.own.get("enabled") if manager is not None else None
+    run = training.analysis.run
+    for scope in facts.site.names if given is not None else ():
+        for name, held in scope.items():
+            for one in each(held):
+                holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
+                found = next((key for key, inner in holder.own.items() if inner == given and isinstance(key, str)), None) if holder is not None else None
+                if found is not None:
+                    return f"{name}.{found}"
+    return None
 
 
 def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
