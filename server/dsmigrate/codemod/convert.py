@@ -116,6 +116,12 @@ def convert_together(
     return [_conversion(plan, written, shown) for plan in plans]
 
 
+def places(read: Read, entry: str, cache: Cache) -> frozenset[Place]:
+    """What a script runs of the files of its project."""
+    forget()
+    return places_run(analysed(Project(read, entry, cache, [""])))
+
+
 def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
     """Read a script and decide what becomes of it."""
     analysis = analysed(Project(read, entry.path, cache, [""]))
@@ -363,4 +369,4 @@ def _without_unused(before: str, after: str) -> str:
     return without(after, gone) if gone else after
 
 
-__all__ = ["Conversion", "Entry", "convert", "convert_together"]
+__all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

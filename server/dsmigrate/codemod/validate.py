@@ -21,7 +21,7 @@ from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -264,6 +264,11 @@ class _Side(_Reader):
         """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
         return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
 
+    @cached_property
+    def trained(self) -> set[ast.AST]:
+        """The forwards that a backward comes from."""
+        return {forward.node for event in self.analysis.of(Happening.BACKWARD) for forward in forwards_in(event["loss"])}
+
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
@@ -273,6 +278,8 @@ class _Side(_Reader):
             return self.role(value.data["copy_of"])
         if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
             return self.role(value.args[0])
+        if isinstance(value, Obj) and "copy_of" in value.data and (copied := self.role(value.data["copy_of"])) is not None:
+            return f"a copy of {copied}"
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -282,7 +289,7 @@ class _Side(_Reader):
         match event.kind:
             case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
-                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped else "")
+                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
             case Happening.SAVE:
@@ -325,8 +332,8 @@ class _Side(_Reader):
                 parts.append(named)
             elif isinstance(one, Obj) and "state_dict_of" in one.data:
                 parts.append(f"state of {self.name(one.data['state_dict_of'], self.role)}")
-            elif isinstance(one, Obj) and (renamed := _renamed(one)) is not None:
-                parts.append(self.content(renamed, depth))
+            elif isinstance(one, Obj) and one.kind is Kind.DICT and list(one.own) == [REST] and (states := _renamed(one.own[REST])):
+                parts += [f"state of {self.name(owner(state.of), self.role)}" if isinstance(state, Tensor) else self.content(state, depth) for state in states]
             elif isinstance(one, Obj) and one.kind in {Kind.DICT, Kind.LIST} and depth < 3:
                 inner = ", ".join(f"{key}: {self.content(item, depth + 1)}" for key, item in one.own.items())
                 parts.append("{" + inner + "}")
@@ -338,15 +345,21 @@ class _Side(_Reader):
         return "|".join(sorted(dict.fromkeys(parts)))
 
 
-def _renamed(made: Obj) -> Value | None:
-    """The state whose entries a dictionary holds under other names: ``{name.removeprefix("module."): w for name, w in state.items()}``."""
-    match made.own.get(REST) if made.kind is Kind.DICT and len(made.own) == 1 else None:
-        case Expr(op="item", args=(Expr(op="each", args=(Expr(op="method", args=(state, "items", *_)), *_)), Const(value=1))):
-            return state  # type: ignore[no-any-return]
-    return None
+def _renamed(value: Value) -> list[Value]:
+    """The dictionaries whose values another one has under other names: ``{rename(name): weight for name, weight in state.items()}``."""
+    found: list[Value] = []
+    for one in each(value):
+        match one:
+            case Expr(op="item", args=(Expr(op="each", args=(Expr(op="method", args=(state, "items", *_)), *_)), *_)):
+                found.append(state)
+            case Tensor(kind=TensorKind.WEIGHT, of=of) if of is not None:
+                found.append(one)
+            case _ if one is not UNBOUND:
+                return []
+    return list(dict.fromkeys(found))
 
 
-_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters"})
+_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters"})
 
 
 class _Original(_Side):

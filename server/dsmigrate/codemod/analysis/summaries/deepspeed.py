@@ -78,7 +78,7 @@ def _gather(asked: Call) -> Value:
     return NONE
 
 
-@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters")))
+@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")))
 def _broadcast(asked: Call) -> Value:
     asked.run.event(Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE))
     return NONE
