@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either, left_of
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, each, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -156,10 +156,28 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
         for name, held in scope.items():
             for one in each(held):
                 holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
-                found = next((key for key, inner in holder.own.items() if inner == given and isinstance(key, str)), None) if holder is not None else None
+                found = next((key for key, inner in holder.own.items() if isinstance(key, str) and _is_same_setting(inner, given)), None) if holder is not None else None
                 if found is not None:
                     return f"{name}.{found}"
     return None
+
+
+def _switched(event: Event) -> tuple[frozenset[Value], frozenset[Value]] | None:
+    """What the innermost region around something is switched by, and its type, of whichever way leads there."""
+    blocks = regions_around(event, AUTOCAST)
+    manager = next((one for one in each(blocks[0].label or NONE) if isinstance(one, Obj)), None) if blocks else None
+    if manager is None or "enabled" not in manager.own:
+        return None
+    return frozenset(each(manager.own["enabled"])), frozenset(each(manager.own.get("dtype", NONE)))
+
+
+def _is_same_setting(setting: Value, given: Value) -> bool:
+    """Whether a value at a place is that of a setting, as far as ways lead to the place."""
+    if setting == given:
+        return True
+    known = {one: condition for condition, one in options_of(setting)}
+    there = options_of(given)
+    return len(known) > 1 and {one for _, one in there} == set(known) and all(implied(known[one], condition) is True for condition, one in there)
 
 
 def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
@@ -185,6 +203,9 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
 
 def _same(training: Training, event: Event, wanted: Precision) -> bool:
     """Whether a forward runs in the training's precision, as far as its own condition goes."""
+    switches = [_switched(one) for one in (event, *_forwards(training).trained)]
+    if switches[0] and all(one == switches[0] for one in switches):
+        return True
     own, other = precision_at(training.analysis, event), wanted.at(event)
     return own.enabled is other.enabled and (own.enabled is FALSE or own.dtype == other.dtype)
 
