@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dsmigrate.codemod.analysis.analysis import Analysis, analysed, implies, owner, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
@@ -167,15 +167,14 @@ class _Reader:
     def __init__(self, analysis: Analysis, holds: Condition) -> None:
         self.analysis = analysis
         self.holds = holds
-        self.assumed = {literal.atom: literal.holds for literal in literals_of(holds) if not literal.loops}
+        self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
-        if implies(self.holds, condition):
-            return TRUE
-        if implies(self.holds, negate(condition)):
-            return FALSE
-        return under(condition, self.assumed)
+        known = self.known.get(condition)
+        if known is None:
+            known = self.known[condition] = left_of(condition, self.holds)
+        return known
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:

@@ -285,6 +285,8 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     given = run.settle(asked.get(0, "params", NONE))
     if given == NONE:
         given = asked.given.args[0] if asked.given.args else NONE
+    if given == NONE:
+        given = next((value for value in asked.given.named.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), NONE)
     if any(role_of(one) is Role.OPTIMIZER for one in each(given)):  # one around another, as Lookahead is: it has the other's
         given = choose(
             (condition, one.get("params", NONE) if isinstance(one, Obj) and role_of(one) is Role.OPTIMIZER else one)
