@@ -416,7 +416,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
-    if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
+    if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, _whole(of)):
         return _weight(of, name)
     return Expr("field", of, name)
 
