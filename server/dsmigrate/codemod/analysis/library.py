@@ -130,8 +130,11 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     things = [one for value in given.all() for one in run.things_in(value)]
     tensors = [one for one in things if isinstance(one, Tensor)]
     run_functions(run, given, node)
-    if name.endswith("_") and tensors:
-        changed_in_place(run, given.args[0] if given.args else tensors[0], node, name.rpartition(".")[2], given.all())
+    out = run.settle(given.named.get("out", NONE))
+    if name.endswith("_") or out != NONE:
+        written = out if out != NONE else run.settle(given.args[0]) if given.args else NONE
+        for one in run.things_in(written) if tensors else ():
+            changed_in_place(run, one, node, name.rpartition(".")[2], given.all())
     if tensors:
         return joined_tensor(tensors)
     tracked = [one for one in things if is_tracked(run, one)]
