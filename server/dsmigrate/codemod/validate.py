@@ -132,17 +132,33 @@ def _joined(entries: Iterator[Entry]) -> list[Entry]:
                 found[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
                 continue
         found.append(entry)
-    return found
+    joined: list[Entry] = []
+    for entry in found:
+        last = joined[-1] if joined else None
+        if last is not None and last.what == entry.what and _are_apart(last.where, entry.where):
+            joined[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _are_apart(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]) -> bool:
+    """Whether two places are in the same loops, and a turn comes to one of them only."""
+    if [part for part in one if isinstance(part, str)] != [part for part in other if isinstance(part, str)]:
+        return False
+    return both(*(part for part in (*_last(one), *_last(other)) if not isinstance(part, str))) is FALSE
+
+
+def _last(where: tuple[str | Condition, ...]) -> tuple[str | Condition, ...]:
+    """The conditions behind the last loop."""
+    return where[max((index for index, part in enumerate(where) if isinstance(part, str)), default=-1) + 1 :]
 
 
 def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]) -> tuple[str | Condition, ...]:
     """The loops of two places, and behind the last of them the conditions of either."""
-    last = max((index for index, part in enumerate(one) if isinstance(part, str)), default=-1)
-    last_other = max((index for index, part in enumerate(other) if isinstance(part, str)), default=-1)
-    left = both(*(part for part in one[last + 1 :] if not isinstance(part, str)))
-    right = both(*(part for part in other[last_other + 1 :] if not isinstance(part, str)))
+    left, right = (both(*(part for part in _last(where) if not isinstance(part, str))) for where in (one, other))
     together = either(left, right)
-    return (*one[: last + 1], *(() if together is TRUE else (together,)))
+    return (*one[: len(one) - len(_last(one))], *(() if together is TRUE else (together,)))
 
 
 class _Reader:
@@ -163,7 +179,7 @@ class _Reader:
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
-            where = self.where(event.block)
+            where = self.where(event.block, event)
             if where is None:
                 continue
             what = self.what(event)
@@ -173,13 +189,23 @@ class _Reader:
     def what(self, event: Event) -> str | None:
         raise NotImplementedError
 
-    def where(self, block: Block) -> tuple[str | Condition, ...] | None:
+    def is_each(self, arm: Block, event: Event) -> bool:
+        """Whether a branch is one of several things that a call may be of, to all of which the same happens."""
+        if arm.kind is not BlockKind.BRANCH or not isinstance(arm.node, ast.expr) or arm.up is None:
+            return False
+        if arm.test is MAYBE:
+            return True
+        arms = [item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node]
+        happened = [{self.what(one) for one in item.events() if one.kind is event.kind} for item in arms]
+        return all(one == happened[0] for one in happened)
+
+    def where(self, block: Block, event: Event) -> tuple[str | Condition, ...] | None:
         """The loops and conditions around; None where those never come that run under the wrapper."""
         found: list[str | Condition] = []
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE and not (one.test is MAYBE and isinstance(one.node, ast.expr)):  # one of several things
+            elif one.test is not TRUE and not self.is_each(one, event):
                 left = self.left(one.test)
                 if left is FALSE:
                     return None
@@ -280,7 +306,10 @@ class _Side(_Reader):
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
-                things = sorted(self.name(value, self.role) for name, value in event.what.items() if name.startswith("thing"))
+                given = [one for name, value in event.what.items() if name.startswith("thing") for one in self.settle(value)]
+                things = sorted({self.name(one, self.role) for one in given if self.role(one) or not isinstance(one, Expr)})
+                if not things:  # what an unread call gave, of a model that is not the training's in this run
+                    return None
                 return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"

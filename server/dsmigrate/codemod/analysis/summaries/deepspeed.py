@@ -104,6 +104,13 @@ def _use_scaler(asked: Call) -> Value:
     return NONE
 
 
+@function("ds_compat.scale_losses")
+def _scale_losses(asked: Call) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.amp.GradScaler")
+    asked.run.event(Happening.SCALE, asked.node, scaler=made, engine=asked.get(0, "engine", NONE))
+    return made
+
+
 @function("ds_compat.grad_norm")
 def _grad_norm(asked: Call) -> Value:  # noqa: ARG001
     return Tensor(varies=False)
