@@ -426,7 +426,7 @@ def _input(node: ast.AST) -> str:
     given = node.args[0]
     while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
         given = given.func.value
-    return ast.unparse(given)
+    return ast.unparse(given).replace(".module(", "(")
 
 
 def _unmoved(node: ast.expr) -> str:
