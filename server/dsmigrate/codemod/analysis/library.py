@@ -229,6 +229,8 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     made = Forward(node, run.context, of)
     if outermost:
         run.event(Happening.FORWARD, node, model=of, method=Const(name), inputs=Tup(given.args))
+    if outermost:
+        given = Given(tuple(map(_of_rank, given.args)), {key: _of_rank(value) for key, value in given.named.items()}, given.more)
     run.in_forward += 1
     try:
         found = _forward_of_source(run, inner, name, given, node) if isinstance(inner, Obj) else None
@@ -239,6 +241,15 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
         found = joined_tensor(tensors) if tensors or not outermost else Tensor()
         found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
     return tagged(run, found, made, node) if outermost else found
+
+
+def _of_rank(value: Value) -> Value:
+    """What a model is given out of something unread that is gone over: each rank has its own of it."""
+
+    def is_item(one: object) -> bool:
+        return isinstance(one, Expr) and (one.op == "each" or any(map(is_item, one.args)))
+
+    return Expr(value.op, *value.args, varies=True, loops=value.loops) if isinstance(value, Expr) and not value.varies and is_item(value) else value
 
 
 def _forward_of_source(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value | None:
