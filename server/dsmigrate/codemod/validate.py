@@ -415,9 +415,17 @@ class _Result(_Side):
 
 
 def _lines(event: Event) -> str:
-    """The forwards that a loss comes from, by how they are written."""
-    nodes = [forward.node for forward in forwards_in(event["loss"])]
-    return "+".join(sorted({_unmoved(node.args[0]) if isinstance(node, ast.Call) and node.args else "" for node in nodes}))
+    """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
+    return "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
+
+
+def _input(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call) or not node.args:
+        return ""
+    given = node.args[0]
+    while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
+        given = given.func.value
+    return ast.unparse(given).replace(".module(", "(")
 
 
 def _unmoved(node: ast.expr) -> str:

@@ -32,6 +32,7 @@ from dsmigrate.codemod.analysis.values import (
     Obj,
     Super,
     Tensor,
+    TensorKind,
     Tup,
     Value,
     each,
@@ -272,6 +273,8 @@ def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AS
         attribute_written(run, option, name, value, node)
         if isinstance(option, Tensor):
             continue
+        if isinstance(option, Obj) and name in option.data.get("buffers", ()) and isinstance(value, Tensor) and not value.forwards:
+            value = Tensor(TensorKind.BUFFER, option, varies=value.varies)  # assigning to a buffer's name leaves it one
         if isinstance(option, Obj) and set_property(run, option, name, value, node):
             continue
         holder = run.shadow(option) if isinstance(option, Expr) else option

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.codemod.analysis.calls import define_function, given
@@ -318,7 +319,8 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
     if tensors:
         norm = norm_operated(run, op, left, right)
-        return joined_tensor(tensors) if norm is None else norm
+        joined = joined_tensor(tensors)
+        return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
             pairs = ((condition, option) for condition, option in options_of(value))
