@@ -6,7 +6,8 @@ import ast
 from typing import Any
 
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, either, negate
-from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Obj, Tup, Value, each, may_vary
@@ -72,6 +73,8 @@ def is_hashable(value: object) -> bool:
 
 def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a dictionary."""
+    if of.data.get("group_of") is not None and key == Const("params"):
+        run.event(Happening.ACCESS, node, of=of.data["group_of"], name=key)
     if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value)
         if found is not None:
@@ -306,6 +309,17 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
 
 
+def is_unordered(run: Machine, value: Value) -> bool:
+    """Whether something is gone over in the order of a set."""
+    for one in each(run.settle(value)):
+        if isinstance(one, Obj):
+            if one.data.get("unordered") or (one.kind is Kind.SET and not all(isinstance(item, Const) and isinstance(item.value, int) for item in one.own.values())):
+                return True
+            if one.kind is Kind.ITERATOR and not one.data.get("is_sorted") and one.made_by != "element" and any(is_unordered(run, inner) for inner in sources(one) if inner is not one):
+                return True
+    return False
+
+
 def from_items(
     run: Machine, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None
 ) -> Obj:
@@ -313,6 +327,8 @@ def from_items(
     made = run.make(kind, node, open=False)
     if source is not None:
         extended(run, made, source, node)
+        if kind is not Kind.SET and is_unordered(run, source):
+            made.data["unordered"] = True
     for key, value in (named or {}).items():
         run.put(made, key, value)
     return made

@@ -34,7 +34,7 @@ from dsmigrate.codemod.idioms.model import (
     weights,
     wrap,
 )
-from dsmigrate.codemod.idioms.optimizer import layers, zero
+from dsmigrate.codemod.idioms.optimizer import layers, pieces, zero
 from dsmigrate.codemod.idioms.precision import native, regions, scaler
 from dsmigrate.codemod.idioms.precision import weights as kinds_of_weights
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
@@ -95,6 +95,7 @@ IDIOMS: tuple[Idiom, ...] = (
     kinds_of_weights.weights,
     zero.untested,
     layers.layers,
+    pieces.pieces,
     files.files,
     files.pickled,
     batch.batch,
