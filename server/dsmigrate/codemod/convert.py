@@ -109,12 +109,17 @@ def convert_together(
     files = cache or Cache()
     plans = [_planned(read, entry, files) for entry in entries]
     plans = [_fitted(plan, plans, others) for plan in plans]
-    written = _written(plans)
+    plans, written = _soundly(plans)
     checked = [_validated(read, plan, written.texts, files) for plan in plans]
     if any(new is not old for new, old in zip(checked, plans, strict=True)):
-        plans = checked
-        written = _written(plans)
+        plans, written = _soundly(checked)
     return [_conversion(plan, written, shown) for plan in plans]
+
+
+def places(read: Read, entry: str, cache: Cache) -> frozenset[Place]:
+    """What a script runs of the files of its project."""
+    forget()
+    return places_run(analysed(Project(read, entry, cache, [""])))
 
 
 def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
@@ -123,7 +128,7 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
     runs = places_run(analysis)
     found = trainings(analysis)
     if not found:
-        changes = tuple(_change(decision) for decision in not_trained(analysis))
+        changes = tuple(_in_entry(decision, entry) for decision in not_trained(analysis))
         return Planned(entry, analysis, runs, refused=_refused(changes), said=changes)
     decided: list[tuple[Facts, Settled]] = []
     for training in found:
@@ -133,11 +138,19 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
             decisions.append(do_not_meet(training))
         if not any(one.kind is Kind.REFUSED for one in decisions):
             decisions += [decision for idiom in IDIOMS for decision in idiom(training, facts)]
-        refusal = _refused([_change(one) for one in decisions])
+        refusal = next((one for one in decisions if one.kind is Kind.REFUSED), None)
         if refusal is not None:
-            return Planned(entry, analysis, runs, refused=refusal)
+            return Planned(entry, analysis, runs, refused=_in_entry(refusal, entry))
         decided.append((facts, settled(training, facts, decisions)))
     return Planned(entry, analysis, runs, tuple(decided))
+
+
+def _in_entry(decision: Decision, entry: Entry) -> Change:
+    """What is said of a script as a whole; of another file it names the line."""
+    change = _change(decision)
+    if decision.module.path == entry.path:
+        return change
+    return replace(change, line=1, end_line=1, message=f"{decision.module.path}:{change.line}: {change.message}")
 
 
 def _refused(changes: Iterable[Change]) -> Change | None:
@@ -225,6 +238,29 @@ class _Written:
     home: Home | None
 
 
+class _UnsoundError(Exception):
+    """A file that cannot be written so that it runs."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
+
+def _soundly(plans: list[Planned]) -> tuple[list[Planned], _Written]:
+    """What is written for some plans; those whose files would not run are refused."""
+    while True:
+        try:
+            return plans, _written(plans)
+        except _UnsoundError as error:
+            said = Change("MG999", Kind.REFUSED, 1, 1, f"the converted {error.path} would not run: {error.why}", "a gap in dsmigrate: say so in an issue")
+            plans = [replace(plan, trainings=(), refused=said) if error.path in _edited(plan) else plan for plan in plans]
+
+
+def _edited(plan: Planned) -> set[str]:
+    return {part.module.path for one in plan.decisions for part in (one, *one.edits, *one.imports)}
+
+
 def _written(plans: Sequence[Planned]) -> _Written:
     edits: dict[str, list[Edit]] = defaultdict(list)
     imports: dict[str, list[Import]] = defaultdict(list)
@@ -255,11 +291,14 @@ def _written(plans: Sequence[Planned]) -> _Written:
     texts = {}
     for path, module in modules.items():
         before = module.source.text
-        after = _without_unused(before, rewritten(module, edits[path], imports[path]))
-        compile(after, path, "exec", dont_inherit=True)
+        try:
+            after = _without_unused(before, rewritten(module, edits[path], imports[path]))
+            compile(after, path, "exec", dont_inherit=True)
+        except Exception as error:  # noqa: BLE001 - whatever comes of edits that do not fit together
+            raise _UnsoundError(path, str(error).partition("\n")[0]) from error
         new = undefined_names(ast.parse(after)) - undefined_names(ast.parse(before))
         if new:
-            raise AssertionError(f"{path}: undefined names {sorted(new)}")
+            raise _UnsoundError(path, f"{', '.join(sorted(new))} would be bound nowhere")
         texts[path] = _Text(module, before, after)
     return _Written(texts, told, home)
 
@@ -330,4 +369,4 @@ def _without_unused(before: str, after: str) -> str:
     return without(after, gone) if gone else after
 
 
-__all__ = ["Conversion", "Entry", "convert", "convert_together"]
+__all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

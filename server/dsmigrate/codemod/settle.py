@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.config.existing import merged
-from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.config.stage import offload, preferred
 from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
@@ -43,6 +43,7 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
     held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
+    held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)

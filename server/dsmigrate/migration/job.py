@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,24 @@ def _second(job: Job, source: bytes, encoding: str) -> Outcome:
     """The conversion of the codemod's second form, while both are there."""
     del source, encoding
     return run_together([job])[0]
+
+
+def runs_of(jobs: Sequence[Job]) -> list[frozenset[tuple[Path, int]]]:
+    """What some scripts of one project run of its files; nothing of one that cannot be read."""
+    from dsmigrate.codemod.convert import places  # noqa: PLC0415 - LibCST takes 0.2 s to import
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
+
+    found = []
+    cache = Cache()
+    for job in jobs:
+        root = job.project if job.project is not None else job.path.parent
+        base = resolved(root)
+        entry = relative(job.path, root) or job.path.name
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            runs = places(partial(read_below, job, root), entry, cache)
+            found.append(frozenset((base / path, line) for path, line in runs))
+    return found
 
 
 def run_together(jobs: Sequence[Job], others: frozenset[tuple[Path, int]] = frozenset(), cache: Any = None) -> list[Outcome]:

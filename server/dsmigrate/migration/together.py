@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from dsmigrate import __version__
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
 from dsmigrate.files.diff import unified
-from dsmigrate.files.discovery import discover
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.migration.ideas import CONFLICT
-from dsmigrate.migration.job import Job, Outcome, run, run_together
-
-_IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
-_WORD = re.compile(rb"\w+")
+from dsmigrate.migration.importers import users
+from dsmigrate.migration.job import Job, Outcome, run_together, runs_of
 
 
 def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -28,8 +24,8 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     outside = _outside(found)
     for group in _groups(found):
         changed = frozenset[tuple[Path, int]]().union(*(found[index].changed for index in group))
-        staying = [one for index, one in enumerate(found) if index not in group] + outside
-        others = frozenset(place for one in staying for place in one.runs & changed)
+        staying = [one.runs for index, one in enumerate(found) if index not in group] + outside
+        others = frozenset(place for runs in staying for place in runs & changed)
         if len(group) > 1 or others:
             for index, outcome in zip(group, run_together([_job(found[index]) for index in group], others), strict=True):
                 found[index] = outcome
@@ -53,8 +49,8 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
     return [group for _, group in groups]
 
 
-def _outside(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """What the other scripts of the projects run of the modules that change."""
+def _outside(outcomes: Sequence[Outcome]) -> list[frozenset[tuple[Path, int]]]:
+    """What each other script of the projects runs of their files, for those that may run the modules that change."""
     changed: dict[Path, set[Path]] = defaultdict(set)
     for outcome in outcomes:
         if outcome.job.project is not None:
@@ -64,38 +60,9 @@ def _outside(outcomes: Sequence[Outcome]) -> list[Outcome]:
     found = []
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
-        for path in _users(root, paths, given) if paths else ():
-            found.append(run(replace(model, path=path, source=None)))
+        others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
+        found += runs_of(sorted(others, key=lambda job: job.path))
     return found
-
-
-def _users(root: Path, changed: Iterable[Path], given: set[Path]) -> list[Path]:
-    """The scripts below a folder that import some files, or what imports them."""
-    sources: dict[Path, bytes] = {}
-    for file in discover([root]):
-        try:
-            sources[resolved(file.path)] = read(file.path)
-        except SourceError:
-            continue
-    words = {path: _imported(source) for path, source in sources.items()}
-    reached = set(changed)
-    names = {_stem(path) for path in reached}
-    while True:
-        more = {path for path, said in words.items() if path not in reached and said & names}
-        if not more:
-            break
-        reached |= more
-        names |= {_stem(path) for path in more}
-    return sorted(path for path in reached if path in sources and path not in given and b"__main__" in sources[path])
-
-
-def _imported(source: bytes) -> set[bytes]:
-    """The words of the import statements of a file."""
-    return {word for found in _IMPORTS.finditer(source) for part in found.groups() if part for word in _WORD.findall(part)}
-
-
-def _stem(path: Path) -> bytes:
-    return (path.parent.name if path.name == "__init__.py" else path.stem).encode()
 
 
 def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:

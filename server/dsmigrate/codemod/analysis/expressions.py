@@ -382,6 +382,8 @@ def augmented(run: Machine, node: ast.AugAssign) -> None:
     """Run ``x += y``."""
     left, right = run.value(node.target), run.value(node.value)
     changed_in_place(run, left, node, "", [right])
+    if isinstance(left, Tensor) and left.kind in {TensorKind.PARAMETER, TensorKind.BUFFER}:
+        return
     if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
         extended(run, left, right, node)
         return

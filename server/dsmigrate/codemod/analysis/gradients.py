@@ -135,7 +135,7 @@ class NormCall:
     reads: tuple[Event, ...]
 
 
-_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
+_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.MOVED, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
 
 
 def _is_nothing_else(value: Value) -> bool:

@@ -234,7 +234,7 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     if found is None:
         tensors = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
         found = joined_tensor(tensors) if tensors or not outermost else Tensor()
-        found = Tensor(forwards=found.forwards, scaler=found.scaler, varies=True)
+        found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
     return tagged(run, found, made, node) if outermost else found
 
 
@@ -410,10 +410,13 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
         return Expr("arg", name, *of.data.get("path", ()))
+    if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+        run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
+        return Lib(of.made_by)
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
-    if role is Role.MODEL and name in {"weight", "bias"} and of.made_by.startswith("torch.nn."):
-        return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("only", name)))
+    if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
+        return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):
@@ -423,9 +426,24 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
-    if of in run.known_models and name == "module":
-        return Expr("field", of, name)
+    if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
+        return _weight(of, name)
     return Expr("field", of, name)
+
+
+_WEIGHTS = frozenset({"weight", "bias", "in_proj_weight", "in_proj_bias"})
+"""What layers call their parameters."""
+
+
+def _weight(of: Obj | Expr, name: str) -> Tensor:
+    """One parameter of a layer."""
+    return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("called", name)))
+
+
+def _whole(thing: Value) -> Value:
+    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
+        thing = thing.args[0]
+    return thing
 
 
 def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:
@@ -511,6 +529,8 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
         handler = METHODS.get((role, "__enter__")) if role is not None else None
         if handler is not None and isinstance(one, Obj):
             return handler(Call(run, "__enter__", Given(), node), one)
+        if isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss":
+            return one.get("loss", NONE)
     return manager
 
 

@@ -41,6 +41,7 @@ from dsmigrate.codemod.analysis.values import (
     Kind,
     Lazy,
     Lib,
+    Member,
     Obj,
     Tensor,
     Tup,
@@ -172,7 +173,7 @@ class Moment:
     context: Context
     block: Block
     names: tuple[Mapping[str, Value], ...]
-    holders: tuple[tuple[Obj, Any], ...]
+    holders: Mapping[tuple[Obj, Any], Value]
     optimizers: frozenset[tuple[Obj, Any]]
     """Who has an optimizer."""
     number: int
@@ -210,6 +211,8 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.dotted: dict[str, Obj] = {}
+        """The files that were imported by their dotted names."""
         self.called: set[Module] = set()
         """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
@@ -296,7 +299,7 @@ class Machine(ABC):
             module = self.project.module(path, dotted)
             if module is None:
                 return Lib(dotted)
-            top = self._module_object(module, dotted)
+            top = self.dotted[dotted] = self._module_object(module, dotted)
             parent, _, last = dotted.rpartition(".")
             if parent:
                 above = self.imported(parent)
@@ -493,6 +496,8 @@ class Machine(ABC):
                     yield one
             elif isinstance(one, Expr | Tensor):
                 yield one
+            elif isinstance(one, Member) and isinstance(one.of, Tensor):  # an attribute of what a forward gives
+                yield one.of
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -543,17 +548,17 @@ class Machine(ABC):
         return all(stop.condition is not TRUE for stop in self.stops)
 
     def _moment(self, node: ast.stmt) -> Moment:
-        held: list[tuple[Obj, Any]] = []
+        held: dict[tuple[Obj, Any], Value] = {}
         optimizers: list[tuple[Obj, Any]] = []
         for obj in (*self.made.values(), *self.modules.values()):
             for key, value in obj.own.items():
                 things = [one for one in each(value) if isinstance(one, Obj)]
                 if any(one in self.wrappers for one in things):
-                    held.append((obj, key))
+                    held[obj, key] = value
                 if any(one in self.optimizers for one in things):
                     optimizers.append((obj, key))
         return Moment(
-            node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), frozenset(optimizers), self.events
+            node, self.frame.module, self.context, self.block, self.names_here(), held, frozenset(optimizers), self.events
         )
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:

@@ -23,6 +23,7 @@ from dsmigrate.codemod.idioms.model import (
     buffers,
     compiled,
     copies,
+    early,
     handed,
     hooks,
     inputs,
@@ -34,8 +35,8 @@ from dsmigrate.codemod.idioms.model import (
     weights,
     wrap,
 )
-from dsmigrate.codemod.idioms.optimizer import layers, pieces, zero
-from dsmigrate.codemod.idioms.precision import native, regions, scaler
+from dsmigrate.codemod.idioms.optimizer import frozen, layers, pieces, redundancy, zero
+from dsmigrate.codemod.idioms.precision import apex, native, regions, scaler
 from dsmigrate.codemod.idioms.precision import weights as kinds_of_weights
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
@@ -65,10 +66,13 @@ IDIOMS: tuple[Idiom, ...] = (
     hooks.hooks,
     inputs.inputs,
     parameters.odd,
+    parameters.complex_ones,
     parameters.late,
     compiled.compiled,
     copies.copies,
+    early.early,
     copies.whole,
+    copies.parameters,
     weights.writes,
     starts.starts,
     stage3.partitioned,
@@ -93,7 +97,10 @@ IDIOMS: tuple[Idiom, ...] = (
     scaler.scaler,
     native.native,
     kinds_of_weights.weights,
+    apex.apex,
     zero.untested,
+    frozen.groups,
+    redundancy.redundancy,
     layers.layers,
     pieces.pieces,
     files.files,

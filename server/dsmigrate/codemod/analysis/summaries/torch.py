@@ -222,7 +222,13 @@ def _device(asked: Call) -> Value:
     return Expr("torch.device", *args)
 
 
-@function("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
+@function("torch.manual_seed", "torch.random.manual_seed", "transformers.set_seed", "accelerate.utils.set_seed", "pytorch_lightning.seed_everything")
+def _seed(asked: Call) -> Value:
+    asked.run.event(Happening.SEED, asked.node, value=asked.run.settle(asked.get(0, "seed", NONE)))
+    return NONE
+
+
+@function("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
           "torch.set_num_threads", "torch.cuda.reset_peak_memory_stats", "torch.set_printoptions", "torch.backends.cudnn.flags",
           "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.multiprocessing.set_start_method",
           "torch.multiprocessing.set_sharing_strategy", "torch.cuda.init", "torch.cuda.set_rng_state", "torch.set_rng_state")  # fmt: skip
@@ -553,6 +559,14 @@ _DTYPES = frozenset(
 )
 
 
+@_module_method("reset_parameters")
+def _reset(asked: Call, of: Value) -> Value:
+    for one in each(of):
+        if isinstance(one, Obj | Expr):
+            asked.run.event(Happening.WEIGHT_WRITE, asked.node, of=Tensor(TensorKind.PARAMETER, one, varies=False), name=Const("reset_parameters"))
+    return NONE
+
+
 @_module_method("requires_grad_")
 def _requires_grad(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.THAW, asked.node, of=of, value=asked.get(0, "requires_grad", TRUE_VALUE))
@@ -730,7 +744,7 @@ def _rates(asked: Call, of: Value) -> Value:
 def _scale(asked: Call, of: Value) -> Value:
     loss = asked.run.settle(asked.get(0, "outputs", NONE))
     asked.run.event(Happening.SCALE, asked.node, scaler=of, loss=loss)
-    tensors = [one for one in each(loss) if isinstance(one, Tensor)]
+    tensors = [one for one in asked.run.things_in(loss) if isinstance(one, Tensor)]
     made = joined_tensor(tensors) if tensors else Tensor()
     return Tensor(made.kind, made.of, made.forwards, of if isinstance(of, Obj) else None, varies=made.varies)
 
@@ -924,3 +938,16 @@ def _transparent(asked: Call) -> Value:
 @function("torch.utils.tensorboard.SummaryWriter")
 def _writer(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.utils.tensorboard.SummaryWriter")
+
+
+_BY_TYPE = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook", "BF16_COMPRESS": "bf16_compress_hook"}
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _registered(asked: Call) -> Value:
+    """A communication hook that is chosen by its name."""
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    name = kind.name.rpartition(".")[2] if isinstance(kind, Lib) else ""
+    hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
+    asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
+    return NONE

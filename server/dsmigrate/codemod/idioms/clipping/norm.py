@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.code import holds_by_default, said
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -70,6 +71,7 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
     yield from _scaled(training, facts, found)
     if limit is not None:
         yield limit
+        yield from _reversed(facts, found)
         yield from _owned(training, found)
     else:
         site = facts.site
@@ -86,6 +88,16 @@ def _late(event: Event) -> Decision:
         "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
         "engine.step() zeroes the gradients",
     )  # fmt: skip
+
+
+def _reversed(facts: Facts, found: list[Clip]) -> Iterator[Decision]:
+    """Mark a clip where the release multiplies by the wrong quotient at ZeRO 0."""
+    event = found[0].event
+    if targets.holds("clipping_reversed", facts.options.target_version) and facts.options.zero_stage == 0:
+        yield Decision(
+            "MG424", Kind.TODO, event.module, event.node, "DeepSpeed 0.13.2 clips the wrong way round at ZeRO 0: take another stage or release",
+            "small gradients grow there, large ones stay",
+        )  # fmt: skip
 
 
 def _place(several: list[Clip], limit: Decision | None) -> Iterator[Decision]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from dsmigrate.codemod.analysis.analysis import dividing, loops_around, modules_of, owner
+from dsmigrate.codemod.analysis.analysis import dividing, loops_around, modules_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import outsiders
 from dsmigrate.codemod.analysis.training import Training
@@ -79,14 +79,6 @@ IDEAS = (
         "deepspeed/runtime/zero/stage_1_and_2.py: param_group['params'] = [self.single_partition_of_fp32_groups[i]]",
         Kind.KEPT,
     ),
-    Idea(
-        "MG706",
-        "A frozen group of parameters",
-        "A parameter group without a single trainable parameter fails at ZeRO 1 and 2.",
-        "IndexError in the partitioning; leave such groups out of the optimizer to use a stage.",
-        "deepspeed/runtime/zero/stage_1_and_2.py, flatten_dense_tensors_aligned",
-        Kind.KEPT,
-    ),
 )
 
 
@@ -100,7 +92,6 @@ def pieces(training: Training, facts: Facts) -> Iterator[Decision]:
         ("MG613", "ranks change the learning rate by themselves", "each rank steps a part of the parameters at ZeRO 1-3", _own_rates(training)),
         ("MG614", "parameters come in the order of a set, which differs by rank", "ZeRO 1-3 give each rank a piece: sort them to use a stage", _unordered(training)),
         ("MG630", "the optimizer is asked for parameters or their state", "at ZeRO 1-3 it has flat pieces of them", _reached(training, facts)),
-        ("MG706", "a group is frozen as a whole", "ZeRO 1 and 2 fail at it: leave it out of the optimizer", _frozen(training) if facts.options.zero_stage not in {0, 3} else ()),
     ):  # fmt: skip
         for event in (events[0] for events in by_place(found).values()):
             yield Decision(
@@ -238,28 +229,3 @@ def _has(access: Event, node: ast.AST) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _frozen(training: Training) -> Iterator[Event]:
-    still = _still(training)
-    for event in _made(training) if still else ():
-        for group in _groups(event["params"]):
-            tensors = [
-                one
-                for one in training.analysis.run.things_in(group)
-                if isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER
-            ]
-            if tensors and all(one.of is not None and owner(one.of) in still for one in tensors):
-                yield event
-                break
-
-
-def _groups(params: Value) -> Iterator[Value]:
-    for one in each(params):
-        if isinstance(one, Obj) and one.kind is Of.LIST:
-            for inner in one.own.values():
-                yield from (
-                    group.own["params"]
-                    for group in each(inner)
-                    if isinstance(group, Obj) and group.kind is Of.DICT and "params" in group.own
-                )
