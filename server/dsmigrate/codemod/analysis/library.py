@@ -467,7 +467,7 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
 
 def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """An item of an object of a library, or of something that is not read."""
-    if of == Lib("os.environ"):
+    if isinstance(of, Lib) and f"{of.name}.__getitem__" in FUNCTIONS:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):

@@ -163,7 +163,7 @@ def _hooked(training: Training) -> Iterator[Event]:
 
 def _own_rates(training: Training) -> Iterator[Event]:
     for event in training.events(Happening.RATE_WRITE):
-        if training.is_optimizer(event["of"]) and (_differs(event["value"]) or dividing(event) is not None):
+        if training.is_optimizer(event["of"]) and (_differs(event["value"]) or _is_alone(training, event)):
             yield event
     for event in training.events(Happening.SCHEDULE):
         schedules = [one for one in each(event["scheduler"]) if isinstance(one, Obj)]
@@ -173,6 +173,12 @@ def _own_rates(training: Training) -> Iterator[Event]:
             _differs(event["metric"]) and any("Plateau" in one.made_by for one in schedules)
         ):
             yield event
+
+
+def _is_alone(training: Training, event: Event) -> bool:
+    """Whether some ranks get there alone, by another test than one that their steps are under too (MG428)."""
+    block = dividing(event)
+    return block is not None and not any(under(step.block, block) for step in training.steps)
 
 
 def _differs(value: Value) -> bool:
