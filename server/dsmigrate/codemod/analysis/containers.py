@@ -10,7 +10,8 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Obj, Tup, Value, each, may_vary
+from dsmigrate.codemod.analysis.summaries.registry import role_of_class
+from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tup, Value, each, may_vary
 
 REST = "*"
 _MANY = 12
@@ -105,7 +106,7 @@ def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: boo
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options: list[tuple[Condition, Value]] = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
-        if is_there and not is_open(of) and "default" not in of.data:  # any other key is an error
+        if is_there and not is_open(of) and "default" not in of.data and all(_makes(value) for _, value in options):  # any other key is an error
             options[-1] = (negate(either(*(condition for condition, _ in options[:-1]))), options[-1][1])
         if of.has(REST):
             options.append((MAYBE, of.at(REST)))
@@ -316,6 +317,13 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
         return run.settle(choose([(MAYBE, rest), *([] if default is UNBOUND else [(MAYBE, default)])]))
     found = _any_item(run, of, key, node, is_there=False)
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
+
+
+def _makes(value: Value) -> bool:
+    """Whether a value is a class or a function, whose calls in several places have to go together."""
+    if isinstance(value, Lib):
+        return role_of_class(value.name) is not None
+    return isinstance(value, Obj) and value.kind in {Kind.CLASS, Kind.FUNCTION, Kind.PARTIAL}
 
 
 def is_unordered(run: Machine, value: Value) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from dsmigrate.codemod.analysis.analysis import dividing, loops_around, modules_of
+from dsmigrate.codemod.analysis.analysis import dividing, loops_around, modules_of, under
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.holdings import outsiders
 from dsmigrate.codemod.analysis.training import Training

@@ -84,8 +84,6 @@ def _types(value: Value) -> frozenset[str]:
 def _said(facts: Facts, event: Event, kinds: frozenset[str]) -> Iterator[Decision]:
     module, node = event.module, event.node
     if kinds & _COMPLEX:
-        if isinstance(event["of"], Tensor):  # see model/parameters.py
-            return
         yield Decision(
             "MG311", Kind.TODO, module, node, "hold complex parameters as real ones (torch.view_as_real), or stay with DDP",
             "ZeRO 1-3 drop imaginary parts, and ZeRO 0 takes no complex gradients", stage=0,
