@@ -100,7 +100,9 @@ SYNC = {
 
 @pytest.mark.parametrize("body", SYNC.values(), ids=SYNC)
 def test_no_sync_goes_in_all_its_forms(body: str) -> None:
-    found = script(f"for i, x in enumerate(loader):\n    last = (i + 1) % args.accum == 0\n    {body}\n    if last:\n        {STEP}\n")
+    found = script(
+        f"for i, x in enumerate(loader):\n    last = (i + 1) % args.accum == 0\n    {body}\n    if last:\n        {STEP}\n"
+    )
     assert found.status is Status.CONVERTED
     assert "no_sync()" not in found.text
     assert "require_backward_grad_sync" not in found.text
@@ -138,7 +140,12 @@ for i, x in enumerate(loader):
     ("loop", "line"),
     [
         (WINDOWS["a test"], "model.set_gradient_accumulation_boundary((i + 1) % args.accum == 0)"),
-        ("seen = 0\nfor x in loader:\n    model(x).sum().backward()\n    seen += 1\n    if seen % args.accum == 0:\n        " + STEP + "\n", "model.set_gradient_accumulation_boundary((seen + 1) % args.accum == 0)"),
+        (
+            "seen = 0\nfor x in loader:\n    model(x).sum().backward()\n    seen += 1\n    if seen % args.accum == 0:\n        "
+            + STEP
+            + "\n",
+            "model.set_gradient_accumulation_boundary((seen + 1) % args.accum == 0)",
+        ),
     ],
 )
 def test_older_releases_are_told_where_a_window_ends(loop: str, line: str) -> None:
@@ -150,10 +157,19 @@ def test_older_releases_are_told_where_a_window_ends(loop: str, line: str) -> No
 @pytest.mark.parametrize(
     ("loop", "dropped"),
     [
-        ("for x in loader:\n    model(x).sum().backward()\n    if x.shape[0] < 8:\n        optimizer.zero_grad()\n        continue\n    optimizer.step()\n    optimizer.zero_grad()\n", True),
+        (
+            "for x in loader:\n    model(x).sum().backward()\n    if x.shape[0] < 8:\n        optimizer.zero_grad()\n        continue\n    optimizer.step()\n    optimizer.zero_grad()\n",
+            True,
+        ),
         ("for x in loader:\n    model.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n", False),
-        ("for x in loader:\n    for p in model.parameters():\n        p.grad = None\n    model(x).sum().backward()\n    optimizer.step()\n", False),
-        ("for x in loader:\n    for group in optimizer.param_groups:\n        for p in group['params']:\n            if p.grad is not None:\n                p.grad.detach_()\n                p.grad.zero_()\n    model(x).sum().backward()\n    optimizer.step()\n", False),
+        (
+            "for x in loader:\n    for p in model.parameters():\n        p.grad = None\n    model(x).sum().backward()\n    optimizer.step()\n",
+            False,
+        ),
+        (
+            "for x in loader:\n    for group in optimizer.param_groups:\n        for p in group['params']:\n            if p.grad is not None:\n                p.grad.detach_()\n                p.grad.zero_()\n    model(x).sum().backward()\n    optimizer.step()\n",
+            False,
+        ),
     ],
 )
 def test_gradients_that_no_step_used_are_dropped(loop: str, dropped: bool) -> None:  # noqa: FBT001

@@ -47,7 +47,10 @@ def script(before: str = "", behind: str = "", helpers: str = "", **options: obj
         ("", "nn.utils.clip_grad_norm_(parameters=model.parameters(), max_norm=0.5, norm_type=2)"),
         ("", "torch.nn.utils.clip_grad_norm(model.module.parameters(), 0.5, error_if_nonfinite=False)"),
         ("from torch.nn.utils import clip_grad_norm_ as clip", "clip(list(model.parameters()), 0.5)"),
-        ("from torch.nn import utils", "utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 0.5)"),
+        (
+            "from torch.nn import utils",
+            "utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 0.5)",
+        ),
         ("", "nn.utils.clip_grad_norm_(filter(lambda p: p.requires_grad, model.parameters()), 0.5)"),
         ("", "nn.utils.clip_grad_norm_((w for w in model.parameters() if w.requires_grad is True), 0.5)"),
         ("", "nn.utils.clip_grad_norm_(optimizer.param_groups[0]['params'], 0.5)"),
@@ -135,7 +138,11 @@ def test_code_that_looks_at_gradients_works_at_stage_0(lines: str) -> None:
 
 
 def test_what_looks_before_and_behind_the_step_is_both() -> None:
-    found = script("print(largest(model))", "print(largest(model))", "def largest(net):\n    return max(p.grad.abs().max() for p in net.parameters())")
+    found = script(
+        "print(largest(model))",
+        "print(largest(model))",
+        "def largest(net):\n    return max(p.grad.abs().max() for p in net.parameters())",
+    )
     assert found.said("MG409", Kind.KEPT)
 
 

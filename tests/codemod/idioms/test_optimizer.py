@@ -43,7 +43,9 @@ for x in loader:
 SGD = "torch.optim.SGD(model.parameters(), lr=0.1)"
 
 
-def script(made: str = SGD, helpers: str = "", before: str = "", ahead: str = "", inside: str = "", **options: object) -> Converted:
+def script(
+    made: str = SGD, helpers: str = "", before: str = "", ahead: str = "", inside: str = "", **options: object
+) -> Converted:
     body = "".join(f"    {line}\n" for line in inside.splitlines())
     return converted(SCRIPT.format(made=made, helpers=helpers, before=before, ahead=ahead, inside=body), **options)
 
@@ -97,7 +99,14 @@ def test_a_step_that_looks_at_whole_parameters_stays_whole(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["d = d.sign()", "d = doubled(d)", "d = torch.maximum(d, state['m'])", "d = d.clamp(-1, 1).lerp(d, 0.5)", "d = d + p * group['lr']"]
+    "line",
+    [
+        "d = d.sign()",
+        "d = doubled(d)",
+        "d = torch.maximum(d, state['m'])",
+        "d = d.clamp(-1, 1).lerp(d, 0.5)",
+        "d = d + p * group['lr']",
+    ],
 )
 def test_a_step_of_each_number_by_itself_keeps_the_stage(line: str) -> None:
     found = script("Mine(model.parameters())", own(line))
@@ -122,7 +131,14 @@ def test_classes_by_name_or_table(made: str, code: str, stage: int) -> None:
     assert not found.todos
 
 
-@pytest.mark.parametrize("made", [SGD, "torch.optim.AdamW(model.parameters())", '{"a": torch.optim.SGD, "b": torch.optim.AdamW}[args.opt](model.parameters())'])
+@pytest.mark.parametrize(
+    "made",
+    [
+        SGD,
+        "torch.optim.AdamW(model.parameters())",
+        '{"a": torch.optim.SGD, "b": torch.optim.AdamW}[args.opt](model.parameters())',
+    ],
+)
 def test_elementwise_classes_say_nothing(made: str) -> None:
     found = script(made)
     assert not found.codes(Kind.KEPT) & {"MG602", "MG603"}
@@ -143,16 +159,46 @@ def test_the_own_adagrad_is_put_back(made: str) -> None:
 PIECES = {
     "a group that is added": ("MG605", {"inside": 'optimizer.add_param_group({"params": net.head.parameters()})'}),
     "a part that is thawed": ("MG607", {"inside": "model.module.head.requires_grad_(True)"}),
-    "each parameter of a part": ("MG607", {"inside": "for p in model.module.body.parameters():\n    p.requires_grad = False"}),
-    "parameters of a loss": ("MG608", {"before": "loss_of = nn.Linear(4, 4)", "made": "torch.optim.SGD([*model.parameters(), *loss_of.parameters()], lr=0.1)"}),
+    "each parameter of a part": (
+        "MG607",
+        {"inside": "for p in model.module.body.parameters():\n    p.requires_grad = False"},
+    ),
+    "parameters of a loss": (
+        "MG608",
+        {
+            "before": "loss_of = nn.Linear(4, 4)",
+            "made": "torch.optim.SGD([*model.parameters(), *loss_of.parameters()], lr=0.1)",
+        },
+    ),
     "a hook": ("MG520", {"ahead": "optimizer.register_step_post_hook(print)"}),
     "another step": ("MG520", {"ahead": "plain = optimizer.step\noptimizer.step = lambda: plain()"}),
-    "a schedule of one rank": ("MG613", {"ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)", "inside": "if dist.get_rank() == 0:\n    schedule.step()"}),
-    "a rate by the rank's loss": ("MG613", {"inside": 'if loss.item() > 3:\n    optimizer.param_groups[0]["lr"] *= 0.1'}),
-    "a plateau by the rank's loss": ("MG613", {"ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)", "inside": "schedule.step(loss.item())"}),
+    "a schedule of one rank": (
+        "MG613",
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)",
+            "inside": "if dist.get_rank() == 0:\n    schedule.step()",
+        },
+    ),
+    "a rate by the rank's loss": (
+        "MG613",
+        {"inside": 'if loss.item() > 3:\n    optimizer.param_groups[0]["lr"] *= 0.1'},
+    ),
+    "a plateau by the rank's loss": (
+        "MG613",
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)",
+            "inside": "schedule.step(loss.item())",
+        },
+    ),
     "a set": ("MG614", {"made": "torch.optim.SGD(list(set(model.parameters())), lr=0.1)"}),
-    "a comprehension over a set": ("MG614", {"before": "kept = set(net.parameters())", "made": 'torch.optim.SGD([{"params": [p for p in kept]}], lr=0.1)'}),
-    "parameters of groups": ("MG630", {"inside": 'print(sum(p.norm() for g in optimizer.param_groups for p in g["params"]))'}),
+    "a comprehension over a set": (
+        "MG614",
+        {"before": "kept = set(net.parameters())", "made": 'torch.optim.SGD([{"params": [p for p in kept]}], lr=0.1)'},
+    ),
+    "parameters of groups": (
+        "MG630",
+        {"inside": 'print(sum(p.norm() for g in optimizer.param_groups for p in g["params"]))'},
+    ),
 }
 
 
@@ -171,13 +217,21 @@ def test_what_the_pieces_of_zero_do_not_see(code: str, parts: dict[str, str]) ->
         {"before": "net.body.requires_grad_(False)", "inside": "model.module.body.requires_grad_(False)"},
         {"made": "torch.optim.SGD(sorted(set(model.parameters()), key=id), lr=0.1)"},
         {"inside": 'for group in optimizer.param_groups:\n    group["lr"] *= 0.9'},
-        {"ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)", "inside": "if dist.get_rank() != -1:\n    schedule.step()"},
-        {"ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)", "inside": "dist.all_reduce(loss)\nschedule.step(loss)"},
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)",
+            "inside": "if dist.get_rank() != -1:\n    schedule.step()",
+        },
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)",
+            "inside": "dist.all_reduce(loss)\nschedule.step(loss)",
+        },
     ],
 )
 def test_what_is_alike_for_all_pieces_keeps_the_stage(parts: dict[str, str]) -> None:
     found = script(**parts)
-    assert found.config["zero_optimization"] == {"stage": 2}, [change.message for change in found.changes if change.kind is Kind.KEPT]
+    assert found.config["zero_optimization"] == {"stage": 2}, [
+        change.message for change in found.changes if change.kind is Kind.KEPT
+    ]
 
 
 REFUSED = {
