@@ -21,7 +21,21 @@ from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Obj,
+    Tensor,
+    TensorKind,
+    Tup,
+    Value,
+    each,
+    forwards_in,
+)
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
