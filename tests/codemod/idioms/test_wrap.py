@@ -302,3 +302,20 @@ def test_an_attribute_that_a_method_reads_before_the_engine_is_the_plain_model_u
     found = converted(HOOKED.format(rest=rest))
     assert "self.model = self.net\n        self.optimizer = self.configured()\n        self.model = deepspeed.initialize(" in found.text
     assert found.status is Status.CONVERTED  # the groups together have all parameters
+
+
+def test_an_optimizer_that_moves_into_the_config_has_the_plain_models_parameters() -> None:
+    found = converted(HEAD + """
+dist.init_process_group("nccl")
+def main():
+    net = nn.Linear(4, 4).cuda()
+    ddp = DDP(net)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    for x in torch.utils.data.DataLoader(data, batch_size=8):
+        ddp(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+main()
+""", optimizer="config")  # fmt: skip
+    assert found.status is Status.CONVERTED
+    assert "model_parameters=net.parameters()" in found.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import static_value
@@ -60,7 +61,14 @@ def moved(training: Training, site: Site) -> Moved | str:
     if user is not None:
         return user
     options = _options(training, thing, event, kind, site)
-    return options if isinstance(options, str) else Moved(event.module, step.node, kind, event.module.text(event.node.args[0]), options)
+    return options if isinstance(options, str) else Moved(event.module, step.node, kind, _said(event.module, event.node.args[0], site), options)
+
+
+def _said(module: Module, parameters: ast.expr, site: Site) -> str:
+    """The code of the parameters, of the plain model where the name of the wrapped one is bound to the engine only."""
+    text = module.text(parameters)
+    reads = {module.text(one) for one in ast.walk(parameters) if one in site.reads}
+    return re.sub(rf"(?<![\w.]){re.escape(reads.pop())}\b", lambda _: site.model, text) if reads else text
 
 
 def _user(training: Training, made: Event, site: Site) -> str | None:
