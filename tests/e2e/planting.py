@@ -40,9 +40,9 @@ class Initialize:
 
 
 def edit_sources(folder: Path, change: Callable[[str], str]) -> None:
-    """Apply ``change`` to every Python file below ``folder``; one of them at least has to come out different."""
+    """Apply ``change`` to every script below ``folder``; one of them at least has to come out different."""
     changed = False
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for path in folder.rglob("*.py") if path.name != "ds_compat.py"):
         before = path.read_text()
         after = change(before)
         if after != before:
