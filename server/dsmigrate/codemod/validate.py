@@ -21,7 +21,21 @@ from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Obj,
+    Tensor,
+    TensorKind,
+    Tup,
+    Value,
+    each,
+    forwards_in,
+)
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -204,12 +218,12 @@ class _Reader:
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE and not self.is_each(one, event):
-                left = self.left(one.test)
-                if left is FALSE:
-                    return None
-                if left is not TRUE:
-                    found.append(left)
+                continue
+            left = self.left(one.test)
+            if left is FALSE:
+                return None
+            if left is not TRUE and not self.is_each(one, event):
+                found.append(left)
         return tuple(found[::-1])
 
     def settle(self, value: Value) -> list[Value]:
@@ -307,11 +321,10 @@ class _Side(_Reader):
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
-                given = [one for name, value in event.what.items() if name.startswith("thing") for one in self.settle(value)]
-                things = sorted({self.name(one, self.role) for one in given if self.role(one) or not isinstance(one, Expr)})
-                if not things:  # what an unread call gave, of a model that is not the training's in this run
+                given = [value for name, value in event.what.items() if name.startswith("thing")]
+                if all(self.role(one) is None for value in given for one in self.settle(value)):  # of data alone
                     return None
-                return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:
@@ -417,9 +430,17 @@ class _Result(_Side):
 
 
 def _lines(event: Event) -> str:
-    """The forwards that a loss comes from, by how they are written."""
-    nodes = [forward.node for forward in forwards_in(event["loss"])]
-    return "+".join(sorted({_unmoved(node.args[0]) if isinstance(node, ast.Call) and node.args else "" for node in nodes}))
+    """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
+    return "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
+
+
+def _input(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call) or not node.args:
+        return ""
+    given = node.args[0]
+    while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
+        given = given.func.value
+    return ast.unparse(given).replace(".module(", "(")
 
 
 def _unmoved(node: ast.expr) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.codemod.analysis.calls import define_function, given
@@ -27,6 +28,7 @@ from dsmigrate.codemod.analysis.containers import (
     extended,
     is_hashable,
     is_open,
+    is_unordered,
     list_item,
     put_item,
 )
@@ -318,7 +320,8 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
     if tensors:
         norm = norm_operated(run, op, left, right)
-        return joined_tensor(tensors) if norm is None else norm
+        joined = joined_tensor(tensors)
+        return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
             pairs = ((condition, option) for condition, option in options_of(value))
@@ -543,6 +546,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if name in {">", ">="}:
         left, right = right, left
         name = {">": "<", ">=": "<="}[name]
+    if name == "==" and isinstance(left, Expr) and left.op in {"rank", "local_rank"} and isinstance(right, Const) and right.value == -1:
+        return FALSE_VALUE
     if any(isinstance(one, Tensor) for one in (left, right)):
         return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
     if (
@@ -721,6 +726,8 @@ def _comprehension(run: Machine, node: ast.ListComp | ast.SetComp | ast.Generato
     def generate(generators: list[ast.comprehension]) -> Condition:
         first, *others = generators
         over = run.value(first.iter)
+        if kind is Kind.LIST and is_unordered(run, over):
+            made.data["unordered"] = True
 
         def turn(value: Value) -> Condition:
             run.bind(first.target, value)
