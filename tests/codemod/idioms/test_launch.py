@@ -426,6 +426,34 @@ def test_a_refused_script_has_no_command() -> None:
     assert found.launch == ()
 
 
+SAVED = HEAD + """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument({option})
+args = parser.parse_args()
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+if args.{name} == 0:
+    torch.save(model.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ('"--local_rank", type=int, default=0', "local_rank"),
+        ('"--local-rank", type=int', "local_rank"),
+        ('"--gpu", type=int, default=int(os.environ["LOCAL_RANK"])', "gpu"),
+    ],
+)
+def test_an_option_that_says_the_rank_differs_by_rank(option: str, name: str) -> None:
+    found = converted(SAVED.format(option=option, name=name), zero_stage=3)
+    assert f"ds_compat.gather_checkpoint(model, optimizer=False)\nif args.{name} == 0:" in found.text
 # -- other ways to start processes ---------------------------------------------------------------------------------------------
 
 GROUP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'

@@ -262,8 +262,21 @@ def _unwrapped(
     between = [sub for one in own.body[own.index + 1 : site.index + 1] for sub in ast.walk(one)]
     if any(isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef) for one in between):
         return kept
+    if _read_elsewhere(training, between, target, at_module=own.function is None):
+        return kept
     uses = [one for one in between if isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == target]
     return kept if any(not isinstance(one.ctx, ast.Load) for one in uses) else (own.node, said, tuple(uses))
+
+
+def _read_elsewhere(training: Training, between: list[ast.AST], target: str, *, at_module: bool) -> bool:
+    """Whether functions that run in some statements read a name that is not only known there."""
+    name = target.rpartition(".")[2]
+    if name == target and not at_module:
+        return False
+    inside = set(between)
+    called = [block for block in training.analysis.root.blocks() if block.kind is BlockKind.CALL and block.node in inside]
+    functions = {one.label.node for block in called for one in block.blocks() if one.kind is BlockKind.CALL and isinstance(one.label, Obj)}
+    return any(name in {getattr(sub, "attr", None), getattr(sub, "id", None)} for node in functions if node is not None for sub in ast.walk(node))
 
 
 def wrapped_model(node: ast.AST) -> ast.expr | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
+from dsmigrate.codemod.analysis.conditions import MAYBE, Literal, options_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
@@ -26,6 +26,7 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     function,
     method,
 )
+from dsmigrate.codemod.analysis.tensors import changed_in_place
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -56,6 +57,7 @@ ALIASES.update({
     "torch.amp.autocast": "torch.autocast",
     "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
     "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
+    "torch.GradScaler": "torch.amp.GradScaler",
     "torch.nn.utils.clip_grad.clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad.clip_grad_value_": "torch.nn.utils.clip_grad_value_",
     "torch.nn.utils.clip_grad_norm": "torch.nn.utils.clip_grad_norm_",
@@ -285,6 +287,8 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     given = run.settle(asked.get(0, "params", NONE))
     if given == NONE:
         given = asked.given.args[0] if asked.given.args else NONE
+    if given == NONE:
+        given = next((value for value in asked.given.named.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), NONE)
     if any(role_of(one) is Role.OPTIMIZER for one in each(given)):  # one around another, as Lookahead is: it has the other's
         given = choose(
             (condition, one.get("params", NONE) if isinstance(one, Obj) and role_of(one) is Role.OPTIMIZER else one)
@@ -951,3 +955,16 @@ def _registered(asked: Call) -> Value:
     hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
     asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
     return NONE
+
+
+@function("torch.nn.utils.vector_to_parameters", "torch.nn.utils.convert_parameters.vector_to_parameters")
+def _into_parameters(asked: Call) -> Value:
+    for one in asked.run.things_in(asked.run.settle(asked.get(1, "parameters", NONE))):
+        changed_in_place(asked.run, one, asked.node, "vector_to_parameters")
+    return NONE
+
+
+@_module_method("get_parameter")
+def _one_parameter(asked: Call, of: Value) -> Value:
+    owner = next((one for one in each(of) if isinstance(one, Obj | Expr)), None)
+    return Tensor(TensorKind.PARAMETER, owner, varies=False, picked=Literal(Expr("called", "?")))
