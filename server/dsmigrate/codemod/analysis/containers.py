@@ -11,7 +11,20 @@ from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import role_of_class
-from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tup, Value, each, may_vary
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Obj,
+    Tup,
+    Value,
+    each,
+    may_vary,
+)
 
 REST = "*"
 _MANY = 12
