@@ -121,8 +121,8 @@ def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
         if wrapping is not None:
             name = wrapping.made_by.rpartition(".")[2]
             yield Decision(
-                "MG609", Kind.REFUSED, event.module, event.node, f"{name} wraps the optimizer: DeepSpeed takes torch.optim.Optimizer objects only",
-                "step the inner one, or another class that is one",
+                "MG609", Kind.REFUSED, event.module, event.node, f"what {name}, which wraps the optimizer, does in its step is not read",
+                "the engine steps one torch.optim.Optimizer",
             )  # fmt: skip
             return
         if "scaler" in event.what and any(training.is_optimizer(value) for one in around for value in one.own.values()):
