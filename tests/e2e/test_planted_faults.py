@@ -1,4 +1,4 @@
-"""The comparison notices what it is there to notice: every planted fault, in two examples at least."""
+"""The comparison notices what it is there to notice: every planted fault, mostly in two examples."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from .planting import NotApplicableError
 from .verdict import Verdict
 
 pytestmark = [pytest.mark.deepspeed, pytest.mark.e2e, pytest.mark.xdist_group("training"), pytest.mark.slow]
-
-ENOUGH = 2
 
 
 def candidates(fault: Fault) -> list[Case]:
@@ -53,7 +51,7 @@ def test_a_planted_fault_is_noticed(lab: Lab, fault: Fault, fault_table: list[st
         seen = any(not verdict.agrees for verdict in verdicts.values())
         (noticed if seen else passed)[case.name] = cells
         examples |= {case.example} if seen else set()
-        if len(examples) >= ENOUGH:
+        if len(examples) >= fault.enough:
             break
     fault_table.append(f"{fault.name:40} noticed {noticed or 'nowhere'}{f', not {passed}' if passed else ''}")
-    assert len(examples) >= ENOUGH, f"{fault.name} ({fault.trap}): noticed in {noticed}, not in {passed}"
+    assert len(examples) >= fault.enough, f"{fault.name} ({fault.trap}): noticed in {noticed}, not in {passed}"
