@@ -303,6 +303,8 @@ class _Side(_Reader):
         match event.kind:
             case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
+                if not wrapped and event["method"] != Const("") and all(isinstance(one, Expr) for one in self.settle(event["model"])):
+                    return None  # of a model that is not read, which is known to be one from its wrap on only
                 grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
@@ -319,11 +321,10 @@ class _Side(_Reader):
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
-                given = [one for name, value in event.what.items() if name.startswith("thing") for one in self.settle(value)]
-                things = sorted({self.name(one, self.role) for one in given if self.role(one) or not isinstance(one, Expr)})
-                if not things:  # what an unread call gave, of a model that is not the training's in this run
+                given = [value for name, value in event.what.items() if name.startswith("thing")]
+                if all(self.role(one) is None for value in given for one in self.settle(value)):  # of data alone
                     return None
-                return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:
