@@ -7,7 +7,7 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Kind, Obj, Tensor, Tup, Value
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
@@ -36,7 +36,6 @@ def _initialize(asked: Call) -> Value:
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
-    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.event(
