@@ -7,7 +7,7 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Kind, Obj, Tensor, Tup, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
