@@ -16,7 +16,7 @@ from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.migration.ideas import CONFLICT
-from dsmigrate.migration.job import Job, Outcome, run, run_together
+from dsmigrate.migration.job import Job, Outcome, Place, run, run_together
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
@@ -27,17 +27,13 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     found = list(outcomes)
     outside = _outside(found)
     for group in _groups(found):
-        changed = frozenset[tuple[Path, int]]().union(*(found[index].changed for index in group))
+        changed = frozenset[Place]().union(*(found[index].changed for index in group))
         staying = [one for index, one in enumerate(found) if index not in group] + outside
         others = frozenset(place for one in staying for place in one.runs & changed)
         if len(group) > 1 or others:
-            for index, outcome in zip(group, run_together([_job(found[index]) for index in group], others), strict=True):
+            for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
     return _with_compat(found)
-
-
-def _job(outcome: Outcome) -> Job:
-    return replace(outcome.job, source=outcome.source)
 
 
 def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
@@ -49,7 +45,8 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
         files = {path for path, _ in outcome.changed}
         near = [group for group in groups if group[0] & files]
         groups = [group for group in groups if group not in near]
-        groups.append((files.union(*(group[0] for group in near)), sorted([index, *(one for group in near for one in group[1])])))
+        members = [index, *(one for group in near for one in group[1])]
+        groups.append((files.union(*(group[0] for group in near)), sorted(members)))
     return [group for _, group in groups]
 
 
@@ -64,8 +61,8 @@ def _outside(outcomes: Sequence[Outcome]) -> list[Outcome]:
     found = []
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
-        for path in _users(root, paths, given) if paths else ():
-            found.append(run(replace(model, path=path, source=None)))
+        users = _users(root, paths, given) if paths else []
+        found += [run(replace(model, path=path, source=None)) for path in users]
     return found
 
 
@@ -91,7 +88,8 @@ def _users(root: Path, changed: Iterable[Path], given: set[Path]) -> list[Path]:
 
 def _imported(source: bytes) -> set[bytes]:
     """The words of the import statements of a file."""
-    return {word for found in _IMPORTS.finditer(source) for part in found.groups() if part for word in _WORD.findall(part)}
+    parts = (part for found in _IMPORTS.finditer(source) for part in found.groups() if part)
+    return {word for part in parts for word in _WORD.findall(part)}
 
 
 def _stem(path: Path) -> bytes:
@@ -104,16 +102,15 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
     from dsmigrate.codemod.runtime.sources import sources  # noqa: PLC0415
 
     found = list(outcomes)
-    needs: dict[Path, list[int]] = defaultdict(list)
+    needs: dict[Path, list[tuple[int, Path, frozenset[str]]]] = defaultdict(list)
     for index, outcome in enumerate(found):
         if outcome.needs is not None and outcome.changes:
-            needs[resolved(outcome.needs[0])].append(index)
-    for path, indexes in needs.items():
-        parts = frozenset[str]().union(*(one.needs[1] for one in (found[index] for index in indexes) if one.needs is not None))
-        first = found[indexes[0]]
-        assert first.needs is not None
-        home = first.needs[0]
-        existing = _existing(path)
+            needs[resolved(outcome.needs[0])].append((index, *outcome.needs))
+    for path, users in needs.items():
+        parts = frozenset[str]().union(*(one for _, _, one in users))
+        indexes = [index for index, _, _ in users]
+        first, home = found[indexes[0]], users[0][1]
+        existing = _existing(path, first.job)
         text = None if existing is None else decode(existing).text
         made = assemble(parts, sources(), __version__, text)
         if made.origin is Origin.FOREIGN:
@@ -134,7 +131,9 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return found
 
 
-def _existing(path: Path) -> bytes | None:
+def _existing(path: Path, job: Job) -> bytes | None:
+    if path in job.unsaved:
+        return job.unsaved[path]
     try:
         return read(path) if path.exists() else None
     except SourceError:

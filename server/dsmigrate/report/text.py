@@ -68,7 +68,8 @@ def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
         yield from _group(say("Kept as it is"), "cyan", kept)
     yield from _gains(parts)
     if result.launch:
-        filled = say(" (put your values for {words})", words=", ".join(result.placeholders)) if result.placeholders else ""
+        words = ", ".join(result.placeholders)
+        filled = say(" (put your values for {words})", words=words) if words else ""
         yield Text("  " + say("Train") + filled, style="bold")
         yield from (Text(f"    {command}") for command in result.launch[: None if verbose else 1])
 
