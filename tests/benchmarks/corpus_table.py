@@ -31,10 +31,10 @@ from types import FrameType
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedLocal, UndefinedName
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
 from dsmigrate.files.diff import gone_lines
 from tests.benchmarks.leftovers import has_backward, has_wrap, leftovers
+from tests.support.migrating import migrate_source
 
 SECONDS_PER_SCRIPT = 120
 DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)

@@ -10,7 +10,7 @@ import pytest
 
 from dsmigrate.cli.app import run
 from dsmigrate.schemas_location import schema_file
-from tests.codemod.across.together import ENGINE, ENTRY
+from tests.codemod.projects import ENGINE, ENTRY
 from tests.codemod.checks import script
 from tests.migration.test_sets import write
 

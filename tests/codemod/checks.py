@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 from typing import Any
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from tests.support.migrating import migrate_source
 
 _CONVERTED = {Status.CONVERTED, Status.CONVERTED_WITH_TODOS}
 

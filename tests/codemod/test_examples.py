@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.codemod.catalogue import ideas
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Idea, Kind, Options, Status
 from tests.codemod.checks import migrate_example
+from tests.support.migrating import migrate_source
 
 EXAMPLES = Path(__file__).parents[2] / "server" / "dsmigrate" / "codemod" / "examples"
 WITHOUT = {

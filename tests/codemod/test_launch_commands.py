@@ -6,11 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from dsmigrate.codemod.across import migrate_set
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Kind, Options
-from tests.codemod.across import together
 from tests.codemod.checks import convert, migrate, script
+from tests.codemod.projects import ENGINE, ENTRY
+from tests.support.migrating import migrate_files, migrate_source
 
 TORCHRUN, DEEPSPEED = "torchrun --nproc_per_node 2 train.py", "deepspeed --num_gpus 2 --no_local_rank train.py"
 
@@ -94,15 +93,14 @@ def test_a_file_that_may_start_a_training_is_launched(start: str) -> None:
 def test_a_script_that_imports_its_own_package_is_started_as_a_module(
     script_path: str, loop_path: str, imported: str, command: str
 ) -> None:
-    files = {script_path: together.ENTRY.replace("import engine", imported), loop_path: together.ENGINE}
-    launch = together.convert(files).result.entry.launch
+    files = {script_path: ENTRY.replace("import engine", imported), loop_path: ENGINE}
+    texts = {path: dedent(text).encode() for path, text in files.items()}
+    launch = migrate_files(texts, script_path).results[script_path].launch
     assert launch[0] == command.replace("...", "--nproc_per_node 2")
 
 
 def test_a_module_is_started_from_above_its_package_wherever_the_person_is() -> None:
-    files = {"src/lab/main.py": together.ENTRY.replace("import engine", "from . import engine"),
-             "src/lab/engine.py": together.ENGINE}  # fmt: skip
-    result = migrate_set(lambda path: dedent(files[path]).encode() if path in files else None, "src/lab/main.py",
-                         shown=lambda path: path.rpartition("/")[2], options=Options())  # fmt: skip
-    assert result is not None
-    assert result.entry.launch[0] == "cd .. && torchrun --nproc_per_node 2 -m lab.main"
+    files = {"src/lab/main.py": ENTRY.replace("import engine", "from . import engine"), "src/lab/engine.py": ENGINE}
+    texts = {path: dedent(text).encode() for path, text in files.items()}
+    found = migrate_files(texts, "src/lab/main.py", shown=lambda path: path.rpartition("/")[2])
+    assert found.results["src/lab/main.py"].launch[0] == "cd .. && torchrun --nproc_per_node 2 -m lab.main"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options, Start
+from tests.support.migrating import migrate_source
 
 SCRIPT = """
 import argparse

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options
+from tests.support.migrating import migrate_source
 
 from .launching import free_port, torch_python, training_environment
 

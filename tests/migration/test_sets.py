@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Options, Status
 from dsmigrate.migration.job import Job, Outcome, run
 from dsmigrate.migration.placement import place, writes
 from dsmigrate.migration.sets import flattened, project_root, reconcile
-from tests.codemod.across.together import ENGINE, ENTRY
+from tests.codemod.projects import ENGINE, ENTRY
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

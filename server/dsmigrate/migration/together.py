@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dsmigrate import __version__
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
@@ -15,6 +16,7 @@ from dsmigrate.files.discovery import discover
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
+from dsmigrate.migration.configs import with_config
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.job import Job, Outcome, Place, run, run_together
 
@@ -26,14 +28,38 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes of a run as they hold together, each with the files of its project that it needs."""
     found = list(outcomes)
     outside = _outside(found)
-    for group in _groups(found):
+    groups = _groups(found)
+    while groups:
+        group = groups.pop(0)
         changed = frozenset[Place]().union(*(found[index].changed for index in group))
         staying = [one for index, one in enumerate(found) if index not in group] + outside
         others = frozenset(place for one in staying for place in one.runs & changed)
         if len(group) > 1 or others:
             for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
+        odd = _with_another_config([found[index] for index in group])
+        refused = {index: one for index, one in zip(group, odd, strict=True) if one is not None}
+        for index, one in refused.items():
+            found[index] = one
+        if refused:
+            groups.insert(0, [index for index in group if index not in refused])
     return _with_compat(found)
+
+
+def _with_another_config(outcomes: Sequence[Outcome]) -> list[Outcome | None]:
+    """A refusal for each script whose engine is made where an earlier one's is, with another config; else None."""
+    first: dict[Path, tuple[Outcome, dict[str, Any] | None]] = {}
+    found: list[Outcome | None] = []
+    for outcome in outcomes:
+        maker = with_config(outcome)
+        if maker is None:
+            found.append(None)
+            continue
+        one, config = first.setdefault(resolved(maker.job.path), (outcome, maker.result.config))
+        message = f"{maker.job.name} makes the engine of {one.job.name} too, which needs another config"
+        same = config == maker.result.config
+        found.append(None if same else _refused(outcome, message, "a file takes its config from one place"))
+    return found
 
 
 def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
@@ -115,7 +141,8 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
         made = assemble(parts, sources(), __version__, text)
         if made.origin is Origin.FOREIGN:
             for index in indexes:
-                found[index] = _refused(found[index], f"{home.as_posix()} is there and not dsmigrate's: rename it")
+                message = f"{home.as_posix()} is there and not dsmigrate's: rename it"
+                found[index] = _refused(found[index], message, "the converted script needs a file of that name")
             continue
         changed = made.text != text
         result = FileResult(
@@ -140,9 +167,10 @@ def _existing(path: Path, job: Job) -> bytes | None:
         return None
 
 
-def _refused(outcome: Outcome, message: str) -> Outcome:
-    change = Change(CONFLICT, Kind.REFUSED, 1, 1, message, "the converted script needs a file of that name")
-    return replace(outcome, result=FileResult(outcome.result.path, Status.REFUSED, (change,)), modules=(), needs=None)
+def _refused(outcome: Outcome, message: str, reason: str) -> Outcome:
+    change = Change(CONFLICT, Kind.REFUSED, 1, 1, message, reason)
+    result = FileResult(outcome.result.path, Status.REFUSED, (change,))
+    return replace(outcome, result=result, modules=(), changed=frozenset(), needs=None)
 
 
 __all__ = ["settled"]
