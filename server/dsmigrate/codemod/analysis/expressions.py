@@ -519,12 +519,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
-                if not (
-                    isinstance(one, Tup)
-                    or (isinstance(one, Obj) and one.kind is Kind.INSTANCE and isinstance(op, ast.Eq))
-                ):
-                    return FALSE_VALUE
-                if other.value is None:
+                is_unlike = not isinstance(one, Lib | Tup) and not (isinstance(one, Obj) and one.kind is Kind.INSTANCE)
+                if other.value is None or (is_unlike if isinstance(op, ast.Eq) else not isinstance(one, Tup)):
                     return FALSE_VALUE
             if other == NONE and isinstance(one, Tensor):
                 if one.kind is TensorKind.GRADIENT:
