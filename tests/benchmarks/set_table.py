@@ -32,11 +32,11 @@ from pyflakes.messages import UndefinedLocal, UndefinedName
 
 from dsmigrate.codemod.convert import convert
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
-from dsmigrate.files.diff import gone_lines
 from dsmigrate.files.paths import resolved
 from dsmigrate.migration.job import Job, run
 from dsmigrate.migration.sets import reconcile
 from tests.benchmarks.leftovers import leftovers
+from tests.support.migrating import uncovered
 
 DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)
 
@@ -135,9 +135,7 @@ def _faults(before: bytes, after: bytes, result: FileResult) -> list[str]:
     except (SyntaxError, ValueError) as error:
         return [f"does not compile: {error}"]
     found = [f"new undefined name {name}" for name in sorted(_undefined(after) - _undefined(before))]
-    covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
-    lines = before.split(b"\n")
-    gone = [line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip()]
+    gone = uncovered(result, before)
     return found + ([f"lines {gone} are not in the report"] if gone else [])
 
 

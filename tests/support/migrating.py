@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dsmigrate.codemod.convert import Conversion, convert
 from dsmigrate.codemod.model import FileResult, Options
+from dsmigrate.files.diff import gone_lines
 from dsmigrate.migration.job import Job, run
 
 
@@ -20,3 +22,14 @@ def migrate_files(
 ) -> Conversion:
     """Convert a script of a project, given as the texts of its files."""
     return convert(texts.get, entry, options or Options(), shown=shown)
+
+
+def uncovered(result: FileResult, source: bytes) -> list[int]:
+    """The lines that the diff takes away and no change of the report speaks of; blank ones and imports aside."""
+    covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
+    lines = source.split(b"\n")
+    left = [line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip()]
+    if left:
+        imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+        covered = {line for node in imports for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    return [line for line in left if line not in covered]

@@ -84,7 +84,7 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
             place = place.setdefault(section, {})
         if setting.static is not None or not setting.code:
             place[name] = setting.static
-    return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
+    return {key: made[key] for key in sorted(made, key=_place)}
 
 
 def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
@@ -93,18 +93,27 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
         return f'str(Path(__file__).with_name("{name}"))'
-    grouped: dict[str, dict[str, str]] = {}
-    for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
-        section, _, inner = key.rpartition(".")
-        grouped.setdefault(section or key, {})[inner] = code
-    given = []
-    for key, entries in grouped.items():
-        if key in dynamic:
-            given.append(f"{key}={entries[key]}")
-        else:
-            given.append(f"{key}={{" + ", ".join(f'"{inner}": {code}' for inner, code in entries.items()) + "}")
+    tree: dict[str, Any] = {}
+    for key, code in sorted(dynamic.items(), key=lambda pair: _place(pair[0])):
+        *sections, last = key.split(".")
+        place = tree
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[last] = code
+    given = [f"{key}={_said(entry)}" for key, entry in tree.items()]
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
     return f"ds_compat.load_config({', '.join([start, *given])})"
+
+
+def _place(key: str) -> int:
+    section = key.split(".")[0]
+    return _ORDER.index(section) if section in _ORDER else len(_ORDER)
+
+
+def _said(entry: str | dict[str, Any]) -> str:
+    if isinstance(entry, str):
+        return entry
+    return "{" + ", ".join(f'"{key}": {_said(inner)}' for key, inner in entry.items()) + "}"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:
