@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dsmigrate.codemod.convert import convert
 from dsmigrate.codemod.model import Options
-from tests.support.migrating import migrate_source
 
 from .launching import free_port, torch_python, training_environment
 
@@ -34,9 +34,9 @@ def _configs() -> tuple[tuple[str, str], ...]:
     """The config of every example under all options, made once."""
     found = []
     for example in EXAMPLES:
-        source = example.read_bytes()
+        files = {example.name: example.read_bytes()}
         for name, options in OPTIONS.items():
-            config = migrate_source(source, path=example.name, options=options).config
+            config = convert(files.get, example.name, options).results[example.name].config
             assert config is not None, f"{example.name}, {name}"
             found.append((f"{example.name}, {name}", json.dumps(config, allow_nan=False)))
     return tuple(found)

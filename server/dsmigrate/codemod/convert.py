@@ -123,7 +123,7 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
     runs = places_run(analysis)
     found = trainings(analysis)
     if not found:
-        changes = tuple(_change(decision) for decision in not_trained(analysis))
+        changes = tuple(_in_entry(decision, entry) for decision in not_trained(analysis))
         return Planned(entry, analysis, runs, refused=_refused(changes), said=changes)
     decided: list[tuple[Facts, Settled]] = []
     for training in found:
@@ -133,11 +133,19 @@ def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
             decisions.append(do_not_meet(training))
         if not any(one.kind is Kind.REFUSED for one in decisions):
             decisions += [decision for idiom in IDIOMS for decision in idiom(training, facts)]
-        refusal = _refused([_change(one) for one in decisions])
+        refusal = next((one for one in decisions if one.kind is Kind.REFUSED), None)
         if refusal is not None:
-            return Planned(entry, analysis, runs, refused=refusal)
+            return Planned(entry, analysis, runs, refused=_in_entry(refusal, entry))
         decided.append((facts, settled(training, facts, decisions)))
     return Planned(entry, analysis, runs, tuple(decided))
+
+
+def _in_entry(decision: Decision, entry: Entry) -> Change:
+    """What is said of a script as a whole; of another file it names the line."""
+    change = _change(decision)
+    if decision.module.path == entry.path:
+        return change
+    return replace(change, line=1, end_line=1, message=f"{decision.module.path}:{change.line}: {change.message}")
 
 
 def _refused(changes: Iterable[Change]) -> Change | None:

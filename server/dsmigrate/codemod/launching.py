@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.analysis import Analysis, parsers, static_value
 from dsmigrate.codemod.analysis.code import holds_by_default, truth_by_default
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, both
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.processes import Group, Teller, groups, leaves, spawn_around
+from dsmigrate.codemod.analysis.processes import Group, Teller, groups, handed_to, is_given, leaves, spawn_around
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import TRUE_VALUE, Const, Expr, Kind, Value
 from dsmigrate.codemod.model import DEVICES, Start
@@ -71,7 +71,7 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     script = f"-m {name}" if module else shlex.quote(name)
     tail = " ".join((script, *words))
     tellers = set().union(*(group.tellers for group in made)) if made else set()
-    if start.spawned or tellers == {Teller.NOBODY}:
+    if start.spawned or tellers == {Teller.NOBODY} or (made and all(is_given(group) and handed_to(analysis, group.event.block) for group in made)):
         yield f"{there}python {tail}"
         return
     manager = next((one for one in _MANAGERS if tellers == {one}), None)

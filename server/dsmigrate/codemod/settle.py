@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.config.existing import merged
-from dsmigrate.codemod.idioms.config.stage import preferred
+from dsmigrate.codemod.idioms.config.stage import offload, preferred
 from dsmigrate.codemod.idioms.config.stage import stage as stage_said
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.model.wrap import CONFIG
@@ -43,6 +43,7 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
     held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
+    held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
         settings.update(one.config)
@@ -93,27 +94,27 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     dynamic = {key: setting.code for key, setting in settings.items() if setting.code}
     if not dynamic:
         return f'str(Path(__file__).with_name("{name}"))'
-    tree: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for key, code in sorted(dynamic.items(), key=lambda pair: _place(pair[0])):
-        *sections, last = key.split(".")
-        place = tree
+        *sections, inner = key.split(".")
+        place = nested
         for section in sections:
             place = place.setdefault(section, {})
-        place[last] = code
-    given = [f"{key}={_said(entry)}" for key, entry in tree.items()]
+        place[inner] = code
+    given = [f"{key}={_dictionary(value)}" for key, value in nested.items()]
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
     return f"ds_compat.load_config({', '.join([start, *given])})"
 
 
 def _place(key: str) -> int:
+    """Where a setting stands among the others."""
     section = key.split(".")[0]
     return _ORDER.index(section) if section in _ORDER else len(_ORDER)
 
 
-def _said(entry: str | dict[str, Any]) -> str:
-    if isinstance(entry, str):
-        return entry
-    return "{" + ", ".join(f'"{key}": {_said(inner)}' for key, inner in entry.items()) + "}"
+def _dictionary(value: str | dict[str, Any]) -> str:
+    """Code, or a dictionary of code."""
+    return value if isinstance(value, str) else "{" + ", ".join(f'"{key}": {_dictionary(inner)}' for key, inner in value.items()) + "}"
 
 
 def _with_config(decision: Decision, code: str) -> Decision:

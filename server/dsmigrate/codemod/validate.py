@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
@@ -38,7 +40,11 @@ class Entry:
 
     @property
     def key(self) -> tuple[tuple[str, ...], str]:
-        return tuple(one if isinstance(one, str) else f"if {condition_key(one)}" for one in self.where), self.what
+        found: list[str] = []
+        for is_loop, group in itertools.groupby(self.where, key=lambda one: isinstance(one, str)):
+            parts = {part for one in group for part in _parts_of(one)} if not is_loop else None
+            found += group if parts is None else sorted(f"if {condition_key(part)}" for part in parts)
+        return tuple(map(str, found)), self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,13 @@ class Difference:
         if self.result is None:
             return f"{_said(self.original)}, which the converted script does not do"
         return f"{_said(self.original)} has become {_said(self.result)} in the converted script"
+
+
+def _parts_of(condition: str | Condition) -> Iterable[Condition]:
+    """The conditions that have to hold together."""
+    if isinstance(condition, Several) and condition.all_of:
+        return condition.parts
+    return () if isinstance(condition, str) else (condition,)
 
 
 def _said(entry: Entry) -> str:
@@ -165,7 +178,7 @@ class _Reader:
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE:
+            elif one.test is not TRUE and not (one.test is MAYBE and isinstance(one.node, ast.expr)):  # one of several things
                 left = self.left(one.test)
                 if left is FALSE:
                     return None
@@ -220,9 +233,20 @@ class _Side(_Reader):
     def is_wrapped(self, value: Value) -> bool:
         raise NotImplementedError
 
+    @cached_property
+    def saving(self) -> set[ast.AST]:
+        """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
+        return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
+
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
+        if isinstance(value, Obj) and role_of(value) is Role.REPLICAS and any(self.is_model(one) for one in each(value.get("module", Const(None)))):
+            return "the model"
+        if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
+            return self.role(value.data["copy_of"])
+        if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
+            return self.role(value.args[0])
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -252,6 +276,8 @@ class _Side(_Reader):
                 return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
+            case Happening.COPY if event.node in self.saving:
+                return None
             case _ if event.kind in _KEPT:
                 of = event.what.get("of", Const(None))
                 return f"{_KEPT[event.kind]} {self.content(of)}".strip()
@@ -338,7 +364,15 @@ class _Result(_Side):
 
 def _lines(event: Event) -> str:
     """The forwards that a loss comes from, by how they are written."""
-    return "+".join(sorted({ast.unparse(forward.node.args[0]) if isinstance(forward.node, ast.Call) and forward.node.args else "" for forward in forwards_in(event["loss"])}))
+    nodes = [forward.node for forward in forwards_in(event["loss"])]
+    return "+".join(sorted({_unmoved(node.args[0]) if isinstance(node, ast.Call) and node.args else "" for node in nodes}))
+
+
+def _unmoved(node: ast.expr) -> str:
+    """An expression as text, without a move to a device at its end."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        node = node.func.value
+    return ast.unparse(node)
 
 
 # -- keys: values and conditions as text that is the same in both runs -------------------------------------------------

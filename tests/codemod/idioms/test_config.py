@@ -175,7 +175,7 @@ def test_the_step_of_older_releases_is_undone(release: str, there: bool) -> None
 def test_the_name_of_the_config_is_the_persons() -> None:
     assert 'Path(__file__).with_name("mine.json")' in converted(script(), config_name="mine.json").text
     found = converted(script(DATA.replace("8", "args.batch_size")), config_name="mine.json")
-    assert 'load_config(__file__, "mine.json", ' in found.text.replace("\n    ", "")
+    assert 'load_config(__file__,"mine.json",' in "".join(found.text.split())
 
 
 # -- a config that is there ------------------------------------------------------------------------------------------------

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dsmigrate.codemod.model import Status
 from tests.codemod.converting import HEAD, converted
 
-START = HEAD + """
+START = (
+    HEAD
+    + """
 dist.init_process_group("nccl")
 model = DDP(nn.Linear(4, 4).cuda())
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 loader = torch.utils.data.DataLoader(data, batch_size=8)
 """
+)
 LOOPS = {
     "plain": """
 for x in loader:
@@ -64,3 +69,12 @@ def test_the_engine_runs_backward_and_steps(loop: str) -> None:
     assert found.config["gradient_clipping"] == 0.0
     assert found.config["train_micro_batch_size_per_gpu"] == 8
     assert found.config["zero_optimization"] == {"stage": 2}
+
+
+def test_a_callable_object_in_loops_is_given_the_engine() -> None:
+    folder = Path(__file__).parents[3] / "examples" / "two_entries"
+    files = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.py")}
+    found = converted(files["pretrain.py"], files)
+    assert found.status is Status.CONVERTED
+    assert "def __call__(self, loss, engine):" in found.texts["lab/stepper.py"]
+    assert "stepper(F.mse_loss(model(noisy.to(device)), clean.to(device)), engine=model)" in found.text

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.classes import is_closed
-from dsmigrate.codemod.analysis.conditions import Condition, both
+from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
+    NONE,
     UNBOUND,
     Choice,
     Const,
@@ -178,6 +180,23 @@ def dividing(event: Event | Block) -> Block | None:
     return found
 
 
+def may_part(analysis: Analysis, condition: Condition) -> bool:
+    """Whether ranks disagree on a condition, or it asks something unread that is given nothing: ``if is_main_process():``."""
+    return condition.varies or any(_asks_process(analysis, atom) for atom in atoms_of(condition))
+
+
+def _asks_process(analysis: Analysis, atom: Expr) -> bool:
+    """Whether a test looks at what an unread call without arguments gives, or at an option that no parser has."""
+    is_compared = atom.op in {"==", "<", "<="} and isinstance(atom.args[1], Const)
+    match atom.args[0] if is_compared or atom.op == "true" else atom:
+        case Expr(op="unknown", args=(ast.Call(args=[], keywords=[]), *_)):
+            return True
+        case Expr(op="arg", args=(str(name), *_)):
+            known = parsers(analysis)
+            return bool(known) and all(name not in one.data["options"] for one in known)
+    return False
+
+
 def function_of(event: Event) -> FunctionNode | None:
     """The function whose text an event stands in."""
     return event.module.step(event.node).function
@@ -324,6 +343,12 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
         case "field", (base, str(name)):
             inner = code_for(base, names) if isinstance(base, Expr) else None
             return f"{inner}.{name}" if inner else None
+        case "item", (Expr() | Lib() as base, (str() | int() | Const(value=str() | int())) as key):
+            inner = library_said(base.name, names) if isinstance(base, Lib) else code_for(base, names)
+            return f"{inner}[{code_for(key if isinstance(key, Const) else Const(key), names)}]" if inner else None
+        case "method", (Expr() as base, "get", *given):
+            parts = [code_for(base, names), *(code_for(one, names) for one in given)]
+            return f"{parts[0]}.get({', '.join(map(str, parts[1:]))})" if None not in parts else None
     return None
 
 
@@ -418,6 +443,14 @@ def default_of(analysis: Analysis, name: str) -> object:
     return None
 
 
+def is_left_out(analysis: Analysis, name: str) -> bool:
+    """Whether an option is None where it is not given."""
+    option = next((parser.data["options"][name] for parser in parsers(analysis) if name in parser.data["options"]), None)
+    if option is None or "action" in option or option.get("default", NONE) != NONE or option.get("required", FALSE_VALUE) != FALSE_VALUE:
+        return False
+    return any(flag.startswith("-") for flag in option["flags"])
+
+
 def static_value(analysis: Analysis, value: Value) -> object:
     """What a value is where no option of the command line is given; None where that is not known."""
     match value:
@@ -431,12 +464,12 @@ def static_value(analysis: Analysis, value: Value) -> object:
                 return None
             return _reckoned(value.op, parts)
         case Choice():
-            options = [static_value(analysis, one) for one in each(value)]
-            return (
-                options[0]
-                if options and all(one == options[0] for one in options)
-                else next((one for one in options if one is not None), None)
-            )
+            from dsmigrate.codemod.analysis.code import holds_by_default  # noqa: PLC0415 - which asks for values itself
+
+            likely = [(holds_by_default(analysis, condition), one) for condition, one in value.options if one is not UNBOUND]
+            certain = [one for holds, one in likely if holds] or [one for holds, one in likely if holds is None]
+            options = [static_value(analysis, one) for one in certain]
+            return next((one for one in options if one is not None), None)
     return None
 
 

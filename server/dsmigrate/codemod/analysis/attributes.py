@@ -91,8 +91,8 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
             return _bound(run, of.instance, found, name, node)
         case Bound():
             return run.settle(of.function.get(name, Expr("field", of.function, name)))
-        case Lib():
-            return library_name(run, f"{of.name}.{name}")
+        case Lib():  # of a folder without __init__.py too
+            return run.dotted.get(f"{of.name}.{name}") or library_name(run, f"{of.name}.{name}")
         case Tensor():
             return tensor_attribute(run, of, name, node)
         case Expr():

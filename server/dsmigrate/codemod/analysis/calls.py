@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.library import call_library, call_object, decora
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
+from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
 from dsmigrate.codemod.analysis.values import (
     NONE,
     UNBOUND,
@@ -101,6 +102,8 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return library_method(run, function.of, function.name, given_, node)
         case Expr(op="field"):
             return library_method(run, function.args[0], function.args[1], given_, node)
+        case Expr(op="getattr", args=(Lib(name=of), *_)) if role_of_class(f"{of}.{CHOSEN}") is not None:
+            return call_library(run, f"{of}.{CHOSEN}", given_, node)
         case Obj():
             return call_object(run, function, given_, node)
         case Tensor() if function.forwards:
@@ -311,16 +314,17 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         ways.append((alive, run.state.changes(frame.mark)))
     run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
     run.state.undo(frame.mark)
-    run.meet([(condition, _outlasting(changes)) for condition, changes in ways], frame.node)
+    living = {one.obj for one in run.frames} - {frame.obj}  # a generator runs its caller's lines where it yields
+    run.meet([(condition, _outlasting(changes, living)) for condition, changes in ways], frame.node)
     return choose(values)
 
 
-def _outlasting(changes: Changes) -> Changes:
+def _outlasting(changes: Changes, living: set[Obj]) -> Changes:
     """The changes that are left of a call: not its names, unless a function in it knows them."""
     return {
         place: value
         for place, value in changes.items()
-        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None
+        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None or place[0] in living
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dsmigrate.codemod.analysis.analysis import Analysis, code_for, library_said, named, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, code_for, is_left_out, library_said, named, static_value
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
 
@@ -128,7 +128,7 @@ def truth_by_default(analysis: Analysis, value: Value) -> bool | None:
             return decisive if decisive in found_all else None if None in found_all else not decisive
         if value.op == "arg":
             found_static = static_value(analysis, value)
-            return bool(found_static) if found_static is not None else None
+            return bool(found_static) if found_static is not None else False if is_left_out(analysis, value.args[0]) else None
     if isinstance(value, Const):
         return bool(value.value)
     return None

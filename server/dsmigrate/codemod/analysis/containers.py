@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Literal, negate
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, either, negate
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
@@ -87,12 +87,14 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     return _any_item(run, of, key, node)
 
 
-def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
+def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: bool = True) -> Value:
     if isinstance(key, Tup) and all(isinstance(part, Const) for part in key.items):
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
-        options = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
+        options: list[tuple[Condition, Value]] = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
+        if is_there and not is_open(of) and "default" not in of.data:  # any other key is an error
+            options[-1] = (negate(either(*(condition for condition, _ in options[:-1]))), options[-1][1])
         if of.has(REST):
             options.append((MAYBE, of.at(REST)))
         return run.settle(choose(options))
@@ -300,7 +302,7 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
             return run.settle(value)
         rest = of.get(REST, Expr("item", of, key.value))
         return run.settle(choose([(MAYBE, rest), *([] if default is UNBOUND else [(MAYBE, default)])]))
-    found = _any_item(run, of, key, node)
+    found = _any_item(run, of, key, node, is_there=False)
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
 
 

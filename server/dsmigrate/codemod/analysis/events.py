@@ -126,7 +126,7 @@ class Block:
     test: Condition = TRUE
     items: list[Event | Block] = field(default_factory=list)
     names: tuple[Mapping[str, Value], ...] = ()
-    """What is bound outside: where only some ranks go in, and where a function is called."""
+    """What is bound outside of a branch, and where a function is called."""
     result: Value | None = None
     """What a call gives."""
 
@@ -159,7 +159,7 @@ class Block:
 
     def copied(self, up: Block, made: dict[Block, Block]) -> Block:
         """The same happening at another place; ``made`` notes what each block becomes."""
-        found = made[self] = Block(self.kind, self.node, self.module, up, self.label, self.test)
+        found = made[self] = replace(self, up=up, items=[])
         for item in self.items:
             if isinstance(item, Block):
                 found.items.append(item.copied(found, made))

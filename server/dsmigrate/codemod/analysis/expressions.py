@@ -57,6 +57,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     joined_tensor,
+    loops_of,
     may_vary,
 )
 from dsmigrate.codemod.program.module import names_of
@@ -380,6 +381,8 @@ def augmented(run: Machine, node: ast.AugAssign) -> None:
     """Run ``x += y``."""
     left, right = run.value(node.target), run.value(node.value)
     changed_in_place(run, left, node, "", [right])
+    if isinstance(left, Tensor) and left.kind in {TensorKind.PARAMETER, TensorKind.BUFFER}:
+        return
     if isinstance(left, Obj) and left.kind in {Kind.LIST, Kind.SET} and isinstance(node.op, ast.Add | ast.BitOr):
         extended(run, left, right, node)
         return
@@ -497,17 +500,13 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     left, right = run.settle(left), run.settle(right)
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
-            return from_condition(
-                either(
-                    *(
-                        both(
-                            condition,
-                            run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)),
-                        )
-                        for condition, option in options_of(value)
-                    )
-                )
-            )
+            tests = [
+                (condition, run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)))
+                for condition, option in options_of(value)
+            ]
+            if len({test for _, test in tests}) > 1 and isinstance(op, _ORDERS) and all(isinstance(test, Literal) for _, test in tests):
+                return _ordered(op, left, right)
+            return from_condition(either(*(both(*pair) for pair in tests)))
     if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
         positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
         return from_condition(negate(run.truth(run.compared(positive, left, right))))
@@ -557,6 +556,17 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if name == "==" and left == right and isinstance(left, Expr) and not left.loops:
         return TRUE_VALUE
     return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def _ordered(op: ast.cmpop, left: Value, right: Value) -> Expr:
+    """A comparison of one of several things that comes out open for each of them: one thing that is not known."""
+    if isinstance(op, ast.Gt | ast.GtE):
+        left, right = right, left
+    name = "<" if isinstance(op, ast.Lt | ast.Gt) else "<="
+    return Expr(name, left, right, varies=may_vary(left) or may_vary(right), loops=loops_of((left, right)))
 
 
 def _contained(run: Machine, left: Value, right: Value) -> Value:

@@ -33,7 +33,8 @@ Given = frozenset[tuple[Expr, bool]]
 @dataclass(frozen=True, slots=True)
 class There:
     """The gradients that are there: ``pending`` are the backwards whose gradients no step has used, ``stale``: a step
-    has used some that are still there. ``clipped``: the clips, ``unscaled``: the unscalings since the last backward."""
+    has used some that are still there. ``clipped``: the clips, ``unscaled``: the unscalings since the last backward.
+    """
 
     pending: frozenset[ast.AST] = frozenset()
     stale: bool = False

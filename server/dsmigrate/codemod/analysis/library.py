@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
+from dsmigrate.codemod.analysis.conditions import Literal
 from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
@@ -70,8 +72,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
+        read = {"read": Const(value=True)} if any(map(_is_of_file, things)) else {}
         run.event(
-            Happening.OPAQUE, node, function=function, **{f"thing{index}": one for index, one in enumerate(tracked)}
+            Happening.OPAQUE, node, function=function, **read, **{f"thing{index}": one for index, one in enumerate(tracked)}
         )
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
@@ -80,6 +83,11 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     if "batch_size" in given_.named:
         run.sizes[made] = run.settle(given_.named["batch_size"])
     return made
+
+
+def _is_of_file(value: object) -> bool:
+    """Whether a value was read from a checkpoint."""
+    return isinstance(value, Expr) and (value.op == "loaded" or any(map(_is_of_file, value.args)))
 
 
 def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
@@ -101,12 +109,13 @@ def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value
         made = run.make(Kind.LIBRARY, node, made_by=name)
         made_by_library(run, made, name, given, node)
         return made
-    head = name.split(".")[0]
+    head = name.split(".", maxsplit=1)[0]
     if head == "torch":
         return of_torch(run, name, given, node)
     if head in _HARMLESS:
         return _of_data(run, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Lib(name), given, node)
 
 
@@ -198,6 +207,7 @@ def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
     if of.kind is Kind.LIBRARY and of.made_by in {"element"}:
         return run.unread(node, given.all())
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, of, given, node)
 
 
@@ -299,6 +309,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if of in run.known_models:
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
+    run.handed.add(node)
     return opaque(run, Member(of, name), given, node)
 
 
@@ -391,6 +402,8 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return Expr("arg", name, *of.data.get("path", ()))
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
+    if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
+        return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
     if of.kind is Kind.INSTANCE and role is None and not is_closed(of):
@@ -400,9 +413,24 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
-    if of in run.known_models and name == "module":
-        return Expr("field", of, name)
+    if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
+        return _weight(of, name)
     return Expr("field", of, name)
+
+
+_WEIGHTS = frozenset({"weight", "bias", "in_proj_weight", "in_proj_bias"})
+"""What layers call their parameters."""
+
+
+def _weight(of: Obj | Expr, name: str) -> Tensor:
+    """One parameter of a layer."""
+    return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("called", name)))
+
+
+def _whole(thing: Value) -> Value:
+    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
+        thing = thing.args[0]
+    return thing
 
 
 def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:
@@ -508,6 +536,8 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
                         *value.data.get("regions", ()),
                         run.make(Kind.LIBRARY, node, made_by=canonical(name)),
                     )
+                elif name.partition(".")[0] not in sys.stdlib_module_names | {"torch"}:
+                    value.data["decorated"] = True
             return value
         case Expr(op="field"):
             held = decorator.args[0]
@@ -531,6 +561,8 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
                 return run.call(decorator, Given((value,)), node)
             found = run.call(decorator, Given((value,)), node)
             return value if found == NONE else found
+        case Expr(op="unknown") if isinstance(value, Obj):
+            value.data["decorated"] = True
     return value
 
 

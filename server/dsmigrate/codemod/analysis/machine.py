@@ -172,7 +172,7 @@ class Moment:
     context: Context
     block: Block
     names: tuple[Mapping[str, Value], ...]
-    holders: tuple[tuple[Obj, Any], ...]
+    holders: Mapping[tuple[Obj, Any], Value]
     optimizers: frozenset[tuple[Obj, Any]]
     """Who has an optimizer."""
     number: int
@@ -210,11 +210,15 @@ class Machine(ABC):
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
+        self.dotted: dict[str, Obj] = {}
+        """The files that were imported by their dotted names."""
         self.called: set[Module] = set()
         """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
         self.asked: set[str] = set()
+        self.handed: set[ast.AST] = set()
+        """Calls of code that is not read, which are given a function of the script to call."""
         """Variables of the environment that are asked for by key, without a default."""
         self.required: list[tuple[Condition, Condition]] = []
         """Conditions under which a run ends with an error unless others hold."""
@@ -294,7 +298,7 @@ class Machine(ABC):
             module = self.project.module(path, dotted)
             if module is None:
                 return Lib(dotted)
-            top = self._module_object(module, dotted)
+            top = self.dotted[dotted] = self._module_object(module, dotted)
             parent, _, last = dotted.rpartition(".")
             if parent:
                 above = self.imported(parent)
@@ -360,7 +364,9 @@ class Machine(ABC):
     def happen_again(self, block: Block) -> None:
         """Let what happened in a call happen here too."""
         made: dict[Block, Block] = {}
-        self.block.items.append(block.copied(self.block, made))
+        copy = block.copied(self.block, made)
+        copy.names = self.names_here()
+        self.block.items.append(copy)
         for key, moment in self.moments.items():
             if moment.block in made:
                 self.moments[key] = replace(moment, block=made[moment.block])
@@ -376,8 +382,7 @@ class Machine(ABC):
         try:
             with self.inside(kind, node) as block:
                 block.test = condition
-                if condition.varies:
-                    block.names = self.names_here()
+                block.names = self.names_here()
                 yield
         finally:
             self.conditions.pop()
@@ -540,17 +545,17 @@ class Machine(ABC):
         return all(stop.condition is not TRUE for stop in self.stops)
 
     def _moment(self, node: ast.stmt) -> Moment:
-        held: list[tuple[Obj, Any]] = []
+        held: dict[tuple[Obj, Any], Value] = {}
         optimizers: list[tuple[Obj, Any]] = []
         for obj in (*self.made.values(), *self.modules.values()):
             for key, value in obj.own.items():
                 things = [one for one in each(value) if isinstance(one, Obj)]
                 if any(one in self.wrappers for one in things):
-                    held.append((obj, key))
+                    held[obj, key] = value
                 if any(one in self.optimizers for one in things):
                     optimizers.append((obj, key))
         return Moment(
-            node, self.frame.module, self.context, self.block, self.names_here(), tuple(held), frozenset(optimizers), self.events
+            node, self.frame.module, self.context, self.block, self.names_here(), held, frozenset(optimizers), self.events
         )
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:

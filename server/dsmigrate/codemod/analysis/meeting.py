@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from dsmigrate.codemod.analysis.analysis import dividing
+from dsmigrate.codemod.analysis.analysis import may_part, under
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Tup, Value
+from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -32,7 +32,7 @@ class Meeting:
 
 def meeting(training: Training, event: Event) -> Meeting | None:
     """The place where all ranks are before an event, behind the engine, with a name for it; None where there is none."""
-    block = dividing(event)
+    block = parting(training, event)
     divided = block is not None
     if block is None:
         engine = training.engine_at(event)
@@ -47,15 +47,47 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     chain = [one for one in event.block.around() if any(inner is block for inner in one.around())]
     engine = training.engine_names(block.names)[0]
     step = _outside_elif(block.module.step(block.node))
-    varying = [part for one in chain for part in _conjuncts(one.test) if part.varies] if divided else []
-    by_data = bool(varying) and not any(_speaks_of_rank(atom) for part in varying for atom in atoms_of(part))
-    keep = _who(varying, block.names) if divided else "True"
-    return Meeting(block.module, step.node, engine, _when(chain, block.names), keep, by_data)
+    varying = [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
+    by_data = bool(varying) and not any(_speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part))
+    keep = _who(varying, block, event) if divided else "True"
+    when = [part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE]
+    return Meeting(block.module, step.node, engine, _when(when, block.names), keep, by_data)
 
 
-def is_stopping(event: Event) -> bool:
-    """Whether an event happens as something went wrong, or when a signal comes: other ranks may not be there."""
-    return any(block.kind is BlockKind.HANDLER or _is_registered(block) for block in event.block.around())
+def parting(training: Training, event: Event) -> Block | None:
+    """The outermost block around an event that not all ranks may enter; what is not read may let only some through."""
+    found = None
+    for one in event.block.around():
+        is_decorated = one.kind is BlockKind.CALL and isinstance(one.label, Obj) and "decorated" in one.label.data
+        if one.test.varies or ((is_decorated or may_part(training.analysis, one.test)) and _is_behind(training, one)):
+            found = one
+    return found
+
+
+def is_stopping(training: Training, event: Event) -> bool:
+    """Whether an event happens as the training went wrong, or when a signal comes: other ranks may not be there."""
+    return any((block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block) for block in event.block.around())
+
+
+def _is_around_training(training: Training, handler: Block) -> bool:
+    """Whether a handler catches more than the end of an iterator, of statements in which the training goes on."""
+    if handler.label == Lib("builtins.StopIteration") or handler.up is None:
+        return False
+    return any(under(step.block, handler.up) and not under(step.block, handler) for step in training.steps)
+
+
+def is_last(training: Training, event: Event) -> bool:
+    """Whether an event happens in a ``finally`` around the training, where a rank that failed comes to as well."""
+    places = [(event.module, event.node), *((one.module, one.node) for one in event.block.around() if one.kind is BlockKind.CALL)]
+    for module, node in places:
+        if module is None or node is None:
+            continue
+        for step in module.step(node).around():
+            outer = step.up.node if step.up is not None else None
+            if isinstance(outer, ast.Try) and any(step.node is one for one in outer.finalbody):
+                if any(block.node is outer for one in training.steps for block in one.block.around()):
+                    return True
+    return False
 
 
 def _is_registered(block: Block) -> bool:
@@ -78,9 +110,8 @@ def _outside_elif(step: Step) -> Step:
     return step
 
 
-def _when(chain: list[Block], names: Names) -> str:
+def _when(left: list[Condition], names: Names) -> str:
     """The part of the conditions on which all ranks agree, as far as it can be said."""
-    left = [part for block in reversed(chain) for part in _conjuncts(block.test) if not part.varies and part is not TRUE]
     said = condition_said(both(*left), names)
     if said is not None:
         return "" if said == "True" else said
@@ -88,12 +119,23 @@ def _when(chain: list[Block], names: Names) -> str:
     return " and ".join(f"({text})" if " or " in text else text for text in dict.fromkeys(parts))
 
 
-def _who(varying: list[Condition], names: Names) -> str:
+def _who(varying: list[Condition], block: Block, event: Event) -> str:
     if any(_is_first_of_node(part) for part in varying):
         return ""
-    said = [condition_said(part, names) for part in varying]
+    said = [_as_written(part, block, event) or condition_said(part, block.names) for part in varying]
     texts = [text for text in dict.fromkeys(said) if text is not None]
     return " and ".join(texts) if len(texts) == len(set(said)) == 1 else "True"
+
+
+def _as_written(condition: Condition, block: Block, event: Event) -> str | None:
+    """The part of the test of an ``if`` that asks an unread function, as it stands there."""
+    outer = block.node
+    if not isinstance(outer, ast.If) or not isinstance(condition, Literal) or not any(event.node in ast.walk(one) for one in outer.body):
+        return None
+    parts = outer.test.values if isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And) else [outer.test]
+    asked = [sub.args[0] for sub in (condition.atom, *condition.atom.args) if isinstance(sub, Expr) and sub.op == "unknown"]
+    found = [part for part in parts if any(call in ast.walk(part) for call in asked)]
+    return ast.unparse(found[0]) if len(found) == 1 else None
 
 
 def _conjuncts(condition: Condition) -> list[Condition]:

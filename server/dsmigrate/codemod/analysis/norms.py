@@ -92,7 +92,7 @@ def total_norms(value: Value) -> Iterator[Tensor]:
 
 def is_second(norm: Value) -> bool:
     options = [one for one in each(norm)] if isinstance(norm, Choice) else [norm]
-    return all(isinstance(one, Const) and one.value in {2, 2.0, None, "fro"} for one in options)
+    return all(isinstance(one, Const) and one.value in {2, None, "fro"} for one in options)
 
 
 def _either(tensors: tuple[Tensor, ...]) -> Condition | None:

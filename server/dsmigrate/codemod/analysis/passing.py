@@ -49,13 +49,17 @@ def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
             continue
         steps: list[tuple[Block, Obj]] = []
         found = False
+        inside = event.module.step(event.node).function
         for block in event.block.around():
-            if block.kind is not BlockKind.CALL or not isinstance(block.label, Obj):
+            if block.kind is not BlockKind.CALL or not isinstance(block.label, Obj) or block.module is None or block.node is None:
+                continue
+            if block.label.node is not inside:  # a generator that the loop around goes over
                 continue
             steps.append((block, block.label))
             if paths_to(block.names, wrappers):
                 found = True
                 break
+            inside = block.module.step(block.node).function
         if not found or not all(_takes(block, function) for block, function in steps):
             stuck.append(event)
             continue

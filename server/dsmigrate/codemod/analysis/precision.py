@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import Analysis, regions_around, static_value
 from dsmigrate.codemod.analysis.code import holds_by_default
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both, either, literals_of, negate, options_of, under
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    TRUE,
+    Condition,
+    both,
+    either,
+    literals_of,
+    negate,
+    options_of,
+    under,
+)
 from dsmigrate.codemod.analysis.events import Block, Event, Happening
 from dsmigrate.codemod.analysis.expressions import truth
 from dsmigrate.codemod.analysis.run import Run
@@ -108,7 +118,5 @@ def by_hand(analysis: Analysis) -> Iterator[Event]:
     """Where autocast is switched on without a region: by a call, ``__enter__`` or a stack."""
     for event in analysis.of(Happening.PRECISION):
         name = event["name"]
-        if isinstance(name, Const) and name.value in _BY_HAND:
-            yield event
-        elif any(isinstance(one, Obj) and one.made_by in AUTOCAST for one in each(event.what.get("manager", NONE))):
+        if (isinstance(name, Const) and name.value in _BY_HAND) or any(isinstance(one, Obj) and one.made_by in AUTOCAST for one in each(event.what.get("manager", NONE))):
             yield event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,11 +97,25 @@ class Group:
         return set().union(*(tellers_of(value) for _, value in self.rank))
 
 
+def is_given(group: Group) -> bool:
+    """Whether code that is not read gives a process its rank."""
+    return any(not isinstance(value, Const) and not list(leaves(value)) for _, value in group.rank)
+
+
 def spawn_around(analysis: Analysis, block: Block) -> Event | None:
     """The event that started the process in which a block is run; None in the process of the script itself."""
     for one in block.around():
         if one.kind is BlockKind.SPAWNED:
             return next((event for event in analysis.of(Happening.SPAWN) if event.node is one.node), None)
+    return None
+
+
+def handed_to(analysis: Analysis, block: Block) -> Block | None:
+    """The call of code that is not read, outside of torch, which calls the function that a block is in."""
+    for one in block.around():
+        if one.kind is BlockKind.CALL and one.node in analysis.run.handed and isinstance(one.node, ast.Call) and one.module is not None:
+            decorates = isinstance(one.module.step(one.node).node, ast.FunctionDef | ast.ClassDef)
+            return None if decorates else one
     return None
 
 

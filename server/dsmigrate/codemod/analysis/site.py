@@ -95,7 +95,7 @@ def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -
     if wrap is not None:
         return replace(site, number=wrap.number)
     unwrapped, model, reads = _unwrapped(training, module, place, target, moment.names)
-    aliases, stale, left = _holders(moment, module, place, target)
+    aliases, stale, left = _holders(training, moment, module, place, target)
     return replace(site, unwrapped=unwrapped, model=model, reads=reads, aliases=aliases, stale=stale, left=left)
 
 
@@ -277,14 +277,16 @@ def wrapped_model(node: ast.AST) -> ast.expr | None:
 
 
 def _holders(
-    moment: Moment, module: Module, node: ast.stmt, target: str
+    training: Training, moment: Moment, module: Module, node: ast.stmt, target: str
 ) -> tuple[tuple[str, ...], frozenset[tuple[ast.AST | None, str]], tuple[str, ...]]:
     """What has to be given the engine, whose names stay with the plain model, and what no name leads to."""
     aliases: list[str] = []
     stale: set[tuple[ast.AST | None, str]] = set()
     left: list[str] = []
     function = module.step(node).function
-    for obj, key in moment.holders:
+    for (obj, key), value in moment.holders.items():
+        if not training.is_wrapper(value):
+            continue
         if not isinstance(key, str):
             path = paths_to(moment.names, {obj}) if obj.kind in {Kind.LIST, Kind.DICT} and isinstance(key, int) else []
             if path:

@@ -125,7 +125,7 @@ def _caught(run: Machine, node: ast.Try, alive: Condition, mark: int, known: int
         run.state.may_be(on_the_way, (handler, run.context))
         with run.assuming(MAYBE, handler, kind=BlockKind.HANDLER):
             if handler.type is not None:
-                run.value(handler.type)
+                run.block.label = run.value(handler.type)
             if handler.name:
                 run.bind_name(handler.name, run.unread(handler, tag="error"))
             left = run.body(handler.body)

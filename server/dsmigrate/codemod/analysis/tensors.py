@@ -33,6 +33,8 @@ _NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
     ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
 )
+_ASKED = frozenset(["size", "dim", "numel", "nelement", "stride", "element_size", "is_floating_point"])
+"""The methods among them."""
 _HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
 _READ_ONLY = frozenset(["__len__", "__getitem__", "__iter__", "__contains__", "__bool__", "__float__", "__int__"])
 
@@ -44,10 +46,10 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
         return Tensor(TensorKind.GRADIENT, of.of, varies=of.varies, picked=of.picked)
     if name in {"grad", "main_grad"}:
         return Tensor(TensorKind.GRADIENT, of.of, of.forwards)
-    if name in _ABOUT:
+    if name in _ABOUT - _ASKED:
         return Expr("about", of.kind.value, name, node)
-    if name in _STAYS:
-        return replace(of, detached=of.detached or name in {"data", "detach"})
+    if name in {"data", "T"}:
+        return replace(of, detached=of.detached or name == "data")
     if name in {"grad_fn", "is_quantized"}:
         return run.unread(node, [of])
     return Member(of, name)

@@ -18,7 +18,7 @@ from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
 from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
-from dsmigrate.codemod.idioms.optimizer import zero
+from dsmigrate.codemod.idioms.optimizer import layers, redundancy, zero
 from dsmigrate.codemod.idioms.precision import native, regions, scaler
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
@@ -76,7 +76,10 @@ IDIOMS: tuple[Idiom, ...] = (
     scaler.scaler,
     native.native,
     zero.untested,
+    redundancy.redundancy,
+    layers.layers,
     files.files,
+    files.pickled,
     batch.batch,
     precision.asked,
     optimizer.in_config,

@@ -424,21 +424,11 @@ def _is_ours(call: cst.Call) -> bool:
     return isinstance(root, cst.Name) and root.value in {"deepspeed", "ds_compat"} and bool(call.args)
 
 
-_PLAIN_ARGUMENT = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.IfExp)
-
-
 class _Filler(cst.CSTTransformer):
     """Puts nodes in the place of holes."""
 
     def __init__(self, names: dict[str, cst.CSTNode]) -> None:
         self.names = names
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:  # noqa: N802
-        """An argument needs no parentheses of its own."""
-        value = updated_node.value
-        if isinstance(original_node.value, cst.Name) and original_node.value.value in self.names and isinstance(value, _PLAIN_ARGUMENT):
-            return updated_node.with_changes(value=value.with_changes(lpar=[], rpar=[]))
-        return updated_node
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:  # noqa: N802
         found = self.names.get(original_node.value)

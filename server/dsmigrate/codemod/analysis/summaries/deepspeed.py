@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dsmigrate.codemod.analysis.conditions import either, options_of
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.expressions import from_condition
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import FUNCTIONS, Call, Role, classes, function, method
-from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Kind, Obj, Tensor, Tup, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Const, Expr, Kind, Obj, Tensor, Tup, Value, each
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 classes(Role.ENGINE, [ENGINE])
@@ -33,6 +36,7 @@ def _initialize(asked: Call) -> Value:
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
+    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.event(
@@ -84,6 +88,14 @@ def _broadcast(asked: Call) -> Value:
           "ds_compat.parameter_groups", "ds_compat.use_own_adagrad", "ds_compat.enter_in_forward")  # fmt: skip
 def _taught(asked: Call) -> Value:
     return asked.run.unread(asked.node)
+
+
+@function("ds_compat.is_engine")
+def _is_engine(asked: Call) -> Value:
+    model = asked.run.settle(asked.get(0, "model", NONE))
+    if any(isinstance(one, Expr) for one in each(model)):
+        return asked.run.unread(asked.node)
+    return from_condition(either(*(condition for condition, one in options_of(model) if role_of(one) is Role.ENGINE)))
 
 
 @function("ds_compat.use_grad_scaler")

@@ -6,7 +6,16 @@ from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import forward
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.summaries.registry import ALIASES, MAKERS, PARALLEL, Call, Role, classes, function, method
+from dsmigrate.codemod.analysis.summaries.registry import (
+    ALIASES,
+    MAKERS,
+    PARALLEL,
+    Call,
+    Role,
+    classes,
+    function,
+    method,
+)
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
@@ -20,7 +29,8 @@ classes(Role.LOADER, "torch_geometric.loader. torch_geometric.data.DataLoader dg
         "monai.data.ThreadDataLoader")  # fmt: skip
 classes(Role.AVERAGED, "timm.utils.ModelEma timm.utils.ModelEmaV2 timm.utils.ModelEmaV3 torch_ema.ExponentialMovingAverage ema_pytorch.EMA "
         "diffusers.training_utils.EMAModel")  # fmt: skip
-classes(Role.MODEL, "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
+classes(Role.MODEL, "timm.create_model timm.models.create_model timm.models.factory.create_model timm.models._factory.create_model "
+        "torchvision.models.ResNet monai.networks.nets. timm.models.vision_transformer. timm.models.layers. timm.layers. "
         "transformers.PreTrainedModel torch_geometric.nn. dgl.nn. dgl.nn.pytorch. segmentation_models_pytorch.")  # fmt: skip
 classes(Role.SAMPLER, "timm.data.RASampler timm.data.distributed_sampler.RepeatAugSampler")
 ALIASES.update({"transformers.optimization.get_scheduler": "transformers.get_scheduler"})
@@ -169,3 +179,13 @@ def _native_scaler_call(asked: Call, of: Value) -> Value:
 @method(Role.AVERAGED, "__call__")
 def _averaged_forward(asked: Call, of: Value) -> Value:
     return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE
+
+
+@function("timm.models.load_checkpoint", "timm.models.helpers.load_checkpoint", "timm.models.resume_checkpoint", "timm.models.helpers.resume_checkpoint")
+def _timm_load(asked: Call) -> Value:
+    """A checkpoint that is put into a model, and into an optimizer."""
+    asked.run.event(Happening.RESTORE, asked.node, of=asked.run.settle(asked.get(0, "model", NONE)), content=NONE, library=Const(value=True))
+    optimizer = asked.run.settle(asked.get(2, "optimizer", NONE))
+    if asked.name.endswith("resume_checkpoint") and optimizer != NONE:
+        asked.run.event(Happening.RESTORE, asked.node, of=optimizer, content=NONE, library=Const(value=True))
+    return asked.run.unread(asked.node, tag="loaded")

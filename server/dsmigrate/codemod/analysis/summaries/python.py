@@ -11,7 +11,6 @@ from dsmigrate.codemod.analysis.containers import extended, from_items, length
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.iteration import run_generator
 from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
@@ -396,11 +395,16 @@ def _dict(asked: Call) -> Value:
     run = asked.run
     last = asked.name.rpartition(".")[2]
     if last in {"SimpleNamespace", "Namespace"}:
-        made = run.make(Kind.NAMESPACE, asked.node, made_by=asked.name)
+        options = [one for one in map(run.settle, asked.given.more) if isinstance(one, Obj) and one.made_by == "argparse"]
+        if len(options) == 1 and len(asked.given.more) == 1:  # SimpleNamespace(**vars(args))
+            made = copied(run, options[0], asked.node, deep=False)
+            assert isinstance(made, Obj)
+        else:
+            made = run.make(Kind.NAMESPACE, asked.node, made_by=asked.name)
+            if asked.given.more:
+                made.data["open"] = True
         for name, value in asked.given.named.items():
             run.put(made, name, value)
-        if asked.given.more:
-            made.data["open"] = True
         return made
     source = asked.given.args[0] if asked.given.args else None
     made = from_items(run, asked.node, Kind.DICT, source, dict(asked.given.named))
@@ -630,7 +634,8 @@ def _set_defaults(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         options = of.data.get("parser", of).data.setdefault("options", {})
         for name, value in asked.given.named.items():
-            options.setdefault(name, {"flags": [], "node": asked.node})["default"] = value
+            made = {"flags": [], "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions)}
+            options.setdefault(name, made)["default"] = value
     return NONE
 
 
@@ -803,6 +808,11 @@ def _spawn(asked: Call) -> Value:
         run.call(asked.get(0, "fn"), Given((first, *args), {}, more), asked.node)
     del run.stops[ahead:]
     return NONE
+
+
+@function("multiprocessing.get_context", "torch.multiprocessing.get_context")
+def _context(asked: Call) -> Value:
+    return Lib(asked.name.rpartition(".")[0])
 
 
 @function(

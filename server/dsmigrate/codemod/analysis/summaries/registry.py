@@ -66,6 +66,8 @@ MAKERS: dict[Role, Maker] = {}
 """What making an object of a role brings about, and what it keeps."""
 ATTRIBUTES: dict[tuple[Role, str], AttributeHandler] = {}
 ALIASES: dict[str, str] = {}
+CHOSEN = "Chosen"
+"""Stands for a class that is chosen by its name when the script runs: ``getattr(torch.optim, args.opt)``."""
 
 
 def classes(role: Role, names: str | Iterable[str]) -> None:

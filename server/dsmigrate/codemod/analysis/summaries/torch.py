@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.conditions import MAYBE
+from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
@@ -14,6 +14,7 @@ from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
 from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -279,6 +280,11 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     given = run.settle(asked.get(0, "params", NONE))
     if given == NONE:
         given = asked.given.args[0] if asked.given.args else NONE
+    if any(role_of(one) is Role.OPTIMIZER for one in each(given)):  # one around another, as Lookahead is: it has the other's
+        given = choose(
+            (condition, one.get("params", NONE) if isinstance(one, Obj) and role_of(one) is Role.OPTIMIZER else one)
+            for condition, one in options_of(given)
+        )
     run.put(made, "params", given)
     for one in run.things_in(given):
         if isinstance(one, Expr):
@@ -538,6 +544,14 @@ _DTYPES = frozenset(
 )
 
 
+@_module_method("reset_parameters")
+def _reset(asked: Call, of: Value) -> Value:
+    for one in each(of):
+        if isinstance(one, Obj | Expr):
+            asked.run.event(Happening.WEIGHT_WRITE, asked.node, of=Tensor(TensorKind.PARAMETER, one, varies=False), name=Const("reset_parameters"))
+    return NONE
+
+
 @_module_method("requires_grad_")
 def _requires_grad(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.THAW, asked.node, of=of, value=asked.get(0, "requires_grad", TRUE_VALUE))
@@ -611,6 +625,20 @@ def _hook(asked: Call, of: Value) -> Value:
             asked.node,
         )
     return asked.run.unread(asked.node, tag="handle")
+
+
+@method((Role.WRAPPER,), "_register_builtin_comm_hook")
+def _builtin_hook(asked: Call, of: Value) -> Value:
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=NONE)
+    return NONE
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _ddp_hook(asked: Call) -> Value:
+    kind, of = asked.run.settle(asked.get(0, "comm_hook_type", NONE)), asked.run.settle(asked.get(1, "model", NONE))
+    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=asked.get(2, "state", NONE))
+    return NONE
 
 
 @method((Role.WRAPPER, Role.ENGINE, Role.SHARDED), "no_sync")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.analysis import dividing
+from dsmigrate.codemod.analysis.analysis import dividing, loops_around
+from dsmigrate.codemod.analysis.classes import looked_up
+from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting
+from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Tensor, Value, each
+from dsmigrate.codemod.analysis.values import Kind as ObjKind
+from dsmigrate.codemod.analysis.values import Obj, Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
@@ -35,12 +38,29 @@ IDEAS = (
         Kind.CONVERTED,
     ),
     Idea(
+        "MG626",
+        "An unread function is given the model and the optimizer",
+        "It may save or load their state: what it finds is whole, as gather_checkpoint comes before it.",
+        "ZeRO spreads the optimizer's state over the ranks, and all of them have to be there to gather it.",
+        "deepspeed/utils/tensor_fragment.py",
+        Kind.CONVERTED,
+    ),
+    Idea(
         "MG627",
         "Hyperparameters out of the optimizer's state",
         "optimizer.state_dict()['param_groups'] becomes optimizer.param_groups.",
         "state_dict() would gather the states of all ranks for it.",
         "deepspeed/runtime/zero/stage_1_and_2.py",
         Kind.CONVERTED,
+    ),
+    Idea(
+        "MG631",
+        "The optimizer itself goes into a file",
+        "torch.save pickles the optimizer, or an object that holds it, instead of its state_dict().",
+        "At ZeRO 1-3 a pickled optimizer has flat pieces in place of the model's parameters; at ZeRO 0 its parameters are no longer "
+        "those of the model in the file. The engine, in an object, cannot be pickled at all.",
+        "run on two processes with DeepSpeed 0.19.8, ZeRO 0 and 2",
+        Kind.TODO,
     ),
     Idea(
         "MG633",
@@ -70,14 +90,25 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     states = [event for event in _states(training, facts) if not _is_of_groups(event)]
     yield from (_groups(event) for event in _states(training, facts) if _is_of_groups(event))
     loads = [event for event in training.events(Happening.RESTORE) if training.is_optimizer(event["of"])]
+    handed = [event for event in training.events(Happening.OPAQUE) if _is_handed(training, event)]
+    loads += [event for event in handed if training.is_before(event)]
     weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
-    if states or loads or weights:
+    if states or loads or weights or handed:
         yield from _taught(training, facts, [*states, *loads])
-    if not any(dividing(event) is not None or is_stopping(event) for event in states):
+    gone = [event for event in states if _is_group_gone(training, event)]
+    for event in gone:
+        yield Decision(
+            "MG633", Kind.TODO, event.module, event.node, "save before destroy_process_group(): the ranks gather the state through the group",
+            "ZeRO spreads it over the ranks",
+        )  # fmt: skip
+    states = [event for event in states if event not in gone]
+    states += _unread(training, handed, states)
+    yield from _inside_loop(training, handed)
+    if not any(event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event) for event in states):
         return
     places: dict[tuple[ast.AST, str], list[tuple[Event, Meeting]]] = {}
     for event in states:
-        found = None if is_stopping(event) else meeting(training, event)
+        found = None if is_stopping(training, event) else meeting(training, event)
         if found is None:
             yield Decision(
                 "MG633", Kind.TODO, event.module, event.node, "save where all ranks are: the others may not be here to gather the state",
@@ -87,6 +118,56 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
             places.setdefault((found.node, found.engine), []).append((event, found))
     for pairs in places.values():
         yield from _gathered(training, pairs)
+
+
+def _is_handed(training: Training, event: Event) -> bool:
+    """Whether an unread function is given both the model and the optimizer, and may save or load them."""
+    things = [value for name, value in event.what.items() if name.startswith("thing")]
+    return any(map(training.is_optimizer, things)) and any(training.is_model(one) and not isinstance(one, Tensor) for one in things)
+
+
+def _unread(training: Training, handed: list[Event], states: list[Event]) -> list[Event]:
+    return [
+        event for event in handed
+        if event not in states and "read" not in event.what and not training.is_before(event) and not _steps_beside(training, event)
+    ]  # fmt: skip
+
+
+def _steps_beside(training: Training, event: Event) -> bool:
+    """Whether something happens in each turn of the loop that a step is in: too often to gather for it."""
+    loop = next(iter(loops_around(event)), None)
+    if loop is None or event.condition is not loop.condition:
+        return False
+    return any(loops_around(step)[:1] == [loop] for step in training.steps)
+
+
+def _inside_loop(training: Training, handed: list[Event]) -> Iterator[Decision]:
+    for event in {event.node: event for event in handed}.values():
+        if "read" not in event.what and not training.is_before(event) and _steps_beside(training, event):
+            yield Decision(
+                "MG626", Kind.TODO, event.module, event.node, "if this saves the optimizer, call ds_compat.gather_checkpoint(engine, keep=True) before",
+                "ZeRO spreads its state over the ranks",
+            )  # fmt: skip
+
+
+def pickled(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Mark files of the optimizer itself, and of objects that hold it."""
+    for event in {event.node: event for event in training.events(Happening.SAVE)}.values():
+        if not training.is_before(event) and any(_holds_optimizer(training, one) for one in training.analysis.run.things_in(event["content"])):
+            yield Decision(
+                "MG631", Kind.TODO, event.module, event.node, "save optimizer.state_dict(), not the optimizer: the file is of no use for a resume",
+                "its parameters are not those of the model in the file",
+            )  # fmt: skip
+
+
+def _holds_optimizer(training: Training, value: Value) -> bool:
+    if training.is_optimizer(value):
+        return True
+    if not isinstance(value, Obj) or value.kind is not ObjKind.INSTANCE or value.cls is None:
+        return False
+    if any(looked_up(value.cls, name) is not None for name in ("__getstate__", "__reduce__", "__reduce_ex__")):
+        return False
+    return any(training.is_optimizer(one) for held in value.own.values() for one in each(held))
 
 
 def _states(training: Training, facts: Facts) -> list[Event]:
@@ -102,6 +183,12 @@ def _states(training: Training, facts: Facts) -> list[Event]:
         ]
     found += [event for event in training.events(Happening.OPAQUE) if dividing(event) is not None and _is_given_optimizer(training, event)]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
+
+
+def _is_group_gone(training: Training, event: Event) -> bool:
+    """Whether the process group has ended before an event, and no other was set up since."""
+    ends = [one for one in training.events(Happening.GROUP_GONE) if one.number < event.number and both(one.condition, event.condition) is not FALSE]
+    return bool(ends) and not any(ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP))
 
 
 def _is_early(training: Training, event: Event) -> bool:
@@ -184,6 +271,11 @@ def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterato
         "MG621", Kind.CONVERTED, place.module, place.node, f"{line} before the save", "all ranks bring their part",
         edits=(Insert(place.module, place.node, code),), parts=frozenset({"gather_checkpoint"}), lines=(0, 0),
     )  # fmt: skip
+    if any(is_last(training, one) for one, _ in pairs):
+        yield Decision(
+            "MG633", Kind.KEPT, event.module, event.node, "a rank that fails comes here alone and waits for the others, which may not come",
+            "all ranks gather the state", differs=True,
+        )  # fmt: skip
     if any(found.by_data for _, found in pairs):
         yield Decision(
             "MG635", Kind.KEPT, event.module, event.node, "ranks save here by a value of their own: all_reduce it, or the last one wins",

@@ -71,6 +71,21 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting) -> De
     )  # fmt: skip
 
 
+def offload(facts: Facts, number: int) -> Iterator[Decision]:
+    """What is said of the offload that was asked for."""
+    site = facts.site
+    if facts.options.offload != "none" and number:
+        yield Decision(
+            "MG604", Kind.CONVERTED, site.module, site.node, "zero_force_ds_cpu_optimizer: false", "your optimizer steps the parts that are offloaded",
+            config={"zero_force_ds_cpu_optimizer": Setting(None, static=False)}, lines=(0, 0),
+        )  # fmt: skip
+    elif facts.options.offload != "none":
+        yield Decision(
+            "MG604", Kind.TODO, site.module, site.node, "offload needs ZeRO 1 or higher: nothing is offloaded at stage 0",
+            "stage 0 partitions nothing", lines=(0, 0),
+        )  # fmt: skip
+
+
 def _section(training: Training, facts: Facts, number: int, setting: Setting) -> dict[str, Setting]:
     options = facts.options
     found = {"zero_optimization.stage": setting}
@@ -81,7 +96,6 @@ def _section(training: Training, facts: Facts, number: int, setting: Setting) ->
         found["zero_optimization.offload_optimizer"] = Setting(None, static=device)
         if number == 3:
             found["zero_optimization.offload_param"] = Setting(None, static=dict(device))
-        found["zero_force_ds_cpu_optimizer"] = Setting(None, static=False)
     regions = any(block.label is not None and isinstance(block.label, Obj) and "autocast" in block.label.made_by for block in training.analysis.root.blocks())
     if number == 3 and regions:  # with DeepSpeed's own Linear for ZeRO 3 losses under autocast are up to 7e-4 off
         found["zero_optimization.memory_efficient_linear"] = Setting(None, static=False)

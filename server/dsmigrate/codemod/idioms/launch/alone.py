@@ -49,7 +49,7 @@ def alone(training: Training, facts: Facts) -> Iterator[Decision]:
         if not isinstance(site, Site):
             continue
         here = site.block.condition
-        if any(implies(here, wrap.condition) for wrap in run.wraps):
+        if implies(here, either(*(wrap.condition for wrap in run.wraps))):
             continue
         together = either(*(group.event.condition for group in made))
         if decided(together, {literal.atom: literal.holds for literal in literals_of(here)}) is True:

@@ -13,7 +13,9 @@ from dsmigrate.codemod.analysis.processes import (
     Teller,
     device_of,
     groups,
+    handed_to,
     is_after,
+    is_given,
     is_set,
     leaves,
     spawn_around,
@@ -37,6 +39,15 @@ IDEAS = (
         "DeepSpeed reads LOCAL_RANK from the environment, and takes the process group that the script has set up.",
         "deepspeed/runtime/engine.py, _set_distributed_vars",
         Kind.CONVERTED,
+    ),
+    Idea(
+        "MG208",
+        "Code that is not read starts the training",
+        "A function of a library is given the training function to call, and may start its processes.",
+        "DeepSpeed reads LOCAL_RANK in each process when the engine is made. torchrun sets it; what starts processes by "
+        "itself often does not.",
+        "deepspeed/runtime/engine.py, _set_distributed_vars",
+        Kind.TODO,
     ),
     Idea(
         "MG229",
@@ -79,6 +90,20 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
         if spawn is not None and not any(group.spawn is spawn for here in found.values() for group in here):
             yield _at_start(spawn)
     yield from _first(facts, [group for here in found.values() for group in here])
+    yield from _by_others(training, [group for here in found.values() for group in here])
+
+
+def _by_others(training: Training, made: list[Group]) -> Iterator[Decision]:
+    """Mark the call of unread code that starts the training, where no launcher's variables tell the ranks."""
+    if made and not any(is_given(group) for group in made) or any(group.spawn is not None for group in made):
+        return
+    for call in dict.fromkeys(handed_to(training.analysis, wrap.block) for wrap in training.wraps):
+        if call is None or call.node is None or call.module is None:
+            continue
+        yield Decision(
+            "MG208", Kind.TODO, call.module, call.node, 'if this starts the processes, set os.environ["LOCAL_RANK"] in each before the engine',
+            "DeepSpeed reads it when the engine is made; what starts them is not read",
+        )  # fmt: skip
 
 
 def _at_start(spawn: Event) -> Decision:

@@ -42,7 +42,7 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event)
         if engine is None:
             continue
-        loss = _loss(node, is_function="function" in event.what) if isinstance(node, ast.Call) else None
+        loss = (_loss(node, is_function="function" in event.what) or _taken(event)) if isinstance(node, ast.Call) else None
         if loss is None:
             yield Decision("MG401", Kind.TODO, event.module, node, f"call {engine}.backward(loss) here", "how it is written hides the loss")
             continue
@@ -65,6 +65,20 @@ def _loss(node: ast.Call, *, is_function: bool) -> Template | None:
         return (node.func.value,)
     if isinstance(node.func, ast.Call) and len(node.func.args) == 2:  # getattr(loss, "backward")()
         return (node.func.args[0],)
+    return None
+
+
+def _taken(event: Event) -> Template | None:
+    """The loss whose bound method was put into a variable of the same block: ``run = loss.backward``, ``run()``."""
+    step = event.module.step(event.node)
+    variable = event.node.func if isinstance(event.node, ast.Call) else None
+    for earlier in reversed(step.body[: step.index]):
+        match earlier:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute(value=ast.Name(id=loss), attr="backward")):
+                if isinstance(variable, ast.Name) and variable.id == name:
+                    return (loss,)
+        if not isinstance(earlier, ast.Assign | ast.Expr):
+            return None
     return None
 
 

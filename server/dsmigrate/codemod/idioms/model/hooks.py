@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Expr, Lib, 
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Remove, ReplaceStatement
+from dsmigrate.codemod.program.edits import Remove, ReplaceStatement, Template
 from dsmigrate.codemod.targets import holds
 
 IDEAS = (
@@ -39,7 +39,8 @@ IDEAS = (
     ),
 )
 KEY = "communication_data_type"
-_FORMATS = {"fp16_compress_hook": "fp16", "bf16_compress_hook": "bf16", "allreduce_hook": None}
+_FORMATS = {"fp16_compress_hook": "fp16", "bf16_compress_hook": "bf16", "allreduce_hook": None,
+            "FP16_COMPRESS": "fp16", "BF16_COMPRESS": "bf16", "ALLREDUCE": None}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def hooks(training: Training, facts: Facts) -> Iterator[Decision]:
         here = [case for case in cases if case.event.node is node]
         unknown = [case for case in here if not case.is_known]
         if unknown:
-            yield _unknown(training, unknown[0])
+            yield _unknown(training, unknown[0], alone=len(unknown) == len(here))
         elif is_statement(event):
             statement = event.module.step(node).node
             group = any(one != NONE and not isinstance(one, Lib) for one in each(event["state"]))
@@ -93,16 +94,28 @@ def _cases(training: Training, event: Event) -> Iterator[_Case]:
         yield _Case(event, when, name, _FORMATS.get(name) if known else None, known)
 
 
-def _unknown(training: Training, case: _Case) -> Decision:
+def _unknown(training: Training, case: _Case, *, alone: bool) -> Decision:
     event = case.event
-    if holds_by_default(training.analysis, case.condition) is False and is_statement(event):
+    test = "True" if alone else condition_said(case.condition, event.names)
+    if holds_by_default(training.analysis, case.condition) is False and is_statement(event) and test is not None:
         line = f'raise NotImplementedError("{case.name}: DeepSpeed has no such communication hook")'
         statement = event.module.step(event.node).node
+        code: tuple[Template, ...] = ((line,),) if alone else ((f"if {test}:",), (f"    {line}",))
         return Decision(
             "MG310", Kind.TODO, event.module, event.node, f"this option raises an error now: DeepSpeed has no {case.name}",
-            "left out, it would be accepted and do nothing", edits=(ReplaceStatement(event.module, statement, ((line,),)),),
+            "left out, it would be accepted and do nothing", edits=(ReplaceStatement(event.module, statement, code),),
         )  # fmt: skip
-    return Decision("MG903", Kind.REFUSED, event.module, event.node, f"{case.name} is a communication hook that DeepSpeed does not have")
+    return Decision(
+        "MG903", Kind.REFUSED, event.module, event.node, f"{case.name} is a communication hook that DeepSpeed does not have", _nearest(case.name),
+    )  # fmt: skip
+
+
+def _nearest(name: str) -> str:
+    """What DeepSpeed has nearest to a hook."""
+    said = {"powerSGD": "communication_data_type rounds gradients", "localSGD": "gradient accumulation sends less often",
+            "quantization": "zero_quantized_gradients, at ZeRO 3"}  # fmt: skip
+    near = next((text for word, text in said.items() if word in name), "")
+    return f"the nearest that it has: {near}" if near else "the engine has its own communication"
 
 
 def _setting(training: Training, facts: Facts, known: list[_Case]) -> Decision:

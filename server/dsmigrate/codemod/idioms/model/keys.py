@@ -32,7 +32,7 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
     """The decisions about places that give or take weights by name."""
     places: dict[ast.AST, list[Event]] = {}
     for event in training.events(Happening.STATE, Happening.RESTORE, Happening.PARAMETERS):
-        if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute):
+        if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute) and "library" not in event.what:
             if training.is_model(event["of"]) or training.is_wrapped(event["of"]) or training.is_copy(event["of"]):
                 places.setdefault(event.node, []).append(event)
     for node, events in places.items():

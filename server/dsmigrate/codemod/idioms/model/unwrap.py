@@ -10,6 +10,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea, Kind
@@ -180,6 +181,8 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
         places.setdefault(event.node, []).append(event)
     for node, events in places.items():
         event = events[0]
+        if all(_is_another(training, one) for event in events for one in each(event["of"])):
+            continue
         both = event.module.path != training.analysis.project.entry or any(
             one not in training.wrappers and not training.is_copy(one) for event in events for one in wrappers(event["of"])
         )
@@ -196,6 +199,11 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
                 "the engine takes the wrapper's place",
                 edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),), suits_all=both,
             )  # fmt: skip
+
+
+def _is_another(training: Training, value: Value) -> bool:
+    """Whether a value is the wrapper of another model."""
+    return bool(list(wrappers(value))) and not training.is_wrapped(value) and not training.is_copy(value)
 
 
 def _kinds_asked(module: Module, node: ast.AST) -> list[ast.expr]:

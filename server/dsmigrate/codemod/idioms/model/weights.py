@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Tensor
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -29,7 +30,7 @@ _TRAINS = (Happening.STEP, Happening.FORWARD, Happening.BACKWARD, Happening.SAVE
 def writes(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that writes weights of the model."""
     places: dict[tuple[Module, ast.stmt], tuple[Event, str | None]] = {}
-    for event in training.events(Happening.WEIGHT_WRITE):
+    for event in training.events(Happening.WEIGHT_WRITE, Happening.OPAQUE):
         if training.is_before(event) or not _is_ours(training, event):
             continue
         module, node, engine = _place(training, facts, event)
@@ -56,6 +57,10 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def _is_ours(training: Training, event: Event) -> bool:
+    """Whether weights of the model are written: in place, or by an unread function that is given it and what a file held."""
+    if event.kind is Happening.OPAQUE:
+        given = [value for name, value in event.what.items() if name.startswith("thing") and not isinstance(value, Tensor)]
+        return "read" in event.what and any(map(training.is_model, given))
     of = event["of"]
     owner = getattr(of, "of", None)
     return owner is not None and training.is_model(owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
@@ -122,7 +123,8 @@ def others(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
 
 def repeated(training: Training, facts: Facts) -> Iterator[Decision]:
     """Say what stays of one training when a loop begins the next."""
-    loop = next((block for block in facts.site.block.around() if block.kind is BlockKind.LOOP), None)
+    process = itertools.takewhile(lambda block: block.kind is not BlockKind.SPAWNED, facts.site.block.around())
+    loop = next((block for block in process if block.kind is BlockKind.LOOP), None)
     if loop is None or loop.node is None or loop.module is None:
         return
     yield Decision(

@@ -76,7 +76,8 @@ def scaler(training: Training, facts: Facts) -> Iterator[Decision]:
                 "MG425", Kind.TODO, event.module, event.node, "infinities are found in the step now: compare get_scale() before and after update()",
                 "the engine unscales within its step",
             )  # fmt: skip
-    yield from _taught(training, facts, scalers) if scalers else _untaught(training, facts)
+    if facts.options.precision == "keep":  # else DeepSpeed scales by itself
+        yield from _taught(training, facts, scalers) if scalers else _untaught(training, facts)
 
 
 def _scalers(training: Training) -> set[Value]:

@@ -81,6 +81,9 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
     elif Role.WRAPPER in wraps:
         if backward is not None or _speaks(analysis, _BACKWARD) is not None:
             yield _refused("MG910", wraps[Role.WRAPPER], "no backward of this model's loss is seen", "half a conversion would not train")
+        elif (last := _trains_elsewhere(analysis)) is not None:
+            yield _refused("MG910", wraps[Role.WRAPPER], f"{show(last['function'])} in line {last.line} is not read: it may train this model"[:120],
+                           "half a conversion would not train")  # fmt: skip
     elif backward is not None and group is not None:
         averaged = next((event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None)
         message = "the script averages gradients itself: there is no DistributedDataParallel" if averaged else "no DistributedDataParallel of this model is seen"
@@ -125,6 +128,15 @@ def _unreached(analysis: Analysis) -> Iterator[Decision]:
     yield Decision(
         "MG912", Kind.REFUSED, module, module.tree, f"the training cannot be followed from here{where}"[:120], "what is not seen is not rewritten", lines=(line, line),
     )  # fmt: skip
+
+
+def _trains_elsewhere(analysis: Analysis) -> Event | None:
+    """An unread call that is given a wrapped model and an optimizer."""
+    for event in analysis.of(Happening.OPAQUE):
+        roles = {role_of(one) for name, value in event.what.items() if name.startswith("thing") for one in each(value)}
+        if {Role.WRAPPER, Role.OPTIMIZER} <= roles:
+            return event
+    return None
 
 
 def _unread(analysis: Analysis) -> Event | None:

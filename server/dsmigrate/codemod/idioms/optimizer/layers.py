@@ -1,0 +1,80 @@
+"""Optimizers that look at whole parameters, which ZeRO 1-3 cut into flat pieces; those of which this is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsmigrate.codemod.analysis.classes import bases_of
+from dsmigrate.codemod.analysis.elementwise import rule_of
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.summaries.registry import CHOSEN
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Const, Obj, each
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts, by_place
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Insert
+
+IDEAS = (
+    Idea(
+        "MG602",
+        "The optimizer looks at whole layers",
+        "LARS, LAMB, Muon and others use the norm or shape of each parameter, which ZeRO 1-3 cut into flat pieces.",
+        "Trained on pieces they would silently give other updates, so that the config is given ZeRO stage 0. torch's Adagrad makes its state "
+        "at once, for which ZeRO 1-3 step another one made of its defaults: use_own_adagrad puts the script's own back.",
+        "deepspeed/runtime/zero/stage_1_and_2.py: one flat fp32 partition per parameter group; initialize_optimizer_states",
+        Kind.KEPT,
+    ),
+    Idea(
+        "MG603",
+        "An optimizer from elsewhere",
+        "The optimizer's class is not read; whether it treats every number by itself is not known.",
+        "If it uses norms or shapes of layers (LARS, LAMB, Adafactor, Muon), set ZeRO stage 0.",
+        "deepspeed/runtime/zero/stage_1_and_2.py",
+        Kind.KEPT,
+    ),
+)
+_ADAGRAD = frozenset({"torch.optim.Adagrad", "torch.optim.adagrad.Adagrad"})
+_WHY = "ZeRO 1-3 hand it flat pieces of the parameters"
+
+
+def layers(training: Training, facts: Facts) -> Iterator[Decision]:
+    """A decision for each place that makes an optimizer of the training."""
+    made = [event for event in training.events(Happening.MADE) if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])]
+    adagrad: Event | None = None
+    for events in by_place(made).values():
+        things = [one for event in events for one in each(event["what"]) if isinstance(one, Obj)]
+        if any(_ADAGRAD & set(bases_of(one)) for one in things):
+            adagrad = events[0]
+        said = list(dict.fromkeys(decision for one in things if (decision := _said(one)) is not None))
+        sure = [one for one in said if one[0] == "MG602"] or said
+        for code, message in sure[:1]:
+            yield _decision(events[0], code, message)
+    if adagrad is not None:
+        site = facts.site
+        line = f"ds_compat.use_own_adagrad({site.target})"
+        yield Decision(
+            "MG602", Kind.CONVERTED, site.module, site.node, line, "ZeRO 1-3 would step an Adagrad made of its defaults",
+            edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),), parts=frozenset({"use_own_adagrad"}), lines=(0, 0),
+        )  # fmt: skip
+
+
+def _said(one: Obj) -> tuple[str, str] | None:
+    rule = rule_of(one)
+    if rule.whole:
+        return "MG602", f"{rule.name} works layer by layer"
+    if rule.whole is None:
+        if rule.what:
+            return "MG602", f"{rule.name} may work layer by layer: what {rule.what} does is not known"
+        name = "its class, chosen by name," if rule.name == CHOSEN else rule.name or "this optimizer"
+        return "MG603", f"{name} is not read: use ZeRO 0 if it works layer by layer (LARS, LAMB, Muon)"
+    return None
+
+
+def _decision(event: Event, code: str, message: str) -> Decision:
+    if code == "MG603":
+        return Decision(code, Kind.KEPT, event.module, event.node, message, _WHY)
+    return Decision(
+        code, Kind.KEPT, event.module, event.node, f"{message}: ZeRO 0"[:120], _WHY, stage=0,
+        otherwise=Decision(code, Kind.TODO, event.module, event.node, f"{message}; that needs ZeRO 0"[:120], _WHY),
+    )  # fmt: skip
