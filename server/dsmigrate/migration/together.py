@@ -37,7 +37,7 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if len(group) > 1 or others:
             for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
-        odd = _with_another_config([found[index] for index in group])
+        odd = _with_different_configs([found[index] for index in group])
         refused = {index: one for index, one in zip(group, odd, strict=True) if one is not None}
         for index, one in refused.items():
             found[index] = one
@@ -46,20 +46,32 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return _with_compat(found)
 
 
-def _with_another_config(outcomes: Sequence[Outcome]) -> list[Outcome | None]:
-    """A refusal for each script whose engine is made where an earlier one's is, with another config; else None."""
-    first: dict[Path, tuple[Outcome, dict[str, Any] | None]] = {}
+def _with_different_configs(outcomes: Sequence[Outcome]) -> list[Outcome | None]:
+    """A refusal for each script whose engine is made where another one's is, with another config; else None."""
+    made: dict[Path, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if (maker := with_config(outcome)) is not None:
+            made[resolved(maker.job.path)].append(outcome)
     found: list[Outcome | None] = []
     for outcome in outcomes:
         maker = with_config(outcome)
-        if maker is None:
+        users = [] if maker is None else made[resolved(maker.job.path)]
+        configs = [_in_file(one) for one in map(with_config, users) if one is not None]
+        if maker is None or all(config == configs[0] for config in configs):
             found.append(None)
             continue
-        one, config = first.setdefault(resolved(maker.job.path), (outcome, maker.result.config))
-        message = f"{maker.job.name} makes the engine of {one.job.name} too, which needs another config"
-        same = config == maker.result.config
-        found.append(None if same else _refused(outcome, message, "a file takes its config from one place"))
+        names = " and ".join(Path(one.job.name).name for one in users)
+        message = f"{Path(maker.job.name).name} makes the engine of {names}, which need different configs"
+        found.append(
+            _refused(outcome, message, "a file takes its config from one place: make the engine in the scripts")
+        )
     return found
+
+
+def _in_file(maker: Outcome) -> dict[str, Any]:
+    """The config of an engine, without what the script sets when it runs."""
+    _, _, call = (maker.result.new_source or maker.source).partition(b"load_config(")
+    return {key: value for key, value in (maker.result.config or {}).items() if f"{key}=".encode() not in call}
 
 
 def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
