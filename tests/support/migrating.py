@@ -25,11 +25,18 @@ def migrate_files(
 
 
 def uncovered(result: FileResult, source: bytes) -> list[int]:
-    """The lines that the diff takes away and no change of the report speaks of; blank ones and imports aside."""
+    """The lines that the diff takes away and no change of the report speaks of.
+
+    Not of blank ones, imports, lines that only move or are indented, and branches that went with all that was in them.
+    """
     covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
     lines = source.split(b"\n")
-    left = [line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip()]
+    still = {line.strip() for line in (result.new_source or b"").split(b"\n")}
+    gone = set(gone_lines(result.diff))
+    left = [line for line in sorted(gone - covered) if lines[line - 1].strip() and lines[line - 1].strip() not in still]
     if left:
-        imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
-        covered = {line for node in imports for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                covered.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        covered.update(line for line in left if lines[line - 1].rstrip().endswith(b":") and line + 1 in gone)
     return [line for line in left if line not in covered]
