@@ -54,9 +54,14 @@ class Converted:
         return [(change.code, change.line) for change in self.changes if change.kind is Kind.TODO]
 
 
+def _dedented(script: str) -> str:
+    """A script without the indentation that it has in the test, behind the imports that it may begin with."""
+    return HEAD + textwrap.dedent(script.removeprefix(HEAD)) if script.startswith(HEAD) else textwrap.dedent(script)
+
+
 def converted(script: str, files: Mapping[str, str] | None = None, path: str = "train.py", **options: Any) -> Converted:
     """Convert a script, with other files of its project beside."""
-    every = {path: textwrap.dedent(script), **{name: textwrap.dedent(text) for name, text in (files or {}).items()}}
+    every = {path: _dedented(script), **{name: textwrap.dedent(text) for name, text in (files or {}).items()}}
 
     def read(name: str) -> bytes | None:
         return every[name].encode() if name in every else None

@@ -37,7 +37,7 @@ def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
             code = run(words)
     finally:
         signal.signal(signal.SIGTERM, former)
-    if code not in (0, 1) or not any(output.glob(CONFIGS)):
+    if code not in (0, 1) or not any(output.rglob(CONFIGS)):
         raise ConversionError(
             f"dsmigrate {' '.join([*(script.name for script in scripts), *asked])}: exit code {code}, "
             f"wrote {sorted(p.name for p in output.glob('*'))}\n{printed.getvalue()[-3000:]}\n{told.getvalue()[-3000:]}"
@@ -46,7 +46,7 @@ def convert(scripts: Sequence[Path], stage: int, output: Path) -> None:
 
 def adapt_configs(folder: Path, stage: int, *, choose_stage: bool) -> None:
     """Make ZeRO 3 partition small models too; the stage itself must be the one that was asked for."""
-    for path in folder.glob(CONFIGS):
+    for path in folder.rglob(CONFIGS):
         _adapt(path, stage, choose_stage=choose_stage)
 
 

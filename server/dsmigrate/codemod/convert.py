@@ -109,12 +109,17 @@ def convert_together(
     files = cache or Cache()
     plans = [_planned(read, entry, files) for entry in entries]
     plans = [_fitted(plan, plans, others) for plan in plans]
-    written = _written(plans)
+    plans, written = _soundly(plans)
     checked = [_validated(read, plan, written.texts, files) for plan in plans]
     if any(new is not old for new, old in zip(checked, plans, strict=True)):
-        plans = checked
-        written = _written(plans)
+        plans, written = _soundly(checked)
     return [_conversion(plan, written, shown) for plan in plans]
+
+
+def places(read: Read, entry: str, cache: Cache) -> frozenset[Place]:
+    """What a script runs of the files of its project."""
+    forget()
+    return places_run(analysed(Project(read, entry, cache, [""])))
 
 
 def _planned(read: Read, entry: Entry, cache: Cache) -> Planned:
@@ -233,6 +238,29 @@ class _Written:
     home: Home | None
 
 
+class _UnsoundError(Exception):
+    """A file that cannot be written so that it runs."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
+
+
+def _soundly(plans: list[Planned]) -> tuple[list[Planned], _Written]:
+    """What is written for some plans; those whose files would not run are refused."""
+    while True:
+        try:
+            return plans, _written(plans)
+        except _UnsoundError as error:
+            said = Change("MG999", Kind.REFUSED, 1, 1, f"the converted {error.path} would not run: {error.why}", "a gap in dsmigrate: say so in an issue")
+            plans = [replace(plan, trainings=(), refused=said) if error.path in _edited(plan) else plan for plan in plans]
+
+
+def _edited(plan: Planned) -> set[str]:
+    return {part.module.path for one in plan.decisions for part in (one, *one.edits, *one.imports)}
+
+
 def _written(plans: Sequence[Planned]) -> _Written:
     edits: dict[str, list[Edit]] = defaultdict(list)
     imports: dict[str, list[Import]] = defaultdict(list)
@@ -263,11 +291,14 @@ def _written(plans: Sequence[Planned]) -> _Written:
     texts = {}
     for path, module in modules.items():
         before = module.source.text
-        after = _without_unused(before, rewritten(module, edits[path], imports[path]))
-        compile(after, path, "exec", dont_inherit=True)
+        try:
+            after = _without_unused(before, rewritten(module, edits[path], imports[path]))
+            compile(after, path, "exec", dont_inherit=True)
+        except Exception as error:  # noqa: BLE001 - whatever comes of edits that do not fit together
+            raise _UnsoundError(path, str(error).partition("\n")[0]) from error
         new = undefined_names(ast.parse(after)) - undefined_names(ast.parse(before))
         if new:
-            raise AssertionError(f"{path}: undefined names {sorted(new)}")
+            raise _UnsoundError(path, f"{', '.join(sorted(new))} would be bound nowhere")
         texts[path] = _Text(module, before, after)
     return _Written(texts, told, home)
 
@@ -338,4 +369,4 @@ def _without_unused(before: str, after: str) -> str:
     return without(after, gone) if gone else after
 
 
-__all__ = ["Conversion", "Entry", "convert", "convert_together"]
+__all__ = ["Conversion", "Entry", "convert", "convert_together", "places"]

@@ -74,6 +74,11 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     if start.spawned or tellers == {Teller.NOBODY} or (made and all(is_given(group) and handed_to(analysis, group.event.block) for group in made)):
         yield f"{there}python {tail}"
         return
+    flags = _by_option(analysis, made) if tellers == {Teller.OPTION} else []
+    if flags:
+        ranks, given = " ".join(map(str, range(PROCESSES))), " ".join(f"{flag} $RANK" for flag in flags)
+        yield f"{there}for RANK in {ranks}; do {_address(analysis, made)}python {tail} {given} & done; wait"
+        return
     manager = next((one for one in _MANAGERS if tellers == {one}), None)
     if manager is not None:
         command = _MANAGERS[manager] if not _asks(analysis, "PMI_RANK") else "mpiexec -n"
@@ -82,6 +87,16 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     yield f"{there}torchrun --nproc_per_node {PROCESSES} {tail}"
     if not analysis.run.asked & _TORCHRUN_ONLY:
         yield f"{there}deepspeed --num_gpus {PROCESSES} --no_local_rank {tail.replace('-m ', '--module ', 1) if module else tail}"
+
+
+def _by_option(analysis: Analysis, made: list[Group]) -> list[str]:
+    """The options that tell each process its rank and its device."""
+    told = {value for group in made for _, value in group.rank}
+    if len(told) != 1:
+        return []
+    told |= {event["device"] for event in analysis.of(Happening.DEVICE)}
+    options = [_option(analysis, value.args[0]) for value in told if isinstance(value, Expr) and value.op == "arg"]
+    return sorted({flag for option in options if option is not None and (flag := _flag(option))}, reverse=True)
 
 
 def _asks(analysis: Analysis, name: str) -> bool:
@@ -110,7 +125,7 @@ def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
     words = _satisfying(analysis, both(*(spawn.condition for spawn in spawns[:1])))
     return Start(
         spawned=True, count=count, default=default, switches=tuple(word.option for word in words if not word.value),
-        unsure=not all(_is_switch(spawn.condition) for spawn in spawns), **basic,
+        unsure=not all(_is_switch(spawn.condition, spawn["count"]) for spawn in spawns), **basic,
     )  # fmt: skip
 
 
@@ -119,11 +134,22 @@ def _manager(leaf: Expr) -> Teller | None:
     return Teller.SLURM if name.startswith("SLURM_") else Teller.MPI if name.startswith(("OMPI_", "PMI_", "MV2_")) else None
 
 
-def _is_switch(condition: Condition) -> bool:
-    """Whether nothing but options that are given or not decides."""
-    return condition is TRUE or (isinstance(condition, Literal) and condition.atom.op == "arg") or (
-        isinstance(condition, Several) and condition.all_of and all(map(_is_switch, condition.parts))
-    )
+def _is_switch(condition: Condition, count: Value) -> bool:
+    """Whether nothing but options that are given or not decides, or that there are several processes."""
+    if isinstance(condition, Several):
+        return condition.all_of and all(_is_switch(part, count) for part in condition.parts)
+    if not isinstance(condition, Literal):
+        return condition is TRUE
+    match condition.atom.op, condition.atom.args:
+        case "arg", _:
+            return True
+        case "<", (Const(value=int(least)), more):
+            return condition.holds and more == count and least < PROCESSES
+        case "<=", (Const(value=int(least)), more):
+            return condition.holds and more == count and least <= PROCESSES
+        case "<=" | "<", (fewer, Const(value=int(most))):
+            return not condition.holds and fewer == count and most < PROCESSES
+    return False
 
 
 def _meaning(analysis: Analysis, value: Value) -> tuple[str, str]:

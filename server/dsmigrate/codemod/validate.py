@@ -15,12 +15,13 @@ from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -131,17 +132,33 @@ def _joined(entries: Iterator[Entry]) -> list[Entry]:
                 found[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
                 continue
         found.append(entry)
-    return found
+    joined: list[Entry] = []
+    for entry in found:
+        last = joined[-1] if joined else None
+        if last is not None and last.what == entry.what and _are_apart(last.where, entry.where):
+            joined[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _are_apart(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]) -> bool:
+    """Whether two places are in the same loops, and a turn comes to one of them only."""
+    if [part for part in one if isinstance(part, str)] != [part for part in other if isinstance(part, str)]:
+        return False
+    return both(*(part for part in (*_last(one), *_last(other)) if not isinstance(part, str))) is FALSE
+
+
+def _last(where: tuple[str | Condition, ...]) -> tuple[str | Condition, ...]:
+    """The conditions behind the last loop."""
+    return where[max((index for index, part in enumerate(where) if isinstance(part, str)), default=-1) + 1 :]
 
 
 def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]) -> tuple[str | Condition, ...]:
     """The loops of two places, and behind the last of them the conditions of either."""
-    last = max((index for index, part in enumerate(one) if isinstance(part, str)), default=-1)
-    last_other = max((index for index, part in enumerate(other) if isinstance(part, str)), default=-1)
-    left = both(*(part for part in one[last + 1 :] if not isinstance(part, str)))
-    right = both(*(part for part in other[last_other + 1 :] if not isinstance(part, str)))
+    left, right = (both(*(part for part in _last(where) if not isinstance(part, str))) for where in (one, other))
     together = either(left, right)
-    return (*one[: last + 1], *(() if together is TRUE else (together,)))
+    return (*one[: len(one) - len(_last(one))], *(() if together is TRUE else (together,)))
 
 
 class _Reader:
@@ -162,7 +179,7 @@ class _Reader:
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
-            where = self.where(event.block)
+            where = self.where(event.block, event)
             if where is None:
                 continue
             what = self.what(event)
@@ -172,13 +189,23 @@ class _Reader:
     def what(self, event: Event) -> str | None:
         raise NotImplementedError
 
-    def where(self, block: Block) -> tuple[str | Condition, ...] | None:
+    def is_each(self, arm: Block, event: Event) -> bool:
+        """Whether a branch is one of several things that a call may be of, to all of which the same happens."""
+        if arm.kind is not BlockKind.BRANCH or not isinstance(arm.node, ast.expr) or arm.up is None:
+            return False
+        if arm.test is MAYBE:
+            return True
+        arms = [item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node]
+        happened = [{self.what(one) for one in item.events() if one.kind is event.kind} for item in arms]
+        return all(one == happened[0] for one in happened)
+
+    def where(self, block: Block, event: Event) -> tuple[str | Condition, ...] | None:
         """The loops and conditions around; None where those never come that run under the wrapper."""
         found: list[str | Condition] = []
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE and not (one.test is MAYBE and isinstance(one.node, ast.expr)):  # one of several things
+            elif one.test is not TRUE and not self.is_each(one, event):
                 left = self.left(one.test)
                 if left is FALSE:
                     return None
@@ -238,6 +265,11 @@ class _Side(_Reader):
         """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
         return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
 
+    @cached_property
+    def trained(self) -> set[ast.AST]:
+        """The forwards that a backward comes from."""
+        return {forward.node for event in self.analysis.of(Happening.BACKWARD) for forward in forwards_in(event["loss"])}
+
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
@@ -247,6 +279,8 @@ class _Side(_Reader):
             return self.role(value.data["copy_of"])
         if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
             return self.role(value.args[0])
+        if isinstance(value, Obj) and "copy_of" in value.data and (copied := self.role(value.data["copy_of"])) is not None:
+            return f"a copy of {copied}"
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
         return None
@@ -256,7 +290,7 @@ class _Side(_Reader):
         match event.kind:
             case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
-                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped else "")
+                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
             case Happening.SAVE:
@@ -272,7 +306,10 @@ class _Side(_Reader):
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
-                things = sorted(self.name(value, self.role) for name, value in event.what.items() if name.startswith("thing"))
+                given = [one for name, value in event.what.items() if name.startswith("thing") for one in self.settle(value)]
+                things = sorted({self.name(one, self.role) for one in given if self.role(one) or not isinstance(one, Expr)})
+                if not things:  # what an unread call gave, of a model that is not the training's in this run
+                    return None
                 return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
@@ -296,6 +333,8 @@ class _Side(_Reader):
                 parts.append(named)
             elif isinstance(one, Obj) and "state_dict_of" in one.data:
                 parts.append(f"state of {self.name(one.data['state_dict_of'], self.role)}")
+            elif isinstance(one, Obj) and one.kind is Kind.DICT and list(one.own) == [REST] and (states := _renamed(one.own[REST])):
+                parts += [f"state of {self.name(owner(state.of), self.role)}" if isinstance(state, Tensor) else self.content(state, depth) for state in states]
             elif isinstance(one, Obj) and one.kind in {Kind.DICT, Kind.LIST} and depth < 3:
                 inner = ", ".join(f"{key}: {self.content(item, depth + 1)}" for key, item in one.own.items())
                 parts.append("{" + inner + "}")
@@ -307,7 +346,21 @@ class _Side(_Reader):
         return "|".join(sorted(dict.fromkeys(parts)))
 
 
-_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters"})
+def _renamed(value: Value) -> list[Value]:
+    """The dictionaries whose values another one has under other names: ``{rename(name): weight for name, weight in state.items()}``."""
+    found: list[Value] = []
+    for one in each(value):
+        match one:
+            case Expr(op="item", args=(Expr(op="each", args=(Expr(op="method", args=(state, "items", *_)), *_)), *_)):
+                found.append(state)
+            case Tensor(kind=TensorKind.WEIGHT, of=of) if of is not None:
+                found.append(one)
+            case _ if one is not UNBOUND:
+                return []
+    return list(dict.fromkeys(found))
+
+
+_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters"})
 
 
 class _Original(_Side):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -147,6 +149,24 @@ def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> Fi
     """Return the result of a file that could not be worked on."""
     change = Change(code, Kind.REFUSED, line, line, message, reason)
     return FileResult(job.name, Status.ERROR, (change,))
+
+
+def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
+    """What some scripts of one project run of its files; nothing of one that cannot be read."""
+    from dsmigrate.codemod.convert import places  # noqa: PLC0415 - LibCST takes 0.2 s to import
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
+
+    found = []
+    cache = Cache()
+    for job in jobs:
+        root = job.project if job.project is not None else job.path.parent
+        base = resolved(root)
+        entry = relative(job.path, root) or job.path.name
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            runs = places(partial(read_below, job, root), entry, cache)
+            found.append(frozenset((base / path, line) for path, line in runs))
+    return found
 
 
 def _converted(files: Sequence[Outcome], others: frozenset[Place], cache: Cache | None) -> list[Outcome]:

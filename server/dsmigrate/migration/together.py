@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,13 @@ from typing import Any
 from dsmigrate import __version__
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
 from dsmigrate.files.diff import unified
-from dsmigrate.files.discovery import discover
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
 from dsmigrate.migration.configs import with_config
 from dsmigrate.migration.ideas import CONFLICT
-from dsmigrate.migration.job import Job, Outcome, Place, run, run_together
-
-_IMPORTS = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+([^#\n]*)|import[ \t]+([^#\n]*))", re.MULTILINE)
-_WORD = re.compile(rb"\w+")
+from dsmigrate.migration.importers import users
+from dsmigrate.migration.job import Job, Outcome, Place, run_together, runs_of
 
 
 def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -32,8 +28,8 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     while groups:
         group = groups.pop(0)
         changed = frozenset[Place]().union(*(found[index].changed for index in group))
-        staying = [one for index, one in enumerate(found) if index not in group] + outside
-        others = frozenset(place for one in staying for place in one.runs & changed)
+        staying = [one.runs for index, one in enumerate(found) if index not in group] + outside
+        others = frozenset(place for runs in staying for place in runs & changed)
         if len(group) > 1 or others:
             for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
@@ -55,12 +51,12 @@ def _with_different_configs(outcomes: Sequence[Outcome]) -> list[Outcome | None]
     found: list[Outcome | None] = []
     for outcome in outcomes:
         maker = with_config(outcome)
-        users = [] if maker is None else made[resolved(maker.job.path)]
-        configs = [_in_file(one) for one in map(with_config, users) if one is not None]
+        makers = [] if maker is None else made[resolved(maker.job.path)]
+        configs = [_in_file(one) for one in map(with_config, makers) if one is not None]
         if maker is None or all(config == configs[0] for config in configs):
             found.append(None)
             continue
-        names = " and ".join(Path(one.job.name).name for one in users)
+        names = " and ".join(Path(one.job.name).name for one in makers)
         message = f"{Path(maker.job.name).name} makes the engine of {names}, which need different configs"
         found.append(
             _refused(outcome, message, "a file takes its config from one place: make the engine in the scripts")
@@ -88,8 +84,8 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
     return [group for _, group in groups]
 
 
-def _outside(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """What the other scripts of the projects run of the modules that change."""
+def _outside(outcomes: Sequence[Outcome]) -> list[frozenset[tuple[Path, int]]]:
+    """What each other script of the projects runs of their files, for those that may run the modules that change."""
     changed: dict[Path, set[Path]] = defaultdict(set)
     for outcome in outcomes:
         if outcome.job.project is not None:
@@ -99,39 +95,9 @@ def _outside(outcomes: Sequence[Outcome]) -> list[Outcome]:
     found = []
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
-        users = _users(root, paths, given) if paths else []
-        found += [run(replace(model, path=path, source=None)) for path in users]
+        others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
+        found += runs_of(sorted(others, key=lambda job: job.path))
     return found
-
-
-def _users(root: Path, changed: Iterable[Path], given: set[Path]) -> list[Path]:
-    """The scripts below a folder that import some files, or what imports them."""
-    sources: dict[Path, bytes] = {}
-    for file in discover([root]):
-        try:
-            sources[resolved(file.path)] = read(file.path)
-        except SourceError:
-            continue
-    words = {path: _imported(source) for path, source in sources.items()}
-    reached = set(changed)
-    names = {_stem(path) for path in reached}
-    while True:
-        more = {path for path, said in words.items() if path not in reached and said & names}
-        if not more:
-            break
-        reached |= more
-        names |= {_stem(path) for path in more}
-    return sorted(path for path in reached if path in sources and path not in given and b"__main__" in sources[path])
-
-
-def _imported(source: bytes) -> set[bytes]:
-    """The words of the import statements of a file."""
-    parts = (part for found in _IMPORTS.finditer(source) for part in found.groups() if part)
-    return {word for part in parts for word in _WORD.findall(part)}
-
-
-def _stem(path: Path) -> bytes:
-    return (path.parent.name if path.name == "__init__.py" else path.stem).encode()
 
 
 def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -144,10 +110,10 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
     for index, outcome in enumerate(found):
         if outcome.needs is not None and outcome.changes:
             needs[resolved(outcome.needs[0])].append((index, *outcome.needs))
-    for path, users in needs.items():
-        parts = frozenset[str]().union(*(one for _, _, one in users))
-        indexes = [index for index, _, _ in users]
-        first, home = found[indexes[0]], users[0][1]
+    for path, needing in needs.items():
+        parts = frozenset[str]().union(*(one for _, _, one in needing))
+        indexes = [index for index, _, _ in needing]
+        first, home = found[indexes[0]], needing[0][1]
         existing = _existing(path, first.job)
         text = None if existing is None else decode(existing).text
         made = assemble(parts, sources(), __version__, text)

@@ -65,6 +65,7 @@ def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
     yield from _group(say("Behaves differently under DeepSpeed"), "magenta", differs)
     if verbose:
         yield from _group(say("Converted"), "green", [one for one in told if one[1].kind is Kind.CONVERTED])
+    if verbose or result.status is Status.UNCHANGED:
         kept = [one for one in told if one[1].kind is Kind.KEPT and one not in differs]
         yield from _group(say("Kept as it is"), "cyan", kept)
     yield from _gains(parts)

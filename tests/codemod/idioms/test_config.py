@@ -10,7 +10,9 @@ from dsmigrate.codemod.model import Kind, Status
 from tests.codemod.converting import HEAD, Converted, converted
 
 MICRO = "train_micro_batch_size_per_gpu"
-START = HEAD + """
+START = (
+    HEAD
+    + """
 import argparse
 from torch.utils.data import DataLoader
 parser = argparse.ArgumentParser()
@@ -20,6 +22,7 @@ parser.add_argument("--local", type=int)
 args = parser.parse_args()
 dist.init_process_group("nccl")
 """
+)
 MODEL = """
 model = DDP(nn.Linear(4, 4).cuda())
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
@@ -69,9 +72,21 @@ def test_a_known_batch_size_is_in_the_config(data: str) -> None:
     [
         ("loader = DataLoader(data, batch_size=args.batch_size)", "args.batch_size", 64),
         ("size = args.batch_size // 2\nloader = DataLoader(data, batch_size=size)", "size", 32),
-        ("loader = DataLoader(data, batch_size=args.batch_size // dist.get_world_size())", "args.batch_size // dist.get_world_size()", None),
-        ("def made(opts):\n    return DataLoader(data, batch_size=opts.batch_size)\nloader = made(args)", "args.batch_size", 64),
-        ("if args.local:\n    args.batch_size = args.batch_size // 2\nloader = DataLoader(data, batch_size=args.batch_size)", "args.batch_size", 64),
+        (
+            "loader = DataLoader(data, batch_size=args.batch_size // dist.get_world_size())",
+            "args.batch_size // dist.get_world_size()",
+            None,
+        ),
+        (
+            "def made(opts):\n    return DataLoader(data, batch_size=opts.batch_size)\nloader = made(args)",
+            "args.batch_size",
+            64,
+        ),
+        (
+            "if args.local:\n    args.batch_size = args.batch_size // 2\nloader = DataLoader(data, batch_size=args.batch_size)",
+            "args.batch_size",
+            64,
+        ),
     ],
 )
 def test_a_batch_size_that_the_script_works_out_follows_it(data: str, code: str, static: int | None) -> None:
@@ -94,7 +109,9 @@ def test_the_loader_that_feeds_the_training_counts(loop: str) -> None:
     assert found.config[MICRO] == 8
 
 
-@pytest.mark.parametrize("data", ["from factory import made\nloader = made(args)\n", "loader = DataLoader(data, batch_size=None)\n"])
+@pytest.mark.parametrize(
+    "data", ["from factory import made\nloader = made(args)\n", "loader = DataLoader(data, batch_size=None)\n"]
+)
 def test_a_batch_size_that_cannot_be_read_is_named(data: str) -> None:
     found = converted(script(data))
     assert found.config[MICRO] == 1
@@ -112,7 +129,14 @@ for i, x in enumerate(loader):
 """
 
 
-@pytest.mark.parametrize(("loop", "stage"), [(LOOP, 2), (WINDOWS, 1), (LOOP.replace("    loss.backward()", "    with model.no_sync():\n        loss.backward()"), 1)])
+@pytest.mark.parametrize(
+    ("loop", "stage"),
+    [
+        (LOOP, 2),
+        (WINDOWS, 1),
+        (LOOP.replace("    loss.backward()", "    with model.no_sync():\n        loss.backward()"), 1),
+    ],
+)
 def test_the_stage_that_fits(loop: str, stage: int) -> None:
     found = converted(script(loop=loop))
     assert found.config["zero_optimization"] == {"stage": stage}
@@ -146,7 +170,9 @@ def test_whoever_asks_for_stage_two_with_windows_is_told_what_it_sends() -> None
 
 
 def test_a_choice_by_size_names_what_it_was_made_for() -> None:
-    found = converted(script(), zero_stage=3, chosen_for="7B parameters on 8 GPUs", chosen_sizes={"reduce_bucket_size": 5})
+    found = converted(
+        script(), zero_stage=3, chosen_for="7B parameters on 8 GPUs", chosen_sizes={"reduce_bucket_size": 5}
+    )
     assert "the fastest that fits 7B parameters on 8 GPUs" in found.said("MG703").reason
     assert found.config["zero_optimization"] == {"stage": 3, "reduce_bucket_size": 5}
 
@@ -167,7 +193,9 @@ def test_offload_at_stage_zero_is_left_to_the_person() -> None:
     assert found.said("MG604", Kind.TODO).message == "offload needs ZeRO 1 or higher: nothing is offloaded at stage 0"
 
 
-@pytest.mark.parametrize(("release", "there"), [("0.12.6", True), ("0.13.1", True), ("0.13.2", False), ("0.11.2", False), ("0.19.8", False)])
+@pytest.mark.parametrize(
+    ("release", "there"), [("0.12.6", True), ("0.13.1", True), ("0.13.2", False), ("0.11.2", False), ("0.19.8", False)]
+)
 def test_the_step_of_older_releases_is_undone(release: str, there: bool) -> None:  # noqa: FBT001 - a case
     assert ("ds_compat.forget_first_step(model)\n" in converted(script(), target_version=release).text) is there
 
@@ -180,7 +208,9 @@ def test_the_name_of_the_config_is_the_persons() -> None:
 
 # -- a config that is there ------------------------------------------------------------------------------------------------
 
-CLIPPED = LOOP.replace("    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n    optimizer.step()")
+CLIPPED = LOOP.replace(
+    "    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n    optimizer.step()"
+)
 SAME = {MICRO: 8, "gradient_accumulation_steps": 1, "gradient_clipping": 0.5, "zero_optimization": {"stage": 2}}
 
 
@@ -215,7 +245,10 @@ def test_the_stage_of_the_config_is_the_stage(stage: int) -> None:
     [
         ({"gradient_clipping": 1.0}, "gradient_clipping is 1.0 in the config, but the script does 0.5"),
         ({"optimizer": {"type": "Adam"}}, "remove optimizer from the config: the script keeps its own optimizer"),
-        ({"scheduler": {"type": "WarmupLR"}}, "remove scheduler from the config: the script keeps its own learning-rate schedule"),
+        (
+            {"scheduler": {"type": "WarmupLR"}},
+            "remove scheduler from the config: the script keeps its own learning-rate schedule",
+        ),
         ({"fp16": {"enabled": True}}, "fp16 is on in the config, but the script trains float32 parameters"),
     ],
 )
@@ -233,7 +266,9 @@ def test_a_number_as_another_type_is_the_same_and_a_whole_batch_counts() -> None
 
 def test_what_the_script_sets_when_it_runs_is_no_contradiction() -> None:
     found = fitted(SAME, data=DATA.replace("8", "args.batch_size"))
-    assert found.said("MG704", Kind.KEPT).message == f"{MICRO}: the config says 8, the script sets it from its own options"
+    assert (
+        found.said("MG704", Kind.KEPT).message == f"{MICRO}: the config says 8, the script sets it from its own options"
+    )
 
 
 # -- precision ---------------------------------------------------------------------------------------------------------------
@@ -250,7 +285,9 @@ for x in loader:
 """
 
 
-@pytest.mark.parametrize(("kind", "section"), [("fp16", {"enabled": True, "auto_cast": True}), ("bf16", {"enabled": True})])
+@pytest.mark.parametrize(
+    ("kind", "section"), [("fp16", {"enabled": True, "auto_cast": True}), ("bf16", {"enabled": True})]
+)
 @pytest.mark.parametrize("loop", [LOOP, AMP])
 def test_half_precision_parameters_as_asked_for(kind: str, section: dict[str, bool], loop: str) -> None:
     found = converted(script(loop=loop), precision=kind)
@@ -268,7 +305,9 @@ def test_half_precision_parameters_as_asked_for(kind: str, section: dict[str, bo
 
 def moved(expression: str, before: str = "", after: str = "") -> Converted:
     model = f"\nmodel = nn.Linear(4, 4).cuda()\noptimizer = {expression}\n{before}model = DDP(model)\n{after}"
-    return converted(script(model=model, imports="from timm.optim import Lamb\nfrom factory import build\n"), optimizer="config")
+    return converted(
+        script(model=model, imports="from timm.optim import Lamb\nfrom factory import build\n"), optimizer="config"
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,22 +321,40 @@ def test_an_optimizer_that_cannot_be_moved_stays(expression: str) -> None:
     assert found.said("MG606", Kind.TODO)
 
 
-@pytest.mark.parametrize("before", ["schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n", "optimizer.load_state_dict(torch.load('a'))\n"])
+@pytest.mark.parametrize(
+    "before",
+    ["schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10)\n", "optimizer.load_state_dict(torch.load('a'))\n"],
+)
 def test_an_optimizer_that_is_used_before_the_engine_stays(before: str) -> None:
-    assert "before the engine is made" in moved("torch.optim.AdamW(model.parameters())", before).said("MG606", Kind.TODO).message
+    assert (
+        "before the engine is made"
+        in moved("torch.optim.AdamW(model.parameters())", before).said("MG606", Kind.TODO).message
+    )
 
 
 @pytest.mark.parametrize(
     ("expression", "section"),
     [
-        ("torch.optim.AdamW(model.parameters(), lr=1e-4)", {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}}),
+        (
+            "torch.optim.AdamW(model.parameters(), lr=1e-4)",
+            {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.01}},
+        ),
         (
             "torch.optim.Adam(model.parameters(), 1e-4, (0.9, 0.95))",
             {"type": "Adam", "params": {"lr": 1e-4, "weight_decay": 0.0, "adam_w_mode": False, "betas": [0.9, 0.95]}},
         ),
-        ("torch.optim.AdamW(model.parameters(), weight_decay=0.1, fused=True)", {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}),
-        ("torch.optim.SGD(model.parameters(), lr=0.1, nesterov=True)", {"type": "SGD", "params": {"lr": 0.1, "nesterov": True}}),
-        ("torch.optim.AdamW(model.parameters(), lr=args.lr)", {"type": "AdamW", "params": {"lr": 3e-4, "weight_decay": 0.01}}),
+        (
+            "torch.optim.AdamW(model.parameters(), weight_decay=0.1, fused=True)",
+            {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}},
+        ),
+        (
+            "torch.optim.SGD(model.parameters(), lr=0.1, nesterov=True)",
+            {"type": "SGD", "params": {"lr": 0.1, "nesterov": True}},
+        ),
+        (
+            "torch.optim.AdamW(model.parameters(), lr=args.lr)",
+            {"type": "AdamW", "params": {"lr": 3e-4, "weight_decay": 0.01}},
+        ),
     ],
 )
 def test_type_and_parameters_are_written_out(expression: str, section: dict[str, Any]) -> None:
@@ -309,3 +366,46 @@ def test_type_and_parameters_are_written_out(expression: str, section: dict[str,
     assert found.text.index("optimizer = model.basic_optimizer\n") < found.text.index("StepLR(optimizer")
     if "args.lr" in expression:
         assert 'optimizer={"params": {"lr": args.lr}}' in found.text.replace("\n        ", "").replace("\n    ", "")
+
+
+SETTINGS = (
+    HEAD
+    + """
+import sys
+clip = 1.0
+{overwritten}
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    model(x).sum().backward()
+    nn.utils.clip_grad_norm_(model.parameters(), {clip})
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "overwritten",
+    [
+        "for one in sys.argv[1:]:\n    key, value = one.split('=')\n    globals()[key] = float(value)",
+        "exec(open('configurator.py').read())",
+        "for one in sys.argv[1:]:\n    setattr(sys.modules[__name__], one, 2.0)",
+    ],
+)
+def test_a_setting_that_code_may_overwrite_is_taken_when_the_script_runs(overwritten: str) -> None:
+    found = converted(SETTINGS.format(overwritten=overwritten, clip="clip"))
+    assert "gradient_clipping=clip" in found.text
+
+
+def test_a_setting_of_an_object_that_code_may_overwrite_is_taken_when_the_script_runs() -> None:
+    made = "class Settings:\n    def __init__(self):\n        self.clip = 1.0\nsettings = Settings()\n"
+    made += "for one in sys.argv[1:]:\n    setattr(settings, one, float(one))"
+    found = converted(SETTINGS.format(overwritten=made, clip="settings.clip"))
+    assert "gradient_clipping=settings.clip" in found.text
+
+
+def test_a_setting_that_is_bound_by_its_name_is_known() -> None:
+    found = converted(SETTINGS.format(overwritten="globals()['clip'] = 0.5", clip="clip"))
+    assert found.config["gradient_clipping"] == 0.5

@@ -458,6 +458,8 @@ def static_value(analysis: Analysis, value: Value) -> object:
             return value.value
         case Expr(op="arg"):
             return default_of(analysis, value.args[0])
+        case Expr(op="setting"):
+            return static_value(analysis, value.args[1])
         case Expr(op="+" | "-" | "*" | "/" | "//" | "%" | "int" | "float" | "max" | "min"):
             parts = [static_value(analysis, arg) for arg in value.args]
             if any(not isinstance(part, int | float) or isinstance(part, bool) for part in parts):

@@ -11,7 +11,7 @@ from typing import Any
 from dsmigrate.codemod.analysis.attributes import instantiate
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Consulted, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind
-from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, library_method, opaque
+from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
 from dsmigrate.codemod.analysis.roles import is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
@@ -100,6 +100,8 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return call_library(run, function.name, given_, node)
         case Member():
             return library_method(run, function.of, function.name, given_, node)
+        case Expr() if function in run.known_models:
+            return forward(run, function, "", given_, node)
         case Expr(op="field"):
             return library_method(run, function.args[0], function.args[1], given_, node)
         case Expr(op="getattr", args=(Lib(name=of), *_)) if role_of_class(f"{of}.{CHOSEN}") is not None:
@@ -114,6 +116,8 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
 def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
     """Call a method."""
     of = run.settle(of)
+    if isinstance(of, Member) and isinstance(of.of, Tensor):  # of an attribute of what a forward gives
+        of = of.of
     if isinstance(of, Choice):
         return run.values_of(
             [

@@ -126,6 +126,8 @@ def truth_by_default(analysis: Analysis, value: Value) -> bool | None:
             found_all = [truth_by_default(analysis, arg) for arg in value.args]
             decisive = value.op == "or"
             return decisive if decisive in found_all else None if None in found_all else not decisive
+        if value.op == "setting":
+            return bool(static_value(analysis, value))
         if value.op == "arg":
             found_static = static_value(analysis, value)
             return bool(found_static) if found_static is not None else False if is_left_out(analysis, value.args[0]) else None

@@ -47,18 +47,27 @@ def add_rest(run: Machine, of: Obj, value: Value) -> None:
 def put_item(run: Machine, of: Obj, key: Value, value: Value, *, certain: bool = True) -> None:
     """Assign to an item of a dictionary, a list, or an object of a library."""
     key, value = run.settle(key), picked_here(run, value)
-    if isinstance(key, Const) and is_hashable(key.value):
+    if of.kind is Kind.MODULE and not isinstance(key, Const):
+        settings_written(run, of)
+    elif isinstance(key, Const) and is_hashable(key.value):
         name: Any = key.value
         if of.kind is Kind.LIST and not isinstance(name, int):
             return
         if of.kind is Kind.LIST and isinstance(name, int) and name < 0:
             name += sum(isinstance(one, int) for one in of.fields)
-        if of.kind not in {Kind.LIST, Kind.DICT, Kind.SET}:
+        if of.kind not in {Kind.LIST, Kind.DICT, Kind.SET, Kind.MODULE}:
             name = ("item", name)
         now = of.get(name, UNBOUND)
         run.put(of, name, value if certain else choose([(MAYBE, now), (MAYBE, value)]))
     elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
         add_rest(run, of, value)
+
+
+def settings_written(run: Machine, module: Obj) -> None:
+    """Code that is not read, or a name that is not known, may give any plain name of a module another value."""
+    for name, value in list(module.own.items()):
+        if isinstance(name, str) and not name.startswith("__") and all(isinstance(one, Const) for one in each(value)):
+            run.put(module, name, Expr("setting", name, value))
 
 
 def is_hashable(value: object) -> bool:

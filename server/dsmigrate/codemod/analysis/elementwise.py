@@ -8,12 +8,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dsmigrate.codemod.analysis.classes import bases_of, looked_up
-from dsmigrate.codemod.analysis.optimizer_words import ACTS, ELEMENTWISE, LAYERWISE, LOOKS, MAKES, OF_TORCH, OWN, PLAIN, SAFE_MODULES
+from dsmigrate.codemod.analysis.optimizer_words import (
+    ACTS,
+    ELEMENTWISE,
+    LAYERWISE,
+    LOOKS,
+    MAKES,
+    OF_TORCH,
+    OWN,
+    PLAIN,
+    SAFE_MODULES,
+)
 from dsmigrate.codemod.analysis.values import Kind, Lib, Obj, Value, each
 
 _FILE_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 _SIZES = frozenset({"shape", "size"})
-_STEP_FREE = frozenset({"super", "isinstance", "range", "print", "zip", "enumerate", "dict", "list", "tuple", "float", "int", "abs", "max", "min", "sum", "len", "any", "all"})
+_STEP_FREE = frozenset(
+    {
+        "super",
+        "isinstance",
+        "range",
+        "print",
+        "zip",
+        "enumerate",
+        "dict",
+        "list",
+        "tuple",
+        "float",
+        "int",
+        "abs",
+        "max",
+        "min",
+        "sum",
+        "len",
+        "any",
+        "all",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +112,36 @@ class _Reader:
                 self._add(node)
             case ast.Call(func=ast.Name(id="len" | "id" | "hash"), args=[ast.Name(id=name)]) if name in parameters:
                 self._add(node)
-            case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[ast.Name(id=name), ast.Constant(value=value), *_]) if name in parameters and value not in OWN:
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr"), args=[ast.Name(id=name), ast.Constant(value=value), *_]
+            ) if name in parameters and value not in OWN:
                 self._add(node)
             case ast.Call():
                 self._called(node, frame)
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in parameters and attr.rstrip("_") not in ACTS | OWN | MAKES:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if (
+                name in parameters and attr.rstrip("_") not in ACTS | OWN | MAKES
+            ):
                 self._add(node)
             case ast.Attribute(attr=attr) if attr.rstrip("_") in LOOKS and not _library(node, frame):
                 self._add(node)
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()], comparators=[other]) if name in parameters and not isinstance(other, ast.Constant):
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot()], comparators=[other]) if (
+                name in parameters and not isinstance(other, ast.Constant)
+            ):
                 self._add(node)
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.In() | ast.NotIn()], comparators=[other]) if name in parameters and not _is_state(other):
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.In() | ast.NotIn()], comparators=[other]) if (
+                name in parameters and not _is_state(other)
+            ):
                 self._add(node)
-            case ast.Subscript(value=base, slice=key) if any(isinstance(one, ast.Name) and one.id in parameters for one in ast.walk(key)) and not _is_state(base):
+            case ast.Subscript(value=base, slice=key) if any(
+                isinstance(one, ast.Name) and one.id in parameters for one in ast.walk(key)
+            ) and not _is_state(base):
                 self._add(node)
-            case ast.Subscript(slice=ast.Slice() | ast.Constant(value=int()), value=ast.Name()) | ast.Subscript(slice=ast.Slice() | ast.Constant(value=int()), value=ast.Attribute(attr="grad" | "data")):
+            case (
+                ast.Subscript(slice=ast.Slice() | ast.Constant(value=int()), value=ast.Name())
+                | ast.Subscript(
+                    slice=ast.Slice() | ast.Constant(value=int()), value=ast.Attribute(attr="grad" | "data")
+                )
+            ):
                 self._add(node, sure=False)
             case ast.Name(id=name) if name in numbers:
                 self._add(node)
@@ -181,14 +227,22 @@ def _loops(node: ast.AST) -> tuple[set[str], set[str]]:
             continue
         if _is_params(one.iter) and isinstance(one.target, ast.Name):
             parameters.add(one.target.id)
-        elif isinstance(one.iter, ast.Call) and isinstance(one.iter.func, ast.Name) and isinstance(one.target, ast.Tuple):
+        elif (
+            isinstance(one.iter, ast.Call) and isinstance(one.iter.func, ast.Name) and isinstance(one.target, ast.Tuple)
+        ):
             names = [target.id if isinstance(target, ast.Name) else "" for target in one.target.elts]
             if one.iter.func.id == "enumerate" and _is_params(one.iter.args[0]) and len(names) == 2:
                 parameters.add(names[1])
                 others.add(names[0])
             elif one.iter.func.id == "zip" and any(map(_is_params, one.iter.args)):
                 for name, over in zip(names, one.iter.args, strict=False):
-                    (parameters if _is_params(over) else others if isinstance(over, ast.Attribute | ast.Subscript) else set()).add(name)
+                    (
+                        parameters
+                        if _is_params(over)
+                        else others
+                        if isinstance(over, ast.Attribute | ast.Subscript)
+                        else set()
+                    ).add(name)
     return parameters, others
 
 
@@ -197,7 +251,9 @@ def _is_params(node: ast.AST) -> bool:
 
 
 def _is_state(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "state" or isinstance(node, ast.Name) and node.id == "state"
+    return (isinstance(node, ast.Attribute) and node.attr == "state") or (
+        isinstance(node, ast.Name) and node.id == "state"
+    )
 
 
 def _named(name: str, frame: object) -> list[Value]:

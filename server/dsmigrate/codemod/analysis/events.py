@@ -62,6 +62,8 @@ class Happening(enum.Enum):
     GRADIENT = "Gradient"
     EXIT = "Exit"
     OPAQUE = "Opaque"
+    SEED = "Seed"
+    """torch's random numbers begin anew."""
 
 
 class BlockKind(enum.Enum):

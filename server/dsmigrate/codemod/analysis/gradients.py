@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import loops_around, parameters_of
 from dsmigrate.codemod.analysis.analysis import under as is_under
@@ -97,6 +98,21 @@ class Gradients:
                 found.append(NormCall(block, reads))
         return found
 
+    @cached_property
+    def given_away(self) -> tuple[Event, ...]:
+        """Calls that are not read, of what holds the model, between a backward and the step that uses its gradients."""
+        training = self.training
+        found = []
+        for event in training.events(Happening.OPAQUE):
+            things = [value for name, value in event.what.items() if name.startswith("thing")]
+            if not any(training.is_model(one) or training.holds_parameters(one) for one in things):
+                continue
+            loop = next(iter(loops_around(event)), None)
+            behind = [step for step in training.steps if step.number > event.number and next(iter(loops_around(step)), None) is loop]
+            if behind and any(there.pending for there in self.at(event)):
+                found.append(event)
+        return tuple(found)
+
     def of_zeroing(self) -> frozenset[Event]:
         """The reads that only ask whether there is a gradient to zero, in loops that do nothing else to gradients."""
         found: set[Event] = set()
@@ -119,7 +135,7 @@ class NormCall:
     reads: tuple[Event, ...]
 
 
-_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
+_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.MOVED, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
 
 
 def _is_nothing_else(value: Value) -> bool:

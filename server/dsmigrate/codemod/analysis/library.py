@@ -80,9 +80,17 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     if tensors:
         return joined_tensor(tensors)
     made = run.unread(node, (*inputs, function), tag=tag)
+    note_precision(run, made, given_, node)
     if "batch_size" in given_.named:
         run.sizes[made] = run.settle(given_.named["batch_size"])
     return made
+
+
+def note_precision(run: Machine, made: Value, given: Given, node: ast.AST) -> None:
+    """Note that something is made in a type of numbers: a layer, or a model that is read from a file."""
+    value = next((given.named[name] for name in ("dtype", "torch_dtype") if name in given.named), NONE)
+    if value != NONE:
+        run.event(Happening.PRECISION, node, of=made, name=Const("dtype"), value=run.settle(value))
 
 
 def _is_of_file(value: object) -> bool:
@@ -226,7 +234,7 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     if found is None:
         tensors = [one for value in given.all() for one in run.things_in(value) if isinstance(one, Tensor)]
         found = joined_tensor(tensors) if tensors or not outermost else Tensor()
-        found = Tensor(forwards=found.forwards, scaler=found.scaler, varies=True)
+        found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
     return tagged(run, found, made, node) if outermost else found
 
 
@@ -384,6 +392,8 @@ def made_by_library(run: Machine, made: Obj, name: str, given: Given, node: ast.
     role = role_of_class(name)
     made.data.setdefault("arguments", {})
     made.data["arguments"] = {"args": given.args, "named": dict(given.named)}
+    if role is Role.MODEL:
+        note_precision(run, made, given, node)
     maker = MAKERS.get(role) if role is not None else None
     if maker is not None:
         maker(Call(run, name, given, node), made)
@@ -400,6 +410,9 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
         return Expr("arg", name, *of.data.get("path", ()))
+    if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
+        run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
+        return Lib(of.made_by)
     if role is Role.WRAPPER:
         run.event(Happening.ACCESS, node, of=of, name=Const(name))
     if name in _WEIGHTS and of.made_by.startswith("torch.nn.") and role is Role.MODEL:
@@ -514,6 +527,8 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
         handler = METHODS.get((role, "__enter__")) if role is not None else None
         if handler is not None and isinstance(one, Obj):
             return handler(Call(run, "__enter__", Given(), node), one)
+        if isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss":
+            return one.get("loss", NONE)
     return manager
 
 

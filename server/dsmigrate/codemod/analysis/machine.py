@@ -41,6 +41,7 @@ from dsmigrate.codemod.analysis.values import (
     Kind,
     Lazy,
     Lib,
+    Member,
     Obj,
     Tensor,
     Tup,
@@ -495,6 +496,8 @@ class Machine(ABC):
                     yield one
             elif isinstance(one, Expr | Tensor):
                 yield one
+            elif isinstance(one, Member) and isinstance(one.of, Tensor):  # an attribute of what a forward gives
+                yield one.of
 
     # -- statements ------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, under
+from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, both, either, under
 from dsmigrate.codemod.analysis.machine import Machine
-from dsmigrate.codemod.analysis.values import NONE, Choice, Expr, Tensor, TensorKind, Value
+from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Choice, Const, Expr, Tensor, TensorKind, Value
 
 _PICKED = frozenset((TensorKind.PARAMETER, TensorKind.EACH_NORM))
 
@@ -40,13 +40,14 @@ def are_all(picks: Iterable[Condition | None]) -> bool:
 def _harmless(test: Condition) -> Condition:
     """A test without what it asks of parameters that have no gradient: those are trained by nobody."""
     atoms = {atom: known for atom in _atoms(test) if (known := _known(atom)) is not None}
-    left = under(test, atoms) if atoms else test
-    return TRUE if left is FALSE else left
+    return under(test, atoms) if atoms else test
 
 
 def _known(atom: Expr) -> bool | None:
     if atom.op == "is" and isinstance(atom.args[0], Tensor) and atom.args[0].kind is TensorKind.GRADIENT and atom.args[1] == NONE:
         return False
+    if atom.op in {"is", "=="} and isinstance(atom.args[0], Expr) and _known(atom.args[0]):
+        return atom.args[1] == TRUE_VALUE if isinstance(atom.args[1], Const) else None
     return True if atom.op == "about" and atom.args[1] == "requires_grad" else None
 
 
@@ -61,7 +62,10 @@ def _atoms(test: Condition) -> Iterable[Expr]:
 def _of_any_loop(test: Condition) -> Condition:
     """A test in which the name of a parameter is the same in whatever loop it was asked."""
     if isinstance(test, Literal):
-        return Literal(_without_loop(test.atom), test.holds)
+        atom = _without_loop(test.atom)
+        if atom.op == "<=":  # what another test for the rest says with "<"
+            return Literal(Expr("<", *atom.args[::-1], varies=atom.varies), not test.holds)
+        return Literal(atom, test.holds)
     if isinstance(test, Several):
         return (both if test.all_of else either)(*map(_of_any_loop, test.parts))
     return test
@@ -70,6 +74,8 @@ def _of_any_loop(test: Condition) -> Condition:
 def _without_loop(atom: Expr) -> Expr:
     if atom.op == "name":
         return Expr("name", varies=atom.varies)
+    if atom.op == "about":
+        return Expr("about", *atom.args[:2], varies=atom.varies)
     if not any(isinstance(arg, Expr) for arg in atom.args):
         return atom
     return Expr(atom.op, *(_without_loop(arg) if isinstance(arg, Expr) else arg for arg in atom.args), varies=atom.varies)

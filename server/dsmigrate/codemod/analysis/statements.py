@@ -13,6 +13,7 @@ from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition,
 from dsmigrate.codemod.analysis.events import BlockKind
 from dsmigrate.codemod.analysis.expressions import augmented, delete
 from dsmigrate.codemod.analysis.iteration import each_item
+from dsmigrate.codemod.analysis.library import library_name
 from dsmigrate.codemod.analysis.machine import DEAD, Exit, Machine
 from dsmigrate.codemod.analysis.managers import within
 from dsmigrate.codemod.analysis.state import Changes
@@ -232,6 +233,8 @@ def _import_from(run: Machine, node: ast.ImportFrom) -> Condition:
         else:
             full = ".".join(filter(None, (base, alias.name)))
             value = run.imported(full)
+            if isinstance(value, Lib):
+                value = library_name(run, full)
         run.bind_name(alias.asname or alias.name, value)
     return TRUE
 

@@ -52,6 +52,8 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
         return replace(of, detached=of.detached or name == "data")
     if name in {"grad_fn", "is_quantized"}:
         return run.unread(node, [of])
+    if of.forwards and name != "backward" and name not in _STAYS | _NUMBERS | _ASKED | _HOOKS:  # a part of what a model gives: out.loss
+        return of
     return Member(of, name)
 
 

@@ -433,11 +433,12 @@ def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[F
 def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
     """The tensor that arithmetic makes of some tensors."""
     found = list(tensors)
-    made = Tensor(varies=False, scalar=bool(found) and all(tensor.scalar for tensor in found))
+    detached = bool(found) and all(tensor.detached for tensor in found)
+    made = Tensor(varies=False, scalar=bool(found) and all(tensor.scalar for tensor in found), detached=detached)
     for tensor in found:
         made = replace(
             made,
-            forwards=made.forwards | tensor.forwards,
+            forwards=made.forwards if tensor.detached and not detached else made.forwards | tensor.forwards,
             scaler=made.scaler or tensor.scaler,
             varies=made.varies or tensor.varies,
         )

@@ -17,9 +17,27 @@ from dsmigrate.codemod.idioms.config import batch, optimizer, precision, stage
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.launch import alone, environment, group, options, ranks
 from dsmigrate.codemod.idioms.loop import backward, gradients, step, windows, zeroing
-from dsmigrate.codemod.idioms.model import arguments, beside, buffers, compiled, copies, handed, hooks, inputs, keys, parameters, stage3, starts, unwrap, weights, wrap
-from dsmigrate.codemod.idioms.optimizer import layers, redundancy, zero
-from dsmigrate.codemod.idioms.precision import native, regions, scaler
+from dsmigrate.codemod.idioms.model import (
+    arguments,
+    beside,
+    buffers,
+    compiled,
+    copies,
+    early,
+    handed,
+    hooks,
+    inputs,
+    keys,
+    parameters,
+    stage3,
+    starts,
+    unwrap,
+    weights,
+    wrap,
+)
+from dsmigrate.codemod.idioms.optimizer import frozen, layers, redundancy, zero
+from dsmigrate.codemod.idioms.precision import apex, native, regions, scaler
+from dsmigrate.codemod.idioms.precision import weights as kinds_of_weights
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
 from dsmigrate.codemod.model import Idea
 
@@ -48,10 +66,13 @@ IDIOMS: tuple[Idiom, ...] = (
     hooks.hooks,
     inputs.inputs,
     parameters.odd,
+    parameters.complex_ones,
     parameters.late,
     compiled.compiled,
     copies.copies,
+    early.early,
     copies.whole,
+    copies.parameters,
     weights.writes,
     starts.starts,
     stage3.partitioned,
@@ -75,7 +96,10 @@ IDIOMS: tuple[Idiom, ...] = (
     regions.regions,
     scaler.scaler,
     native.native,
+    apex.apex,
+    kinds_of_weights.weights,
     zero.untested,
+    frozen.groups,
     redundancy.redundancy,
     layers.layers,
     files.files,

@@ -7,12 +7,24 @@ from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import nearest_common, within
 from dsmigrate.codemod.analysis.code import condition_said, said
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    TRUE,
+    Condition,
+    Literal,
+    Several,
+    both,
+    either,
+    literals_of,
+    negate,
+    under,
+)
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.gradients import zeroes
 from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, Const, Obj, Tensor, Value, each
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Tensor, TensorKind, Value, each
 from dsmigrate.codemod.idioms.behind import Measured, behind_step
 from dsmigrate.codemod.idioms.facts import Facts, constant, given_at, is_statement
 from dsmigrate.codemod.program.edits import Edit, Template
@@ -59,14 +71,18 @@ def _relative(event: Event, step: Event) -> Condition:
 def _why_not(training: Training, facts: Facts, event: Event, step: Event | None) -> tuple[str, str] | None:
     if step is None:
         return "MG423", "no step uses what it clips"
+    if any(isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER for one in each(event["params"])):
+        return "MG423", "it clips each parameter by itself"
     if any(event in there.clipped for backward in training.backwards for there in facts.gradients.at(backward)):
         return "MG423", "gradients are added to what it clipped"
     if constant(event["by_value"]) is not False:
         return "MG423", "it clips each number by itself"
-    if constant(event["norm"]) not in {2, 2.0}:
+    if constant(event["norm"]) not in {2}:
         return "MG423", "it uses another norm than the second"
     if holds_all(training, event["params"]) is False:
         return "MG423", "it clips some parameters only"
+    if event.what.get("raises", FALSE_VALUE) not in {FALSE_VALUE, NONE}:
+        return "MG423", "it stops at a norm that is not finite"
     if _looked_at(training, facts, event):
         return "MG423", "the gradients are looked at between the clip and the step"
     if said(event["limit"], facts.site.names) is None:
@@ -74,16 +90,23 @@ def _why_not(training: Training, facts: Facts, event: Event, step: Event | None)
     return None
 
 
+def is_behind(facts: Facts, clip: Clip) -> bool:
+    """Whether a clip finds only gradients that a step has used."""
+    there = facts.gradients.at(clip.event)
+    return clip.step is None and bool(there) and all(not one.pending for one in there)
+
+
 def _looked_at(training: Training, facts: Facts, event: Event) -> bool:
     """Whether gradients are read or written between a clip and the step behind it."""
-    kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE)
-    return any(
-        training.holds_parameters(one["of"]) and any(event in there.clipped for there in facts.gradients.at(one)) for one in training.events(*kinds)
-    )
+    kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.ZERO_GRAD)
+    seen = [one for one in training.events(*kinds) if training.holds_parameters(one["of"]) or training.is_model(one["of"])]
+    seen = [one for one in seen if one.kind is not Happening.ZERO_GRAD or not zeroes(training, one)]
+    return any(event in there.clipped for one in (*seen, *facts.gradients.given_away) for there in facts.gradients.at(one))
 
 
 def limit_of(training: Training, facts: Facts, found: list[Clip]) -> Value | None:
     """The limit that the engine clips by in the place of all clips; None where it cannot follow."""
+    found = [one for one in found if not is_behind(facts, one)]
     if not found or any(one.why is not None for one in found):
         return None
     by_value: dict[Value, list[Condition]] = {}

@@ -541,12 +541,18 @@ def _equal_to(test: cst.BaseExpression) -> tuple[str, str] | None:
     return None
 
 
+_QUESTIONS = frozenset({"is_available", "is_initialized", "device_count", "get_world_size", "get_rank", "isinstance", "hasattr", "len", "bool", "int"})
+"""Calls that only ask."""
+
+
 def _is_pure(test: cst.CSTNode) -> bool:
     found: list[cst.CSTNode] = []
 
     class Calls(cst.CSTVisitor):
         def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
-            found.append(node)
+            name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
+            if not isinstance(name, cst.Name) or name.value not in _QUESTIONS:
+                found.append(node)
 
         def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
             found.append(node)

@@ -169,3 +169,27 @@ class _Without(cst.CSTTransformer):
         prefix = "." * len(updated_node.relative) + (_dotted(updated_node.module) + "." if updated_node.module is not None else "")
         kept = self._left(list(updated_node.names), prefix)
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
+
+    def leave_Try(self, original_node: cst.Try, updated_node: cst.Try) -> cst.BaseStatement | cst.RemovalSentinel:  # noqa: N802
+        """An attempt to import what is not needed any more goes as a whole."""
+        if updated_node.body.body or not original_node.body.body:
+            return updated_node
+        raises = all(_only_raises(handler.body) for handler in updated_node.handlers)
+        if raises and updated_node.orelse is None and updated_node.finalbody is None:
+            return cst.RemoveFromParent()
+        return updated_node.with_changes(body=_PASS)
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.BaseStatement | cst.RemovalSentinel:  # noqa: N802
+        if updated_node.body.body or not original_node.body.body:
+            return updated_node
+        if updated_node.orelse is None and not isinstance(updated_node.test, cst.Call):
+            return cst.RemoveFromParent()
+        return updated_node.with_changes(body=_PASS)
+
+
+_PASS = cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
+
+
+def _only_raises(body: cst.BaseSuite) -> bool:
+    lines = [line for line in body.body if isinstance(line, cst.SimpleStatementLine)]
+    return len(lines) == len(body.body) and all(isinstance(one, cst.Raise | cst.Pass | cst.Expr) for line in lines for one in line.body)

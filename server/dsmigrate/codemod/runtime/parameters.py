@@ -9,6 +9,22 @@ import torch
 import torch.distributed as dist
 
 
+def broadcast_model(model: torch.nn.Module) -> None:
+    """Send rank 0's weights and buffers to all ranks, as DDP did when it was made.
+
+    Collective. Before deepspeed.initialize, where a copy of the model is made before that.
+    """
+    if not dist.is_initialized():
+        deepspeed.init_distributed()
+    for tensor in model.state_dict().values():
+        if torch.is_tensor(tensor):
+            data = tensor.detach().contiguous()
+            if data.device.type == "cpu":
+                data = data.to(deepspeed.get_accelerator().current_device_name())
+            dist.broadcast(data, src=0)
+            tensor.copy_(data)
+
+
 def send_odd_parameters(model: torch.nn.Module) -> None:
     """Send rank 0's parameters that have no dimension, or are not dense in the last one. Before deepspeed.initialize.
 

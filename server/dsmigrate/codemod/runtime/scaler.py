@@ -46,6 +46,26 @@ def use_grad_scaler(engine: Any, scaler: Any) -> None:
     zero.step, engine.backward, engine.step = checked_step, scaled_backward, told_step
 
 
+def scale_losses(engine: Any, *, enabled: bool = True, scale: Any = None) -> Any:
+    """Scale the losses as apex did: by a scale that halves at an overflow and grows later, or by a ``scale`` that is fixed.
+
+    After deepspeed.initialize; not collective. Gives the scaler, whose state belongs into checkpoints.
+    """
+    fixed = None if scale in (None, "dynamic") else float(scale)
+    scaler = torch.amp.GradScaler(torch.device(engine.device).type, init_scale=fixed or 2.0**16, enabled=enabled)
+    use_grad_scaler(engine, scaler)
+    step = engine.step
+
+    def updating_step(*args: Any, **kwargs: Any) -> None:
+        steps = engine.global_steps
+        step(*args, **kwargs)
+        if enabled and engine.global_steps != steps:  # not within an accumulation window
+            scaler.update(fixed)
+
+    engine.step = updating_step
+    return scaler
+
+
 def scale_without_zero(engine: Any, scaler: Any) -> None:
     """The same at ZeRO 0, where DeepSpeed from 0.18.0 on takes a scaler in ``torch_autocast_z0_gradscaler``.
 

@@ -78,7 +78,7 @@ def _gather(asked: Call) -> Value:
     return NONE
 
 
-@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "send_odd_parameters")))
+@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")))
 def _broadcast(asked: Call) -> Value:
     asked.run.event(Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE))
     return NONE
@@ -102,6 +102,13 @@ def _is_engine(asked: Call) -> Value:
 def _use_scaler(asked: Call) -> Value:
     asked.run.event(Happening.SCALE, asked.node, scaler=asked.get(1, "scaler", NONE), engine=asked.get(0, "engine", NONE))
     return NONE
+
+
+@function("ds_compat.scale_losses")
+def _scale_losses(asked: Call) -> Value:
+    made = asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.amp.GradScaler")
+    asked.run.event(Happening.SCALE, asked.node, scaler=made, engine=asked.get(0, "engine", NONE))
+    return made
 
 
 @function("ds_compat.grad_norm")

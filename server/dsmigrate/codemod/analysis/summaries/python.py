@@ -7,7 +7,7 @@ import posixpath
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
-from dsmigrate.codemod.analysis.containers import extended, from_items, length
+from dsmigrate.codemod.analysis.containers import extended, from_items, length, settings_written
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
@@ -290,14 +290,33 @@ def _setattr(asked: Call) -> Value:
     name = asked.run.settle(asked.get(1, "name"))
     if isinstance(name, Const) and isinstance(name.value, str):
         asked.run.set_attribute(asked.get(0, "obj"), name.value, asked.get(2, "value"), asked.node)
+    elif all(isinstance(value, Const | Expr) for value in each(asked.get(2, "value"))):
+        for one in each(asked.get(0, "obj")):
+            if isinstance(one, Obj) and one.kind in {Kind.MODULE, Kind.INSTANCE, Kind.NAMESPACE, Kind.CLASS}:
+                settings_written(asked.run, one)
     return NONE
 
 
 @function(
-    "builtins.delattr", "builtins.print", "builtins.exec", "builtins.input", "builtins.breakpoint", "builtins.help"
+    "builtins.delattr", "builtins.print", "builtins.input", "builtins.breakpoint", "builtins.help"
 )
 def _none(asked: Call) -> Value:  # noqa: ARG001
     return NONE
+
+
+@function("builtins.exec")
+def _exec(asked: Call) -> Value:
+    given = asked.run.settle(asked.get(1, "globals", NONE))
+    if given == NONE or (isinstance(given, Obj) and given.kind is Kind.MODULE):
+        settings_written(asked.run, given if isinstance(given, Obj) else asked.run.frame.top)
+        return NONE
+    return asked.run.unread(asked.node, asked.given.all())
+
+
+@function("sys.modules.__getitem__")
+def _loaded_module(asked: Call) -> Value:
+    top = asked.run.frame.top
+    return top if asked.run.settle(asked.given.args[0]) == top.get("__name__") else asked.run.unread(asked.node)
 
 
 @function("builtins.len")

@@ -13,8 +13,7 @@ from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.library import call_unlisted, forward, of_torch
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.norms import is_second, norm_of, norms_in, powered, summed
-from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked
-from dsmigrate.codemod.analysis.roles import role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_module, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.summaries.registry import (
     ALIASES,
@@ -223,7 +222,13 @@ def _device(asked: Call) -> Value:
     return Expr("torch.device", *args)
 
 
-@function("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
+@function("torch.manual_seed", "torch.random.manual_seed", "transformers.set_seed", "accelerate.utils.set_seed", "pytorch_lightning.seed_everything")
+def _seed(asked: Call) -> Value:
+    asked.run.event(Happening.SEED, asked.node, value=asked.run.settle(asked.get(0, "seed", NONE)))
+    return NONE
+
+
+@function("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.empty_cache", "torch.cuda.synchronize",
           "torch.set_num_threads", "torch.cuda.reset_peak_memory_stats", "torch.set_printoptions", "torch.backends.cudnn.flags",
           "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.multiprocessing.set_start_method",
           "torch.multiprocessing.set_sharing_strategy", "torch.cuda.init", "torch.cuda.set_rng_state", "torch.set_rng_state")  # fmt: skip
@@ -397,12 +402,25 @@ MAKERS.update(
 )
 
 
+_COMPLEX = frozenset(["cfloat", "cdouble", "chalf", "complex32", "complex64", "complex128", "view_as_complex", "complex", "polar"])
+
+
+def _written_type(part: ast.AST) -> str | None:
+    """The type of numbers that a part of an expression speaks of: of a tensor that is made there."""
+    if not isinstance(part, ast.Attribute):
+        return None
+    return "complex64" if part.attr in _COMPLEX else part.attr if f"torch.{part.attr}" in _DTYPES and part.attr not in _CASTS - {"bfloat16"} else None
+
+
 @function("torch.nn.Parameter")
 def _parameter(asked: Call) -> Value:
     run = asked.run
     owner = run.frame.first if isinstance(run.frame.first, Obj) else None
     data = run.settle(asked.get(0, "data", NONE))
     made = Tensor(TensorKind.PARAMETER, owner, varies=False, scalar=isinstance(data, Tensor) and data.scalar)
+    dtype = next((word for part in ast.walk(asked.node) if (word := _written_type(part))), None)
+    if dtype is not None:
+        run.event(Happening.PRECISION, asked.node, of=made, name=Const("dtype"), value=Lib(f"torch.{dtype}"))
     run.event(Happening.MADE, asked.node, what=made, role=Const("parameter"), late=Const(run.in_forward > 0),
               trained=asked.get(1, "requires_grad", TRUE_VALUE))  # fmt: skip
     return made
@@ -520,7 +538,7 @@ def _mode(asked: Call, of: Value) -> Value:
 )
 def _moved(asked: Call, of: Value) -> Value:
     given = asked.given.all()
-    kinds = [one for value in given for one in each(value) if isinstance(one, Lib) and one.name in _DTYPES]
+    kinds = [value for value in given if any(isinstance(one, Lib) and one.name in _DTYPES for one in each(value))]
     name = asked.name
     if isinstance(of, Obj) and name in {"to", "cuda", "cpu", "xpu", "npu"}:
         asked.run.event(Happening.PLACED, asked.node, of=of, device=asked.get(0, "device", Const(name)))
@@ -528,17 +546,14 @@ def _moved(asked: Call, of: Value) -> Value:
         asked.run.event(Happening.MOVED, asked.node, of=of)
     if asked.given.named.get("memory_format") == Lib("torch.channels_last"):
         asked.run.event(Happening.ACCESS, asked.node, of=of, name=Const("memory_format"))
-    if name in {"half", "bfloat16", "double"} or (name in {"to", "type"} and kinds):
-        kind = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "double": "torch.float64"}.get(name) or kinds[
-            0
-        ].name
-        if kind != "torch.float32":
-            asked.run.event(Happening.PRECISION, asked.node, of=of, name=Const(kind))
-    elif name == "to" and any(isinstance(one, Expr | Lib) and "dtype" in asked.given.named for one in given):
-        asked.run.event(Happening.PRECISION, asked.node, of=of, name=Const("dtype"), value=asked.given.named["dtype"])
+    kind = asked.given.named.get("dtype", kinds[0] if kinds and name in {"to", "type"} else None)
+    kind = Lib(f"torch.{name}") if name in _CASTS else kind
+    if kind is not None:
+        asked.run.event(Happening.PRECISION, asked.node, of=of, name=Const("dtype"), value=asked.run.settle(kind))
     return of
 
 
+_CASTS = frozenset(["half", "bfloat16", "double", "float"])
 _DTYPES = frozenset(
     ["torch.float16", "torch.half", "torch.bfloat16", "torch.float64", "torch.double", "torch.float32", "torch.float"]
 )
@@ -729,7 +744,7 @@ def _rates(asked: Call, of: Value) -> Value:
 def _scale(asked: Call, of: Value) -> Value:
     loss = asked.run.settle(asked.get(0, "outputs", NONE))
     asked.run.event(Happening.SCALE, asked.node, scaler=of, loss=loss)
-    tensors = [one for one in each(loss) if isinstance(one, Tensor)]
+    tensors = [one for one in asked.run.things_in(loss) if isinstance(one, Tensor)]
     made = joined_tensor(tensors) if tensors else Tensor()
     return Tensor(made.kind, made.of, made.forwards, of if isinstance(of, Obj) else None, varies=made.varies)
 
@@ -812,6 +827,7 @@ def clip(asked: Call) -> Value:
         "limit": run.settle(asked.get(1, "clip_value" if by_value else "max_norm", NONE)),
         "norm": asked.get(2, "norm_type", Const(2.0)) if not by_value else NONE,
         "by_value": Const(by_value),
+        "raises": asked.get(3, "error_if_nonfinite", FALSE_VALUE) if not by_value else FALSE_VALUE,
     }
     run.event(Happening.CLIP, asked.node, **what)
     return NONE if by_value else total_norm(run, what["params"])
@@ -922,3 +938,16 @@ def _transparent(asked: Call) -> Value:
 @function("torch.utils.tensorboard.SummaryWriter")
 def _writer(asked: Call) -> Value:
     return asked.run.make(Kind.LIBRARY, asked.node, made_by="torch.utils.tensorboard.SummaryWriter")
+
+
+_BY_TYPE = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook", "BF16_COMPRESS": "bf16_compress_hook"}
+
+
+@function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
+def _registered(asked: Call) -> Value:
+    """A communication hook that is chosen by its name."""
+    kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
+    name = kind.name.rpartition(".")[2] if isinstance(kind, Lib) else ""
+    hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
+    asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
+    return NONE

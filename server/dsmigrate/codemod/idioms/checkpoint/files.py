@@ -94,7 +94,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     loads += [event for event in handed if training.is_before(event)]
     weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
     if states or loads or weights or handed:
-        yield from _taught(training, facts, [*states, *loads])
+        yield from taught(training, facts, loads)
     gone = [event for event in states if _is_group_gone(training, event)]
     for event in gone:
         yield Decision(
@@ -202,58 +202,6 @@ def _is_given_optimizer(training: Training, event: Event) -> bool:
     held = [one for value in given for one in each(value)]
     held += [inner for one in held for inner in run.held.get(one, ())]  # type: ignore[call-overload]
     return any(training.is_optimizer(one) for one in held)
-
-
-def _taught(training: Training, facts: Facts, events: list[Event]) -> Iterator[Decision]:
-    """The line that teaches the optimizer and the model, and the one that notes the groups."""
-    site = facts.site
-    engine = site.target
-    groups = ""
-    if _may_be_frozen(training):
-        names = {name for scope in site.names for name in scope}
-        groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
-        yield _noted(training, facts, groups, events)
-    given = f"{engine}, {groups}" if groups else engine
-    line = f"ds_compat.keep_torch_checkpoints({given})"
-    yield Decision(
-        "MG622", Kind.CONVERTED, site.module, site.node, line, "checkpoints stay files with the whole state",
-        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),),
-        parts=frozenset({"keep_torch_checkpoints"}), lines=(0, 0),
-    )  # fmt: skip
-
-
-def _may_be_frozen(training: Training) -> bool:
-    """Whether parameters of the model may be frozen: torch's format counts them, DeepSpeed drops them."""
-    for event in training.events(Happening.THAW, Happening.MADE):
-        if event.kind is Happening.THAW:
-            of = event["of"]
-            owners: list[Value] = [one.of for one in each(of) if isinstance(one, Tensor) and one.of is not None]
-            if constant(event["value"]) is not True and any(training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)):
-                return True
-        elif constant(event["role"]) == "parameter" and constant(event["trained"]) is not True:
-            what = event["what"]
-            if isinstance(what, Tensor) and what.of is not None and training.is_model(what.of):
-                return True
-    return False
-
-
-def _noted(training: Training, facts: Facts, groups: str, events: list[Event]) -> Decision:
-    """``groups = parameter_groups(optimizer)``: before the optimizer loads its state and DeepSpeed takes it."""
-    site = facts.site
-    line = f"{groups} = ds_compat.parameter_groups({site.optimizer})"
-    node: ast.stmt = site.node
-    after = site.wrap is None
-    early = [event for event in events if training.is_before(event)]
-    own = site.module.step(node)
-    for event in training.events(Happening.MADE):
-        if early and constant(event["role"]) == "optimizer" and training.is_optimizer(event["what"]) and event.module is site.module:
-            made = site.module.step(event.node)
-            if made.body is own.body:
-                node, after = made.node, True
-    return Decision(
-        "MG622", Kind.CONVERTED, site.module, node, line, "frozen parameters count in torch's format",
-        edits=(Insert(site.module, node, ((line,),), after=after, rank=-1),), parts=frozenset({"parameter_groups"}), lines=(0, 0),
-    )  # fmt: skip
 
 
 def _gathered(training: Training, pairs: list[tuple[Event, Meeting]]) -> Iterator[Decision]:

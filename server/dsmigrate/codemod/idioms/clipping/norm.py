@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.code import holds_by_default, said
 from dsmigrate.codemod.analysis.events import Event, Happening
@@ -11,7 +13,7 @@ from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Choice, Const, Value
 from dsmigrate.codemod.decision import Decision, Need, Setting
-from dsmigrate.codemod.idioms.clips import Clip, clips_of, is_scaled, limit_code, limit_of, other_modes
+from dsmigrate.codemod.idioms.clips import Clip, clips_of, is_behind, is_scaled, limit_code, limit_of, other_modes
 from dsmigrate.codemod.idioms.facts import Facts, is_statement
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Edit, Remove, ReplaceStatement
@@ -62,10 +64,14 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
     for one in found:
         places.setdefault(one.event.node, []).append(one)
     for several in places.values():
-        yield from _place(several, limit)
+        if all(is_behind(facts, one) for one in several):
+            yield _late(several[0].event)
+        else:
+            yield from _place(several, limit)
     yield from _scaled(training, facts, found)
     if limit is not None:
         yield limit
+        yield from _reversed(facts, found)
         yield from _owned(training, found)
     else:
         site = facts.site
@@ -73,6 +79,25 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
             "MG421", Kind.CONVERTED, site.module, site.node, "gradient_clipping: 0.0", "DeepSpeed's own default is 1.0",
             config={"gradient_clipping": Setting(None, static=0.0)}, lines=(0, 0),
         )  # fmt: skip
+
+
+def _reversed(facts: Facts, found: list[Clip]) -> Iterator[Decision]:
+    """Mark a clip where the release multiplies by the wrong quotient at ZeRO 0."""
+    event = found[0].event
+    if targets.holds("clipping_reversed", facts.options.target_version) and facts.options.zero_stage == 0:
+        yield Decision(
+            "MG424", Kind.TODO, event.module, event.node, "DeepSpeed 0.13.2 clips the wrong way round at ZeRO 0: take another stage or release",
+            "small gradients grow there, large ones stay",
+        )  # fmt: skip
+
+
+def _late(event: Event) -> Decision:
+    if is_statement(event):
+        return Decision("MG423", Kind.KEPT, event.module, event.node, "this clip comes behind the step: no step is clipped, as before", "the step has used the gradients")
+    return Decision(
+        "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
+        "engine.step() zeroes the gradients",
+    )  # fmt: skip
 
 
 def _place(several: list[Clip], limit: Decision | None) -> Iterator[Decision]:
@@ -133,7 +158,7 @@ def _limit(training: Training, facts: Facts, found: list[Clip]) -> Decision | No
         return None
     code = said(value, facts.site.names)
     static = _by_default(training, value)
-    number = float(static) if isinstance(static, int | float) and not isinstance(static, bool) else 0.0
+    number = float(static) if isinstance(static, int | float) and not isinstance(static, bool) and abs(static) != inf else 0.0
     event = found[0].event
     return Decision(
         "MG421", Kind.CONVERTED, event.module, event.node, f"gradient_clipping: {code}", "the limit of the script",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Tensor, TensorKind, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Need
-from dsmigrate.codemod.idioms.clips import moved_norms
+from dsmigrate.codemod.idioms.clips import clips_of, moved_norms
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
 
@@ -46,30 +46,48 @@ _WHY = "p.grad is None after backward at ZeRO 1-3"
 
 
 def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
-    """A decision for each statement that reads or writes gradients of the model."""
+    """A decision for each statement that reads or writes gradients of the model, or lets code that is not read do so."""
     moved = facts.gradients.of_zeroing().union(*(one.reads for one in moved_norms(training, facts)))
-    seen: set[ast.AST] = set()
-    for event in training.events(Happening.GRADIENT_READ, Happening.GRADIENT_WRITE):
-        if event in moved or not training.holds_parameters(event["of"]):
-            continue
-        statement = event.module.step(event.node).node
-        there = facts.gradients.at(event)
-        pending, stale = any(one.pending for one in there), any(one.stale for one in there)
-        if statement in seen or not (pending or stale):
-            continue
-        seen.add(statement)
-        if pending:
-            verb = "changed" if event.kind is Happening.GRADIENT_WRITE else "read"
-            yield Decision(
-                "MG409", Kind.KEPT, event.module, event.node, f"p.grad is {verb} here, which works at ZeRO 0", _WHY, stage=0,
-                needs=frozenset({Need.WHOLE_GRADIENTS}),
-                otherwise=Decision("MG409", Kind.TODO, event.module, event.node, f"p.grad is {verb} here, and is None at ZeRO 1-3", _WHY),
-            )  # fmt: skip
-        else:
-            yield Decision(
-                "MG410", Kind.TODO, event.module, event.node, "p.grad is read after the step, which has cleared it: read it before, at ZeRO 0",
-                "engine.step() zeroes the gradients",
-            )  # fmt: skip
+    kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE)
+    found = [event for event in training.events(*kinds) if event not in moved and training.holds_parameters(event["of"])]
+    gone = {inner for one in clips_of(training, facts) if one.why is None for inner in ast.walk(one.event.node)}
+    places: dict[ast.stmt, list[Event]] = {}
+    for event in found:
+        if event.node not in gone:
+            places.setdefault(event.module.step(event.node).node, []).append(event)
+    for events in places.values():
+        yield from _looks(facts, events)
+    for event in {one.node: one for one in facts.gradients.given_away}.values():
+        message = f"{_called(event)} may work on gradients here"
+        yield Decision(
+            "MG409", Kind.KEPT, event.module, event.node, f"{message}, which works at ZeRO 0", "it is not read, and runs between backward and step", stage=0,
+            needs=frozenset({Need.WHOLE_GRADIENTS}),
+            otherwise=Decision("MG409", Kind.TODO, event.module, event.node, f"{message}: there are none at ZeRO 1-3", _WHY),
+        )  # fmt: skip
+
+
+def _called(event: Event) -> str:
+    node = event.node
+    return f"{event.module.text(node.func)}(…)"[:60] if isinstance(node, ast.Call) else "this call"
+
+
+def _looks(facts: Facts, events: list[Event]) -> Iterator[Decision]:
+    """What becomes of a statement that reads or writes gradients, before the step and behind it."""
+    there = {event: facts.gradients.at(event) for event in events}
+    before = next((event for event in events if any(one.pending for one in there[event])), None)
+    behind = next((event for event in events if there[event] and all(not one.pending for one in there[event]) and any(one.stale for one in there[event])), None)
+    if before is not None:
+        verb = "changed" if any(event.kind is Happening.GRADIENT_WRITE for event in events) else "read"
+        yield Decision(
+            "MG409", Kind.KEPT, before.module, before.node, f"p.grad is {verb} here, which works at ZeRO 0", _WHY, stage=0,
+            needs=frozenset({Need.WHOLE_GRADIENTS}),
+            otherwise=Decision("MG409", Kind.TODO, before.module, before.node, f"p.grad is {verb} here, and is None at ZeRO 1-3", _WHY),
+        )  # fmt: skip
+    if behind is not None:
+        yield Decision(
+            "MG410", Kind.TODO, behind.module, behind.node, "p.grad is read after the step, which has cleared it: read it before, at ZeRO 0",
+            "engine.step() zeroes the gradients",
+        )  # fmt: skip
 
 
 def hooks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature

@@ -55,7 +55,7 @@ def windows(training: Training, facts: Facts) -> Iterator[Decision]:
         return
     event = training.steps[0]
     release = facts.options.target_version
-    if targets.holds("lost_micro_batches", release) and facts.options.offload == "none":
+    if targets.holds("lost_micro_batches", release) and facts.options.offload == "none" and facts.options.zero_stage != 3:
         message = f"DeepSpeed {release} keeps only the last micro-batch of a window at ZeRO 2"
         reason = "gradients of the earlier ones are overwritten; 0.17.5 and 0.18.3 are right"
         yield Decision(

@@ -48,7 +48,7 @@ _OF_THE_ENGINE = frozenset(
 )  # fmt: skip
 """What the engine reads or writes while it trains, saves and loads."""
 _OF_THE_WRAPPER = frozenset(
-    ["device_ids", "output_device", "dim", "process_group", "reducer", "logger", "static_graph", "bucket_bytes_cap", "mixed_precision", "device_type", "is_multi_device_module", "will_sync_module_buffers", "_sync_params", "_sync_buffers", "_sync_params_and_buffers", "_sync_module_states", "_get_ddp_logging_data", "_rebuild_buckets", "_distributed_rank", "require_forward_param_sync", "parameters_to_ignore", "needs_refresh", "allreduce_params", "disable_allreduce", "enable_allreduce", "scatter", "gather", "to_kwargs", "join_hook", "_log_and_throw"]
+    ["device_ids", "output_device", "dim", "process_group", "reducer", "logger", "static_graph", "bucket_bytes_cap", "mixed_precision", "device_type", "is_multi_device_module", "will_sync_module_buffers", "_sync_params", "_sync_buffers", "_sync_params_and_buffers", "_sync_module_states", "_get_ddp_logging_data", "_rebuild_buckets", "_distributed_rank", "require_forward_param_sync", "parameters_to_ignore", "needs_refresh", "allreduce_params", "disable_allreduce", "enable_allreduce", "scatter", "gather", "to_kwargs", "join_hook", "_log_and_throw", "_register_fused_optim"]
 )  # fmt: skip
 
 

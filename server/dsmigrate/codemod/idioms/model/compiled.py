@@ -58,7 +58,9 @@ def _in_place(training: Training, facts: Facts, event: Event, node: ast.Call) ->
     if target and target == ast.unparse(given) and there is not False:
         edits = (ReplaceStatement(module, statement, ((f"{target}.module.compile(", *more, ")"),)),)
     elif there is not False:
-        edits = (Replace(module, node, (given,)), Insert(module, statement, ((f"{target or 'model'}.module.compile(", *more, ")"),), after=True))
+        returned = isinstance(statement, ast.Return)
+        name = module.text(given) if returned else target or "model"
+        edits = (Replace(module, node, (given,)), Insert(module, statement, ((f"{name}.module.compile(", *more, ")"),), after=not returned))
     else:
         line: Template = (f"{site.target}.module.compile(", *[part if isinstance(part, str) else module.text(part) for part in more], ")")
         goes = target == ast.unparse(given)

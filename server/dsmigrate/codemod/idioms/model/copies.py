@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.roles import is_module
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Obj, Value, each
+from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, TensorKind, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
@@ -68,6 +69,8 @@ def whole(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
         event = events[0]
         found = _given(node) if isinstance(node, ast.Call) else None
         candidates = [*found.values] if isinstance(found, ast.Dict) else [found]
+        if isinstance(found, ast.Call) and isinstance(found.func, ast.Name) and found.func.id == "dict":
+            candidates = [keyword.value for keyword in found.keywords]
         edits: list[Edit] = []
         for one in candidates:
             if one is None:
@@ -83,7 +86,27 @@ def whole(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
 
 
 def _is_whole(training: Training, value: Value) -> bool:
-    return training.is_wrapped(value) or value in training.models
+    """Whether a value is the model or a module in it."""
+    if training.is_wrapped(value) or value in training.models:
+        return True
+    return isinstance(value, Obj | Expr) and training.is_model(value) and not training.is_copy(value) and not training.is_optimizer(value) and _is_module(training, value)
+
+
+def _is_module(training: Training, value: Obj | Expr) -> bool:
+    return (isinstance(value, Expr) and value.op == "part") or is_module(training.analysis.run, value)
+
+
+def parameters(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Mark parameters that go into a file as they are, not their values."""
+    for event in {event.node: event for event in training.events(Happening.SAVE)}.values():
+        if training.has_engine(event) is False:
+            continue
+        held = [one for one in training.analysis.run.things_in(event["content"]) if isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER]
+        if any(not one.detached and one.of is not None and training.is_model(one.of) for one in held):
+            yield Decision(
+                "MG506", Kind.TODO, event.module, event.node, "save parameter.detach().clone(), not the parameter: it carries the optimizer's state",
+                "at ZeRO 1-3 it cannot be pickled",
+            )  # fmt: skip
 
 
 def _given(node: ast.Call) -> ast.expr | None:

@@ -10,7 +10,7 @@ from dsmigrate.codemod.analysis.conditions import TRUE
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import Role, canonical, role_of_class
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Value, each
+from dsmigrate.codemod.analysis.values import Expr, Lib, Obj, Tup, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea, Kind
@@ -186,19 +186,75 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
         both = event.module.path != training.analysis.project.entry or any(
             one not in training.wrappers and not training.is_copy(one) for event in events for one in wrappers(event["of"])
         )
-        for kind in _kinds_asked(event.module, node):
-            name = library_name(kind, event.names)
-            if name is None or role_of_class(canonical(name)) is not Role.WRAPPER:
-                continue
-            alone = kind in (node.args[1:] if isinstance(node, ast.Call) else ())
-            code: Template = ("deepspeed.DeepSpeedEngine",)
-            if both:
-                code = ("(", kind, ", deepspeed.DeepSpeedEngine)") if alone else (kind, ", deepspeed.DeepSpeedEngine")
+        edits: list[Edit] = []
+        kinds = _kinds_asked(event.module, node)
+        for kind in kinds:
+            if _is_wrapper_class(library_name(kind, event.names)):
+                alone = kind in (node.args[1:] if isinstance(node, ast.Call) else ())
+                code: Template = (_ENGINE,)
+                if both:
+                    code = ("(", kind, f", {_ENGINE})") if alone else (kind, f", {_ENGINE}")
+                edits.append(Replace(event.module, kind, code))
+        edits = edits or _about(training, event, node, kinds) or _by_text(event, node)
+        if edits:
             yield Decision(
-                "MG502", Kind.CONVERTED, event.module, node, f"{event.module.text(kind)} → deepspeed.DeepSpeedEngine",
-                "the engine takes the wrapper's place",
-                edits=(Replace(event.module, kind, code),), imports=(Import(event.module, "deepspeed"),), suits_all=both,
+                "MG502", Kind.CONVERTED, event.module, node, f"this asks for {_ENGINE}", "the engine takes the wrapper's place",
+                edits=tuple(edits), imports=(Import(event.module, "deepspeed"),), suits_all=both,
             )  # fmt: skip
+
+
+_ENGINE = "deepspeed.DeepSpeedEngine"
+
+
+def _is_wrapper_class(name: str | None) -> bool:
+    return name is not None and role_of_class(canonical(name)) is Role.WRAPPER
+
+
+def _about(training: Training, event: Event, node: ast.AST, kinds: list[ast.expr]) -> list[Edit]:
+    """A test by classes that are collected elsewhere, or joined by ``|``: the engine's is asked for beside them."""
+    asked = node.args[1] if isinstance(node, ast.Call) and len(node.args) > 1 else None
+    compared = asked or next(iter(kinds), None)
+    if compared is None or isinstance(compared, ast.Tuple | ast.List | ast.Set):
+        return []
+    values = [event["kinds"]] if asked is not None else training.values_at(event, compared)
+    if not any(_is_wrapper_class(name) for value in values for name in _classes(value)):
+        return []
+    star = "" if asked is not None else "*"
+    return [Replace(event.module, compared, (f"({star}", compared, f", {_ENGINE})"))]
+
+
+def _classes(value: object) -> Iterator[str]:
+    """The classes of libraries in a value, through containers and ``|``."""
+    for one in each(value) if isinstance(value, Value) else ():
+        if isinstance(one, Lib):
+            yield one.name
+        for inner in one.items if isinstance(one, Tup) else one.args if isinstance(one, Expr) else one.own.values() if isinstance(one, Obj) else ():
+            yield from _classes(inner)
+
+
+def _by_text(event: Event, node: ast.AST) -> list[Edit]:
+    """``type(model).__name__ == "DistributedDataParallel"`` and the like: the engine is asked for by its class."""
+    module = event.module
+    of = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else node.value if isinstance(node, ast.Attribute) else None
+    if of is None:
+        return []
+
+    def names_it(one: ast.AST) -> bool:
+        if isinstance(one, ast.Attribute) and one.attr == "__name__":
+            return _is_wrapper_class(library_name(one.value, event.names))
+        return isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value.endswith("DataParallel")
+
+    tests = [
+        one
+        for one in ast.walk(module.step(node).node)
+        if isinstance(one, ast.Compare | ast.Call) and one is not node and node in (inside := set(ast.walk(one))) and any(map(names_it, inside))
+    ]
+    test = min(tests, key=lambda one: sum(1 for _ in ast.walk(one)), default=None)
+    if test is None:
+        return []
+    negated = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.NotIn | ast.IsNot)
+    word = "and not" if negated else "or"
+    return [Replace(module, test, ("(", test, f" {word} isinstance({module.text(of)}, {_ENGINE}))"))]
 
 
 def _is_another(training: Training, value: Value) -> bool:
@@ -208,9 +264,7 @@ def _is_another(training: Training, value: Value) -> bool:
 
 def _kinds_asked(module: Module, node: ast.AST) -> list[ast.expr]:
     """The classes that a test names."""
-    if not isinstance(node, ast.Call):
-        return []
-    if len(node.args) > 1:
+    if isinstance(node, ast.Call) and len(node.args) > 1:
         kinds = node.args[1]
         return list(kinds.elts) if isinstance(kinds, ast.Tuple | ast.List) else [kinds]
     for compared in ast.walk(module.step(node).node):

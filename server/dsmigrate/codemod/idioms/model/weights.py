@@ -10,6 +10,7 @@ from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Tensor
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
+from dsmigrate.codemod.idioms.teaching import taught
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
 from dsmigrate.codemod.program.module import Module, Step
@@ -43,12 +44,10 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
             )  # fmt: skip
             continue
         line = f"ds_compat.refresh_masters({engine})"
-        site = facts.site
-        taught = f"ds_compat.keep_torch_checkpoints({site.target})"
+        yield from taught(training, facts)
         yield Decision(
             "MG509", Kind.CONVERTED, event.module, event.node, f"{line} behind it", "the optimizer's copies learn of the new weights",
-            edits=(Insert(module, node, ((line,),), after=True), Insert(site.module, site.node, ((taught,),), after=True, rank=1)),
-            parts=frozenset({"refresh_masters", "keep_torch_checkpoints"}), stage=2,
+            edits=(Insert(module, node, ((line,),), after=True),), parts=frozenset({"refresh_masters"}), stage=2,
             otherwise=Decision(
                 "MG509", Kind.TODO, event.module, event.node, "write these weights under deepspeed.zero.GatheredParameters(…, modifier_rank=0)",
                 "they are partitioned at ZeRO 3",

@@ -153,6 +153,19 @@ def _is_elif(step: Step) -> bool:
     return outer is not None and outer.up is not None and isinstance(outer.up.node, ast.If) and outer.up.node.orelse == [outer.node]
 
 
+def _goes(training: Training, statement: ast.stmt, name: str) -> bool:
+    """Whether a statement does no more than to bind a wrapped model to the name that it has already."""
+    if not isinstance(statement, ast.Assign) or [ast.unparse(one) for one in statement.targets] != [name]:
+        return False
+    model = wrapped_model(statement.value)
+    known = {
+        event.node
+        for event in training.events(Happening.WRAP)
+        if event in training.wraps or any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"]))
+    }
+    return statement.value in known and model is not None and ast.unparse(model) == name
+
+
 def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...]:
     """The model in the wrapper's place; nothing where that would assign a name to itself."""
     module, node = event.module, event.node
@@ -169,6 +182,8 @@ def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...
     if isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1:
         if ast.unparse(statement.targets[0]) == ast.unparse(model):
             outer = step.up.node if step.up is not None else None
-            is_all = isinstance(outer, ast.If) and outer.body == [statement] and not outer.orelse and not _is_elif(step)
-            return (Remove(module, outer if is_all and isinstance(outer, ast.If) and _does_nothing(training, outer.test) else statement),)
+            if isinstance(outer, ast.If) and not _is_elif(step) and _does_nothing(training, outer.test):
+                if all(_goes(training, one, ast.unparse(model)) for one in (*outer.body, *outer.orelse)):
+                    return (Remove(module, outer),)
+            return (Remove(module, statement),)
     return (Replace(module, node, (model,)),)

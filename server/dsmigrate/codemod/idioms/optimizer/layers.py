@@ -40,7 +40,11 @@ _WHY = "ZeRO 1-3 hand it flat pieces of the parameters"
 
 def layers(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that makes an optimizer of the training."""
-    made = [event for event in training.events(Happening.MADE) if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])]
+    made = [
+        event
+        for event in training.events(Happening.MADE)
+        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])
+    ]
     adagrad: Event | None = None
     for events in by_place(made).values():
         things = [one for event in events for one in each(event["what"]) if isinstance(one, Obj)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Kind, Lib, Obj, Value, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Kind, Obj, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea

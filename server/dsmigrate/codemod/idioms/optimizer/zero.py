@@ -21,7 +21,9 @@ IDEAS = (
         Kind.CONVERTED,
     ),
 )
-_TESTED = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "deepspeed.ops.adam.FusedAdam", "deepspeed.ops.adam.DeepSpeedCPUAdam"})
+_TESTED = frozenset(
+    {"torch.optim.Adam", "torch.optim.AdamW", "deepspeed.ops.adam.FusedAdam", "deepspeed.ops.adam.DeepSpeedCPUAdam"}
+)
 
 
 def untested(training: Training, facts: Facts) -> Iterator[Decision]:

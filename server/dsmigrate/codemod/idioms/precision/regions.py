@@ -52,7 +52,8 @@ IDEAS = (
 @dataclass(frozen=True, slots=True)
 class _Forwards:
     """The forwards of the wrapped model: those that the training's losses come from, and the others; ``wanted``: the
-    precision of the former, whichever of them is run, None where they differ."""
+    precision of the former, whichever of them is run, None where they differ.
+    """
 
     trained: tuple[Event, ...]
     others: tuple[Event, ...]

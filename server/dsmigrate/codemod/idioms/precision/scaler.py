@@ -130,7 +130,6 @@ def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[D
     if made and all(event.what.get("enabled") == FALSE_VALUE for event in made) and not _is_half(training):
         return
     where = made[0] if made else training.steps[0]
-    yield from _by_release(facts, where)
     if len(scalers) > 1 and len({event.node for event in made}) > 1 and not _are_apart(made):
         yield Decision("MG302", Kind.TODO, where.module, where.node, "the engine asks one scaler: several are used here", "whose scale counts is not clear")
         return
@@ -190,18 +189,3 @@ def _untaught(training: Training, facts: Facts) -> Iterator[Decision]:
         edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), imports=(Import(site.module, "torch"),),
         parts=frozenset({"use_grad_scaler"}), lines=(0, 0),
     )  # fmt: skip
-
-
-def _by_release(facts: Facts, where: Event) -> Iterator[Decision]:
-    """Whether the release cannot be driven by a scaler."""
-    release = facts.options.target_version
-    if not targets.holds("torch_autocast", release):
-        yield Decision(
-            "MG302", Kind.TODO, where.module, where.node, f"DeepSpeed {release} cannot follow this scaler: switch it off, or train in bfloat16",
-            "up to 0.17.1 ZeRO looks for overflows in half-precision parameters only",
-        )  # fmt: skip
-    elif not targets.holds("scaler_at_zero_0", release) and facts.options.zero_stage in {None, 0}:
-        yield Decision(
-            "MG302", Kind.TODO, where.module, where.node, f"in DeepSpeed {release} ZeRO 0 ignores this scaler: choose ZeRO stage 1, 2 or 3",
-            "engine.torch_autocast_z0_gradscaler is new in 0.18.0",
-        )  # fmt: skip

@@ -67,11 +67,14 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
     """What is said of a script without a training that could be converted; nothing where there is nothing to say."""
     wraps = {role: event for event in analysis.of(Happening.WRAP) for one in each(event["wrapper"]) if isinstance(one, Obj) and (role := role_of(one))}
     if Role.ENGINE in wraps:
+        event = wraps[Role.ENGINE]
+        yield Decision("MG904", Kind.KEPT, event.module, event.node, "deepspeed.initialize is called here already: nothing is left to convert")
         return
     backward = next(analysis.of(Happening.BACKWARD), None)
     group = next(analysis.of(Happening.GROUP), None)
     driven = _driven(analysis)
-    if driven is not None and (group is not None or Role.WRAPPER in wraps):
+    entry = analysis.project.module(analysis.project.entry, "__main__")
+    if driven is not None and (group is not None or Role.WRAPPER in wraps or (entry is not None and _WORDS.search(entry.source.text))):
         yield _refused("MG907", driven, f"{_name(driven)} drives the training", "it has its own DeepSpeed switch")
         return
     other = wraps.get(Role.SHARDED) or next(analysis.of(Happening.PARALLEL), None)

@@ -1,0 +1,158 @@
+"""NVIDIA apex's mixed precision becomes torch's autocast, with a scale for the losses that follows apex's rules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from dsmigrate.codemod import targets
+from dsmigrate.codemod.analysis.analysis import static_value
+from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
+from dsmigrate.codemod.analysis.conditions import TRUE, either, literals_of, under
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import NONE, Obj, each
+from dsmigrate.codemod.decision import Decision, Setting
+from dsmigrate.codemod.idioms.facts import Facts, by_place
+from dsmigrate.codemod.model import Idea, Kind
+from dsmigrate.codemod.program.edits import Edit, Insert, Remove, Replace, Unwrap
+from dsmigrate.codemod.program.module import Module
+
+IDEAS = (
+    Idea(
+        "MG304",
+        "apex amp becomes torch autocast",
+        "amp.initialize and amp.scale_loss go; the engine runs the model under torch_autocast, and scale_losses scales the loss.",
+        "DeepSpeed removed its amp section in 0.19.7. Opt level O1 is torch's autocast in spirit; the loss has to be computed inside "
+        "an autocast region as well, which a person has to place. O2 and O3 become DeepSpeed's fp16 section.",
+        "deepspeed/runtime/config.py, removed keys; apex/amp/scaler.py",
+        Kind.TODO,
+    ),
+)
+
+
+def apex(training: Training, facts: Facts) -> Iterator[Decision]:
+    """The decisions about apex amp where it is made for this training."""
+    made = [event for event in training.events(Happening.AMP) if "models" in event.what and (training.is_model(event["models"]) or training.is_optimizer(event["optimizers"]))]
+    if not made:
+        return
+    regions = {block.node: block for block in training.analysis.root.blocks() if block.kind is BlockKind.WITH and _scales(block)}
+    for node, events in by_place(made).items():
+        yield from _initialized(events[0], node)
+    for block in regions.values():
+        yield from _region(block)
+    yield from _states(training)
+    module, place = next(_places(regions.values()), (made[0].module, made[0].node))
+    if facts.options.precision == "keep":
+        yield from _precision(training, facts, made, module, place)
+
+
+def _places(regions: Iterable[Block]) -> Iterator[tuple[Module, ast.AST]]:
+    """The statements that are left of the regions."""
+    for block in regions:
+        if block.module is not None and block.node is not None:
+            step = block.module.step(block.node)
+            test = step.up.node if step.up is not None else None
+            if isinstance(step.node, ast.With):
+                loss = block.node.args[0] if isinstance(block.node, ast.Call) and block.node.args else None
+                same = isinstance(test, ast.If) and loss is not None and _is_same(block.module, test, step.node, loss)
+                yield block.module, test.orelse[0] if same and isinstance(test, ast.If) else step.node.body[0]
+
+
+def _scales(block: Block) -> bool:
+    return block.label is not None and any(isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss" for one in each(block.label))
+
+
+def _initialized(event: Event, node: ast.AST) -> Iterator[Decision]:
+    """``amp.initialize`` goes; ``a, b = amp.initialize(m, o)`` stays as what it gives where that has other names."""
+    module, statement = event.module, event.module.step(node).node
+    assert isinstance(node, ast.Call)
+    given = ", ".join(module.text(argument) for argument in (*node.args, *(one.value for one in node.keywords))[: 1 if event["optimizers"] == NONE else 2])
+    same = isinstance(statement, ast.Expr) or (isinstance(statement, ast.Assign) and module.text(statement.targets[0]).strip("()[]") == given)
+    edit: Edit = Remove(module, statement) if same else Replace(module, node, (given,))
+    yield Decision("MG304", Kind.CONVERTED, module, node, "amp.initialize removed", "DeepSpeed has no apex amp since 0.19.7", edits=(edit,))
+
+
+def _region(block: Block) -> Iterator[Decision]:
+    """``with amp.scale_loss(loss, optimizer) as scaled:`` goes, and ``scaled`` is the loss."""
+    module, call = block.module, block.node
+    assert module is not None
+    step = module.step(call) if call is not None else None
+    node = step.node if step is not None else None
+    loss = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    if not isinstance(node, ast.With) or len(node.items) > 1 or loss is None or call is None:
+        yield Decision("MG304", Kind.TODO, module, call or module.tree, "take amp.scale_loss out here: the engine scales the loss", "apex amp is not used any more")
+        return
+    bound = node.items[0].optional_vars
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(bound, ast.Name) and one.id == bound.id and one is not bound]
+    assert step is not None
+    twin = step.up.node if step.up is not None else None
+    edits: tuple[Edit, ...] = (Unwrap(module, node), *(Replace(module, one, (loss,)) for one in names))
+    if isinstance(twin, ast.If) and _is_same(module, twin, node, loss):
+        edits = (Unwrap(module, twin, arm="orelse"),)
+    yield Decision("MG304", Kind.CONVERTED, module, node, "amp.scale_loss removed", "the engine scales the loss", edits=edits)
+
+
+def _is_same(module: Module, test: ast.If, region: ast.With, loss: ast.expr) -> bool:
+    """Whether the other arm of a test runs the same backward without apex."""
+    if test.body != [region] or len(test.orelse) != 1 or len(region.body) != 1:
+        return False
+    one, other = region.body[0], test.orelse[0]
+    bound = region.items[0].optional_vars
+    if not isinstance(one, ast.Expr) or not isinstance(other, ast.Expr) or bound is None:
+        return False
+    return module.text(one).replace(module.text(bound), module.text(loss), 1) == module.text(other)
+
+
+def _states(training: Training) -> Iterator[Decision]:
+    for event in training.events(Happening.AMP):
+        if "name" in event.what:
+            yield Decision(
+                "MG304", Kind.TODO, event.module, event.node, "take the state of the scaler that ds_compat.scale_losses gives: apex amp has none now",
+                "apex amp is not used any more",
+            )  # fmt: skip
+
+
+def _precision(training: Training, facts: Facts, made: list[Event], module: Module, place: ast.AST) -> Iterator[Decision]:
+    """The config of the precision, and the scale of the losses."""
+    site = facts.site
+    assumed = {literal.atom: literal.holds for literal in literals_of(site.block.condition)}
+    condition = under(either(*(event.condition for event in made)), assumed)
+    enabled = "" if condition is TRUE else condition_said(condition, site.names)
+    by_default = holds_by_default(training.analysis, condition) is not False
+    given = made[0].what.get("arg_opt_level", NONE)
+    level = next((static_value(training.analysis, one) for one in each(given)), None) or "O1"
+    if enabled is None:
+        yield Decision("MG304", Kind.TODO, module, place, "say in ds_config.json when torch_autocast is on: apex amp is not used any more", "when is not known where the engine is made")
+        return
+    if level == "O0":
+        return
+    if level in {"O2", "O3"}:
+        settings = {"fp16.enabled": Setting(None, static=by_default, code=enabled), "fp16.auto_cast": Setting(None, static=True)}
+        yield Decision(
+            "MG304", Kind.TODO, module, place, f"apex amp {level} became DeepSpeed's fp16 section: compute the loss in float32",
+            "both keep fp32 master weights; their loss scales start and grow differently", config=settings,
+        )  # fmt: skip
+        return
+    release = facts.options.target_version
+    if not targets.holds("torch_autocast", release):
+        yield Decision(
+            "MG304", Kind.TODO, module, place, f"DeepSpeed {release} has nothing like apex amp: run model and loss inside torch.autocast, in bfloat16",
+            "torch_autocast is right from 0.17.6 on",
+        )  # fmt: skip
+        return
+    settings = {
+        "torch_autocast.enabled": Setting(None, static=by_default, code=enabled), "torch_autocast.dtype": Setting(None, static="float16"),
+        "torch_autocast.lower_precision_safe_modules": Setting(None, static=[]),
+    }  # fmt: skip
+    fixed = next((said(one, site.names) for event in made if (one := event.what.get("arg_loss_scale", NONE)) != NONE), None)
+    options = [f"enabled={enabled}"] if enabled else []
+    line = f"ds_compat.scale_losses({', '.join([site.target, *options, *([f'scale={fixed}'] if fixed else [])])})"
+    yield Decision(
+        "MG304", Kind.CONVERTED, site.module, site.node, line, "the scale starts, falls and grows as apex's", config=settings, lines=(0, 0),
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=2),), parts=frozenset({"scale_losses"}),
+    )  # fmt: skip
+    yield Decision(
+        "MG304", Kind.TODO, module, place, "apex amp became torch_autocast: compute the loss inside torch.autocast too",
+        "apex patched every function of torch; the engine's autocast ends with the model's forward",
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The line behind the engine that keeps checkpoints files, which several topics ask for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Tensor, Value, each
+from dsmigrate.codemod.decision import Decision
+from dsmigrate.codemod.idioms.facts import Facts, constant
+from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.program.edits import Insert
+
+
+def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Iterator[Decision]:
+    """The line that teaches the optimizer and the model, and the one that notes the groups; ``loads`` are those of the optimizer."""
+    site = facts.site
+    engine = site.target
+    groups = ""
+    if _may_be_frozen(training):
+        names = {name for scope in site.names for name in scope}
+        groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
+        yield _noted(training, facts, groups, loads)
+    given = f"{engine}, {groups}" if groups else engine
+    line = f"ds_compat.keep_torch_checkpoints({given})"
+    yield Decision(
+        "MG622", Kind.CONVERTED, site.module, site.node, line, "checkpoints stay files with the whole state",
+        edits=(Insert(site.module, site.node, ((line,),), after=True, rank=1),),
+        parts=frozenset({"keep_torch_checkpoints"}), lines=(0, 0),
+    )  # fmt: skip
+
+
+def _may_be_frozen(training: Training) -> bool:
+    """Whether parameters of the model may be frozen: torch's format counts them, DeepSpeed drops them."""
+    for event in training.events(Happening.THAW, Happening.MADE):
+        if event.kind is Happening.THAW:
+            of = event["of"]
+            owners: list[Value] = [one.of for one in each(of) if isinstance(one, Tensor) and one.of is not None]
+            if constant(event["value"]) is not True and any(training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)):
+                return True
+        elif constant(event["role"]) == "parameter" and constant(event["trained"]) is not True:
+            what = event["what"]
+            if isinstance(what, Tensor) and what.of is not None and training.is_model(what.of):
+                return True
+    return False
+
+
+def _noted(training: Training, facts: Facts, groups: str, loads: Iterable[Event] = ()) -> Decision:
+    """``groups = parameter_groups(optimizer)``: before the optimizer loads its state and DeepSpeed takes it."""
+    site = facts.site
+    line = f"{groups} = ds_compat.parameter_groups({site.optimizer})"
+    node: ast.stmt = site.node
+    after = site.wrap is None
+    early = [event for event in loads if training.is_before(event)]
+    own = site.module.step(node)
+    for event in training.events(Happening.MADE):
+        if early and constant(event["role"]) == "optimizer" and training.is_optimizer(event["what"]) and event.module is site.module:
+            made = site.module.step(event.node)
+            if made.body is own.body:
+                node, after = made.node, True
+    return Decision(
+        "MG622", Kind.CONVERTED, site.module, node, line, "frozen parameters count in torch's format",
+        edits=(Insert(site.module, node, ((line,),), after=after, rank=-1),), parts=frozenset({"parameter_groups"}), lines=(0, 0),
+    )  # fmt: skip
