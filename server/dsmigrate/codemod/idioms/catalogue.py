@@ -66,7 +66,6 @@ IDIOMS: tuple[Idiom, ...] = (
     hooks.hooks,
     inputs.inputs,
     parameters.odd,
-    parameters.complex_ones,
     parameters.late,
     compiled.compiled,
     copies.copies,

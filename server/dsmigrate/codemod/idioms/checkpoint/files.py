@@ -15,6 +15,7 @@ from dsmigrate.codemod.analysis.values import Kind as ObjKind
 from dsmigrate.codemod.analysis.values import Obj, Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
+from dsmigrate.codemod.idioms.teaching import taught
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Replace, Template
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Tensor
 from dsmigrate.codemod.decision import Decision
-from dsmigrate.codemod.idioms.facts import Facts, constant, library_name
+from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert
 from dsmigrate.codemod.targets import holds
 
 IDEAS = (
-    Idea(
-        "MG311",
-        "Complex parameters",
-        "A parameter of complex numbers is marked: no ZeRO stage trains it.",
-        "ZeRO 1-3 drop the imaginary parts of a group of complex parameters, and stage 0 takes no complex gradients. Keep the real and "
-        "imaginary part in one real parameter (torch.view_as_real), and join them in forward.",
-        "deepspeed/runtime/zero/stage_1_and_2.py; run on two processes",
-        Kind.TODO,
-    ),
     Idea(
         "MG518",
         "Parameters without dimensions, or in channels_last, are sent by the script",
@@ -59,20 +49,6 @@ def odd(training: Training, facts: Facts) -> Iterator[Decision]:
         edits=(Insert(site.module, site.node, ((line,),), after=site.wrap is None, rank=-2),), parts=frozenset({"send_odd_parameters"}), stage=2,
         otherwise=Decision("MG518", Kind.TODO, event.module, event.node, f"ZeRO 3 cannot partition this: it {why}", "use ZeRO 2, or give it a dimension"),
     )  # fmt: skip
-
-
-_COMPLEX = frozenset(f"torch.{name}" for name in ("cfloat", "complex32", "complex64", "complex128", "cdouble", "complex", "view_as_complex", "polar"))
-
-
-def complex_ones(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
-    """Mark parameters that are made of complex numbers."""
-    for event in {one.node: one for one in training.events(Happening.MADE) if constant(one["role"]) == "parameter"}.values():
-        said = [one for one in ast.walk(event.node) if isinstance(one, ast.Name | ast.Attribute)]
-        if _is_of_model(training, event) and any(library_name(one, event.names) in _COMPLEX for one in said):
-            yield Decision(
-                "MG311", Kind.TODO, event.module, event.node, "keep this complex parameter as a real one (torch.view_as_real)",
-                "ZeRO 1-3 drop its imaginary part, and stage 0 takes no complex gradients",
-            )  # fmt: skip
 
 
 def late(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
