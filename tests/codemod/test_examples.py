@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dsmigrate.codemod.model import Idea, Kind, Options, Status
 from dsmigrate.launchers.ideas import IDEAS as LAUNCHERS
 from dsmigrate.migration.catalogue import every_idea
-from dsmigrate.codemod.model import Idea, Kind, Options, Status
 from tests.codemod.checks import migrate_example
 from tests.support.migrating import migrate_source
 
@@ -57,7 +57,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG301": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),
     "MG302": ('    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**14, growth_interval=500)',),
     "MG303": ("        scaler.update()",),
-    "MG304": ('    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")', "        with amp.scale_loss(loss, optimizer) as scaled_loss:"),
+    "MG304": (
+        '    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")',
+        "        with amp.scale_loss(loss, optimizer) as scaled_loss:",
+    ),
     "MG306": ("    losses = [F.cross_entropy(model(x.cuda()), y.cuda()) for x, y in loader]",),
     "MG307": ('        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step >= 500):',),
     "MG308": ('        with torch.autocast("cuda", dtype=torch.bfloat16):',),

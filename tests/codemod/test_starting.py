@@ -66,7 +66,7 @@ def start(text: str, options: str = "") -> Start:
     ],
 )
 def test_the_number_of_processes_is_known_only_where_it_is_one_thing(text: str, count: str, default: str) -> None:
-    assert start(text) == Start(spawned=True, count=count, default=default)
+    assert start(text) == Start(spawned=True, count=count, default=default, own=True)
 
 
 def test_a_switch_and_a_test_of_the_count_are_understood() -> None:
