@@ -15,7 +15,9 @@ from dsmigrate.codemod.analysis.library import (
     made_by_library,
 )
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
+from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.tensors import tensor_attribute
 from dsmigrate.codemod.analysis.values import (
     NONE,
@@ -221,7 +223,19 @@ def instantiate(run: Machine, cls: Obj, given: Given, node: ast.AST) -> Value:
             run.held.setdefault(
                 Expr("held", made), frozenset(one for value in given.all() for one in run.things_in(value))
             )
+    if role_of(made) is Role.OPTIMIZER and not made.has("params"):
+        _around_another(run, made, node)
     return made
+
+
+def _around_another(run: Machine, made: Obj, node: ast.AST) -> None:
+    """An optimizer of the script that holds another one, as Lookahead does, has the other's parameters."""
+    inner = next((value for value in made.own.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), None)
+    if inner is not None:
+        groups = made.get("param_groups")
+        made_by_library(run, made, "torch.optim.Optimizer", Given((inner,)), node)
+        if groups is not None:
+            run.put(made, "param_groups", groups)
 
 
 def _fill(run: Machine, cls: Obj, made: Obj, given: Given) -> None:
