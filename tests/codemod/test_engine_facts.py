@@ -9,7 +9,7 @@ import pytest
 
 from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import convert
-from tests.codemod.trap_scripts import AMP, BF16, RESUME, SAVING, SCHEDULER, STATE, WINDOWS, calls, guards, plain
+from tests.codemod.loops import AMP, BF16, RESUME, SAVING, SCHEDULER, STATE, WINDOWS, calls, guards, plain
 
 # -- facts -------------------------------------------------------------------------------------------------------------
 
