@@ -33,7 +33,9 @@ class Initialize:
     indent: str
     engine: str
     model: str
+    optimizer: str
     config: str
+    call: ast.Call
     scope: int
 
 
@@ -72,8 +74,7 @@ def _initializations(tree: ast.Module) -> Iterator[Initialize]:
             continue
         for call in ast.walk(statement.value):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "deepspeed.initialize":
-                target = statement.targets[0]
-                engine = target.elts[0] if isinstance(target, ast.Tuple) else target
+                engine = statement.targets[0]
                 given = {word.arg: ast.unparse(word.value) for word in call.keywords}
                 yield Initialize(
                     statement.lineno,
@@ -81,7 +82,9 @@ def _initializations(tree: ast.Module) -> Iterator[Initialize]:
                     " " * statement.col_offset,
                     ast.unparse(engine),
                     given["model"],
+                    given["optimizer"],
                     given["config"],
+                    call,
                     scope,
                 )
 
@@ -92,16 +95,39 @@ def _insert(text: str, line: int, statement: str) -> str:
     return "".join(lines)
 
 
-def before_initialize(statement: str) -> Callable[[Path], None]:
-    """A fault that is one statement before the engine is made; ``{config}`` stands for the settings."""
+def before_initialize(
+    statement: str, arguments: str = "model={model}, optimizer={optimizer}"
+) -> Callable[[Path], None]:
+    """A fault that is one statement before the engine, which knows the config as ``planted``, or other arguments."""
 
     def change(text: str) -> str:
         call = next(_initializations(ast.parse(text)), None)
         if call is None:
             return text
-        return _insert(text, call.first_line - 1, call.indent + statement.format(config=call.config))
+        lines = (
+            f"planted = {call.config}",
+            'planted = planted if isinstance(planted, dict) else __import__("json").load(open(planted))',
+            statement.format(model=call.model, optimizer=call.optimizer),
+        )
+        given = arguments.format(model=call.model, optimizer=call.optimizer)
+        called = f"deepspeed.initialize({given}, config=planted)"
+        return _insert(
+            _replaced(text, call.call, called), call.first_line - 1, "\n".join(call.indent + line for line in lines)
+        )
 
     return lambda folder: edit_sources(folder, change)
+
+
+def _replaced(text: str, node: ast.expr, code: str) -> str:
+    """Put other code in the place of an expression."""
+    lines = text.splitlines(keepends=True)
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    first, last = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
+    lines[node.lineno - 1 : node.end_lineno] = [
+        (first[: node.col_offset] + code.encode() + last[node.end_col_offset :]).decode()
+    ]
+    return "".join(lines)
 
 
 def load_weights_late(text: str) -> str:

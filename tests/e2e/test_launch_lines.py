@@ -61,8 +61,8 @@ def test_the_deepspeed_launcher_starts_what_torchrun_started(line: str, tmp_path
     assert after == before
 
 
-def test_a_script_that_spawned_trains_under_its_converted_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the spawning script and its shell script to both converted: the same losses, to the last digit but one."""
+def test_a_script_that_spawns_trains_under_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on spawning, and its shell script stays: the same losses, to the last digit but one."""
     example = Path(__file__).parents[2] / "examples" / "spawn_regression.py"
     shutil.copy(example, tmp_path / "train.py")
     (tmp_path / "run.sh").write_text(
@@ -70,7 +70,8 @@ def test_a_script_that_spawned_trains_under_its_converted_line(tmp_path: Path, m
     )
     monkeypatch.chdir(tmp_path)
     assert run(["train.py", "--with-launchers", "--zero-stage", "1", "--output", "new", "--quiet"]) < 2
-    assert "torchrun --nproc_per_node 2 train.py --nprocs 2" in (tmp_path / "new" / "run.sh").read_text()
+    assert not (tmp_path / "new" / "run.sh").exists()
+    shutil.copy(tmp_path / "run.sh", tmp_path / "new")
     before, after = (_trained(folder) for folder in (tmp_path, tmp_path / "new"))
     assert before.readings
     assert [dict(reading.values) for reading in after.readings] == [

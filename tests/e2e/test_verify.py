@@ -59,7 +59,7 @@ PLANTED = (
     ("weights loaded after initialize", "trainer_class", 2, "weights-changed-late"),
     ("optimizer from the config", "slurm_env-torchrun", 0, "other-optimizer"),
     ("untested optimizer not allowed", "trainer_class", 2, "optimizer-not-allowed"),
-    ("save under the rank guard", "warmup_resume", 2, "collective-on-some-ranks"),
+    ("gathered under the rank guard", "warmup_resume", 2, "collective-on-some-ranks"),
 )
 """A fault, the example that it is planted in, the ZeRO stage, and the cause that has to be named first."""
 

@@ -59,6 +59,7 @@ def launching(analysis: Analysis, trainings: Sequence[Training], shown: str) -> 
     count = _count(analysis, start, made, wanted)
     if count is not None:
         wanted.append(count)
+    wanted += [word for word in _of_spawned(analysis, made) if word not in wanted]
     needed = [word for word in _needed(analysis) if all(word.option != other.option for other in wanted)]
     words = list(dict.fromkeys([*sorted(needed, key=lambda word: bool(word.option)), *wanted]))
     commands = _commands(analysis, start, made, shown, [word.text for word in words])
@@ -182,6 +183,17 @@ def _count(analysis: Analysis, start: Start, made: list[Group], wanted: list[_Wo
     return None
 
 
+def _of_spawned(analysis: Analysis, made: list[Group]) -> Iterator[_Word]:
+    """The number of nodes, and that of this one, for processes that the script starts, where the defaults are no such numbers."""
+    for group in made:
+        for name, number in (("world_size", "1"), ("rank", "0")) if group.spawn is not None else ():
+            for leaf in leaves(group.event.what.get(name)):
+                default = static_value(analysis, leaf) if leaf.op == "arg" else None
+                option = _option(analysis, leaf.args[0])
+                if isinstance(default, int) and default < 0 and option is not None:
+                    yield _Word(_flag(option), number)
+
+
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
@@ -203,8 +215,10 @@ def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Even
         for wrap in training.wraps:
             spawn = [one.condition for one in spawns if spawn_around(analysis, wrap.block) is one]
             first = next((event for event in training.backwards if event.number > wrap.number), training.backwards[0])
-            ways.append(_satisfying(analysis, both(wrap.condition, first.condition, *spawn)))
-        found.update(dict.fromkeys(min(ways, key=len)))
+            condition = both(wrap.condition, first.condition, *spawn)
+            words = _satisfying(analysis, condition)
+            ways.append((not words and holds_by_default(analysis, condition) is False, len(words), words))
+        found.update(dict.fromkeys(min(ways, key=lambda way: way[:2])[2]))
     for condition, left in analysis.run.required:
         if holds_by_default(analysis, condition):
             found.update(dict.fromkeys(_satisfying(analysis, left)))

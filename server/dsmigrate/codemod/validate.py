@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, literals_of, negate, under
+from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.gradients import gradients_of
@@ -167,15 +167,14 @@ class _Reader:
     def __init__(self, analysis: Analysis, holds: Condition) -> None:
         self.analysis = analysis
         self.holds = holds
-        self.assumed = {literal.atom: literal.holds for literal in literals_of(holds) if not literal.loops}
+        self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
-        if condition is self.holds:
-            return TRUE
-        if condition is negate(self.holds):
-            return FALSE
-        return under(condition, self.assumed)
+        known = self.known.get(condition)
+        if known is None:
+            known = self.known[condition] = left_of(condition, self.holds)
+        return known
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
@@ -205,12 +204,12 @@ class _Reader:
         for one in block.around():
             if one.kind is BlockKind.LOOP:
                 found.append(f"loop {_loop(one)}")
-            elif one.test is not TRUE and not self.is_each(one, event):
-                left = self.left(one.test)
-                if left is FALSE:
-                    return None
-                if left is not TRUE:
-                    found.append(left)
+                continue
+            left = self.left(one.test)
+            if left is FALSE:
+                return None
+            if left is not TRUE and not self.is_each(one, event):
+                found.append(left)
         return tuple(found[::-1])
 
     def settle(self, value: Value) -> list[Value]:
@@ -416,9 +415,17 @@ class _Result(_Side):
 
 
 def _lines(event: Event) -> str:
-    """The forwards that a loss comes from, by how they are written."""
-    nodes = [forward.node for forward in forwards_in(event["loss"])]
-    return "+".join(sorted({_unmoved(node.args[0]) if isinstance(node, ast.Call) and node.args else "" for node in nodes}))
+    """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
+    return "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
+
+
+def _input(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call) or not node.args:
+        return ""
+    given = node.args[0]
+    while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
+        given = given.func.value
+    return ast.unparse(given).replace(".module(", "(")
 
 
 def _unmoved(node: ast.expr) -> str:

@@ -368,6 +368,61 @@ def test_type_and_parameters_are_written_out(expression: str, section: dict[str,
         assert 'optimizer={"params": {"lr": args.lr}}' in found.text.replace("\n        ", "").replace("\n    ", "")
 
 
+# -- where settings stand ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "size", "limit", "rate"),
+    [
+        ('import yaml\nwith open("c.yaml") as f:\n    cfg = yaml.safe_load(f)\n', 'cfg["batch"]', 'cfg["clip"]', 'cfg["optim"]["lr"]'),
+        ('import yaml\ncfg = yaml.safe_load(open("c.yaml"))\n', 'cfg.get("batch", 32)', 'cfg.get("clip", 1.0)', 'cfg.get("lr", 0.1)'),
+        ('from omegaconf import OmegaConf\ncfg = OmegaConf.load("c.yaml")\n', "cfg.data.batch", "cfg.clip", "cfg.optim.lr"),
+        ("import settings\nfrom settings import CFG\n", "CFG.batch", 'CFG["clip"]', "settings.LR"),
+        ('SIZE, CLIP, LR = int(os.environ.get("S", 8)), float(os.getenv("C", "1")), float(os.getenv("L", "1"))\n', "SIZE", "CLIP", "LR"),
+        ("from absl import flags\nFLAGS = flags.FLAGS\n", "FLAGS.batch", "FLAGS.clip", "FLAGS.lr"),
+    ],
+)
+def test_settings_come_from_where_the_script_has_them(head: str, size: str, limit: str, rate: str) -> None:
+    loop = LOOP.replace("    optimizer.step()", f"    torch.nn.utils.clip_grad_norm_(model.parameters(), {limit})\n    optimizer.step()")
+    model = MODEL.replace("lr=0.1", f"lr={rate}, weight_decay={rate}")
+    text = script(f"loader = DataLoader(data, batch_size={size})\n", imports=head, model=model, loop=loop)
+    found = converted(text)
+    joined = "".join(found.text.split())
+    assert f"{MICRO}={size},gradient_clipping={limit}".replace(" ", "") in joined
+    assert found.status is Status.CONVERTED
+    moved_too = "".join(converted(text, optimizer="config").text.split())
+    assert f'optimizer={{"params":{{"lr":{rate},"weight_decay":{rate}}}}}'.replace(" ", "") in moved_too
+
+
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+net = Net()
+"""
+SPLIT = """
+model = DDP(net)
+optimizer = torch.optim.SGD([{"params": net.body.parameters()}, {"params": net.head.parameters()}], lr=0.1)
+"""
+
+
+@pytest.mark.parametrize("freeze", ["net.body.requires_grad_(False)", "for p in net.body.parameters():\n    p.requires_grad = False"])
+def test_a_group_that_is_frozen_as_a_whole_needs_stage_zero(freeze: str) -> None:
+    found = converted(script(model=f"{NET}{freeze}{SPLIT}"))
+    assert found.config["zero_optimization"]["stage"] == 0
+    assert found.said("MG706", Kind.KEPT)
+    assert converted(script(model=f"{NET}{freeze}{SPLIT}"), zero_stage=2).said("MG706", Kind.TODO)
+    assert not converted(script(model=f"{NET}{freeze}{SPLIT}"), zero_stage=3).todos
+    under = converted(script(model=f"{NET}if args.local:\n    " + freeze.replace("\n", "\n    ") + SPLIT))
+    assert '"stage": 0 if args.local else 2' in under.text
+
+
+@pytest.mark.parametrize("freeze", ["", "net.body.requires_grad_(False)\nnet.body.requires_grad_(True)"])
+def test_groups_that_are_trained_need_nothing(freeze: str) -> None:
+    assert "MG706" not in {change.code for change in converted(script(model=f"{NET}{freeze}{SPLIT}")).changes}
+
+
 SETTINGS = (
     HEAD
     + """

@@ -173,10 +173,10 @@ ADDRESS = "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
         (SLURM + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + 'os.environ["MASTER_ADDR"] = "node0"\n' + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
         (SLURM + OWN.replace("rank=", 'init_method="tcp://node0:1", rank='), 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
-        (SLURM.splitlines()[0] + "\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        (SLURM.splitlines()[0] + "\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + "local = rank % 4\ntorch.cuda.set_device(local)\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (MPI + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} mpirun -np 2 python train.py"),
-        ('os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n', 'os.environ.setdefault("LOCAL_RANK", os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        ('os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n', 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
         (SLURM + 'os.environ["LOCAL_RANK"] = str(local)\n' + OWN, None, f"{ADDRESS} srun --ntasks 2 python train.py"),
     ],
 )  # fmt: skip
@@ -245,7 +245,7 @@ def test_the_launchers_address_stands(name: str) -> None:
 def test_other_variables_and_those_of_managers_and_workers_stay() -> None:
     line = 'os.environ["MASTER_PORT"] = "1"\n'
     for text in (
-        script(f'os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'),
+        script('os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'),
         script(f'if "SLURM_PROCID" in os.environ:\n    {line}{SLURM}' + OWN) if False else script(SLURM + line + OWN),
         worker(line + 'dist.init_process_group("nccl", rank=rank, world_size=size)', "mp.spawn(run, args=(2,), nprocs=2)"),
     ):
@@ -424,3 +424,122 @@ def test_a_refused_script_has_no_command() -> None:
     found: Converted = converted(script() + "import torch.distributed.rpc\ntorch.distributed.rpc.init_rpc('a')\n")
     assert found.status is Status.REFUSED
     assert found.launch == ()
+
+
+SAVED = HEAD + """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument({option})
+args = parser.parse_args()
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(data, batch_size=8):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+if args.{name} == 0:
+    torch.save(model.state_dict(), "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ('"--local_rank", type=int, default=0', "local_rank"),
+        ('"--local-rank", type=int', "local_rank"),
+        ('"--gpu", type=int, default=int(os.environ["LOCAL_RANK"])', "gpu"),
+    ],
+)
+def test_an_option_that_says_the_rank_differs_by_rank(option: str, name: str) -> None:
+    found = converted(SAVED.format(option=option, name=name), zero_stage=3)
+    assert f"ds_compat.gather_checkpoint(model, optimizer=False)\nif args.{name} == 0:" in found.text
+# -- other ways to start processes ---------------------------------------------------------------------------------------------
+
+GROUP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'
+
+
+@pytest.mark.parametrize("maker", ['mp.get_context("spawn")', "multiprocessing.get_context()", "mp", "multiprocessing"])
+def test_processes_of_any_context_get_their_number(maker: str) -> None:
+    start = f"import multiprocessing\nmaker = {maker}\nfor index in range(4):\n    maker.Process(target=run, args=(index, 4)).start()"
+    found = converted(worker(GROUP, start))
+    assert SPAWNED in found.text
+    assert found.start == Start(spawned=True, count="4", own=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "group", "marked", "command"),
+    [
+        ("launch(run, 8)", GROUP, True, "python train.py"),
+        ("launch(run, 8)", "from elsewhere import joined\njoined()", True, TORCHRUN),
+        ("launch(run, 8)", 'dist.init_process_group("nccl")', False, TORCHRUN),
+        ("run(*launch())", GROUP, False, TORCHRUN),
+    ],
+)
+def test_code_that_is_not_read_and_starts_the_training_is_marked(start: str, group: str, marked: bool, command: str) -> None:  # noqa: FBT001 - a case
+    found = converted(worker(group, f"from elsewhere import launch\n{start}"))
+    assert ("MG208" in found.codes(Kind.TODO)) is marked
+    assert found.launch[0] == command
+
+
+def test_processes_that_are_told_their_rank_by_an_option_are_started_one_by_one() -> None:
+    options = "".join(f'parser.add_argument("--{name}", type=int, default=0)\n' for name in ("rank", "gpu", "size"))
+    group = 'dist.init_process_group("nccl", init_method="tcp://localhost:1", world_size=args.size, rank=args.rank)\ntorch.cuda.set_device(args.gpu)\n'
+    found = converted(script(group, options=options))
+    assert found.launch == ("for RANK in 0 1; do python train.py --size 2 --rank $RANK --gpu $RANK & done; wait",)
+    assert 'os.environ.setdefault("LOCAL_RANK", str(args.gpu))' in found.text
+
+
+@pytest.mark.parametrize(("test", "unsure"), [("args.gpus > 1", False), ("args.gpus >= 2", False), ("args.gpus > 2", True), ("'X' in os.environ", True), ("args.many", False)])
+def test_what_else_decides_about_a_spawn_makes_it_unsure(test: str, unsure: bool) -> None:  # noqa: FBT001 - a case
+    options = 'parser.add_argument("--gpus", type=int, default=4)\nparser.add_argument("--many", action="store_true")'
+    found = converted(worker(GROUP, f"if {test}:\n    mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)", options=options))
+    assert found.start is not None
+    assert (found.start.unsure, found.start.count) == (unsure, "--gpus")
+
+
+def test_each_turn_of_a_loop_around_a_spawn_has_processes_of_its_own() -> None:
+    found = converted(worker(GROUP, "for fold in range(3):\n    mp.spawn(run, args=(2,), nprocs=2)"))
+    assert "MG712" not in {change.code for change in found.changes}
+
+
+@pytest.mark.parametrize("other", ["else:\n    model = DDP(model)\n", "else:\n    model = DDP(model, device_ids=[0])\n"])
+def test_a_model_that_is_wrapped_on_all_ways_needed_a_launcher_before(other: str) -> None:
+    made = f'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\nmodel = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}'
+    found = converted(script(made, options='parser.add_argument("--a", type=int)\n', train=TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())\n", "")))
+    assert "MG216" not in {change.code for change in found.changes}
+
+
+def test_a_device_that_is_reckoned_is_the_local_rank() -> None:
+    setup = SLURM.splitlines()[0] + "\nlocal = rank - 4 * (rank // 4)\ntorch.cuda.set_device(local)\n" + OWN
+    assert 'os.environ.setdefault("LOCAL_RANK", str(local))\n' in converted(script(setup)).text
+
+
+def test_nodes_are_counted_for_processes_that_the_script_starts() -> None:
+    options = "".join(f'parser.add_argument("--{name}", type=int, default=-1)\n' for name in ("nodes", "node")) + 'parser.add_argument("--many", action="store_true")\n'
+    setup = (
+        "if args.nodes > 1 or args.many:\n    if args.many:\n        args.node = args.node * size + rank\n"
+        '    dist.init_process_group("nccl", world_size=args.nodes, rank=args.node)'
+    )
+    start = "if args.many:\n    args.nodes = 2 * args.nodes\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, 2, args)"
+    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)")
+    found = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train))
+    assert found.launch == ("python train.py --many --nodes 1 --node 0",)
+
+
+def test_a_save_of_a_worker_that_is_spawned_or_called_is_gathered_once_where_all_ranks_are() -> None:
+    options = 'parser.add_argument("--many", action="store_true")\nparser.add_argument("--nodes", type=int, default=1)\n'
+    setup = 'if args.many or args.nodes > 1:\n    dist.init_process_group("nccl", world_size=size, rank=rank)'
+    start = "if args.many:\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, args.nodes, args)"
+    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many or args.nodes > 1:\n    model = DDP(model)")
+    train += 'if not args.many or (args.many and rank % 2 == 0):\n    torch.save({"o": optimizer.state_dict()}, "a.pt")\n'
+    text = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train)).text
+    assert text.count("gather_checkpoint(") == 1
+    assert text.index("gather_checkpoint(") < text.index("if not args.many or (")
+
+
+def test_an_accelerator_of_any_kind_is_a_device() -> None:
+    setup = 'device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")\n'
+    train = TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())", 'model = nn.Linear(4, 4)\nif device.type == "cuda":\n    model = DDP(model.to(device))')
+    found = converted(script(setup + 'dist.init_process_group("nccl")\ntorch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))\n', train=train))
+    assert found.status is Status.CONVERTED

@@ -109,3 +109,9 @@ def test_without_it_consolidation_is_nothing_to_us() -> None:
     end = 'if hasattr(optimizer, "consolidate_state_dict"):\n    optimizer.consolidate_state_dict()'
     found = trained("torch.optim.SGD(model.parameters(), lr=0.1)", end=end)
     assert "optimizer.consolidate_state_dict()" in found.text
+
+
+@pytest.mark.parametrize("given", ["torch.optim.AdamW", "optimizer_class=torch.optim.AdamW"])
+def test_how_it_updates_is_what_the_class_does_that_it_is_given(given: str) -> None:
+    found = trained(f"ZeroRedundancyOptimizer(model.parameters(), {given}, lr=0.1)")
+    assert not {"MG602", "MG603"} & {change.code for change in found.changes}

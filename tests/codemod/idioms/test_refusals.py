@@ -304,3 +304,85 @@ def test_a_training_that_cannot_be_followed_is_refused() -> None:
 def test_an_optimizer_that_is_not_seen_is_refused() -> None:
     text = script(imports="from elsewhere import stepped", model="\nmodel = DDP(nn.Linear(4, 4))\n", loop="\nfor x, y in loader:\n    model(x).sum().backward()\n    stepped()\n")
     assert [change.code for change in converted(text).changes] == ["MG911"]
+
+
+@pytest.mark.parametrize("loop", ["train(model, optimizer, loader)", "Trainer(model=model, optimizers=(optimizer, None)).fit(loader)"])
+def test_a_training_that_unread_code_runs_is_refused_at_the_wrap(loop: str) -> None:
+    refused(script(imports="from elsewhere import train, Trainer", loop=f"\n{loop}\n"), "MG910", "model = DDP(", "is not read")
+
+
+@pytest.mark.parametrize(
+    ("imports", "made", "name"),
+    [("import pytorch_lightning as pl", 'pl.Trainer(strategy="ddp").fit(model)', "lightning"), ("from lightning.fabric import Fabric", "Fabric().setup(model)", "lightning")],
+)
+def test_a_framework_is_named_where_ddp_is_only_imported(imports: str, made: str, name: str) -> None:
+    found = converted(f"{HEAD}{imports}\nmodel = nn.Linear(4, 4)\n{made}\n")
+    assert found.status is Status.REFUSED
+    assert name in found.said("MG907").message
+
+
+def test_a_critic_that_is_not_wrapped_trains_beside_the_model() -> None:
+    model = MODEL + "critic = nn.Linear(4, 1).cuda()\nother = torch.optim.SGD(critic.parameters(), lr=0.1)\n"
+    loop = """
+for x, y in loader:
+    other.zero_grad()
+    critic(model(x).detach()).mean().backward()
+    other.step()
+    optimizer.zero_grad()
+    critic(model(x)).mean().backward()
+    optimizer.step()
+"""
+    found = converted(script(model=model, loop=loop))
+    assert "    critic(model(x).detach()).mean().backward()\n    other.step()\n" in found.text
+    assert "    model.backward(critic(model(x)).mean())\n    model.step()\n" in found.text
+    assert not found.todos
+
+
+# -- communication hooks ---------------------------------------------------------------------------------------------------
+
+HOOKS = "from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks as hooks, powerSGD_hook as power, register_ddp_comm_hook\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("model.register_comm_hook(None, hooks.fp16_compress_hook)", "fp16"),
+        ("model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)", "fp16"),
+        ("register_ddp_comm_hook(DDPCommHookType.BF16_COMPRESS, model)", "bf16"),
+        ("model._register_builtin_comm_hook(dist.BuiltinCommHookType.ALLREDUCE)", None),
+        ("model.register_comm_hook(None, hooks.allreduce_hook)", None),
+    ],
+)
+def test_hooks_that_round_are_in_the_config_by_whatever_name(line: str, kind: str | None) -> None:
+    found = converted(script(imports=HOOKS, model=f"{MODEL}{line}\n"))
+    assert line not in found.text
+    assert found.config.get("communication_data_type") == kind
+
+
+@pytest.mark.parametrize("hook", ["power.powerSGD_hook", "lambda state, bucket: bucket", "getattr(hooks, args.name)"])
+def test_a_hook_that_deepspeed_has_not_is_refused(hook: str) -> None:
+    line = f"model.register_comm_hook(None, {hook})"
+    refused(script(imports=HOOKS, model=f"{MODEL}{line}\n"), "MG903", line, "communication hook")
+
+
+def test_an_option_for_such_a_hook_raises_and_the_others_go_on() -> None:
+    line = "model.register_comm_hook(None, power.powerSGD_hook if args.amp else hooks.fp16_compress_hook)"
+    found = converted(script(imports=HOOKS, model=f"{MODEL}{line}\n"))
+    assert "if args.amp:\n    raise NotImplementedError(" in found.text
+    assert [code for code, _ in found.todos] == ["MG310"]
+
+
+# -- the process group is gone ---------------------------------------------------------------------------------------------
+
+SAVE = 'if dist.get_rank() == 0:\n    torch.save({"o": optimizer.state_dict()}, "last.pt")\n'
+GONE = "dist.destroy_process_group()\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "marked"),
+    [(GONE + SAVE.replace("dist.get_rank()", "rank"), True), (f"if args.amp:\n    {GONE}" + SAVE, True), (SAVE + GONE, False), (f"if args.amp:\n    {GONE}    raise SystemExit\n{SAVE}", False)],
+)
+def test_a_save_behind_the_end_of_the_group_is_marked(end: str, marked: bool) -> None:  # noqa: FBT001 - a case
+    found = converted(script(model=f"rank = dist.get_rank()\n{MODEL}", end=end))
+    assert ("MG633" in found.codes(Kind.TODO)) is marked
+    assert ("gather_checkpoint(" in found.text) is not marked

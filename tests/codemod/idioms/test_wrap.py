@@ -269,3 +269,36 @@ def test_two_trainings_of_a_file_have_an_engine_each() -> None:
     assert found.status is Status.CONVERTED
     assert found.text.count("deepspeed.initialize(") == 2
     assert found.text.count("net.backward(") == 2
+
+
+HOOKED = HEAD + """
+dist.init_process_group("nccl")
+
+class Trainer:
+    def __init__(self, net, clip):
+        self.net = net
+        self.model = DDP(self.net)
+        self.optimizer = self.configured()
+        self.clip = clip
+
+    def configured(self):
+        decay = [p for p in self.model.parameters() if p.ndim > 1]
+        rest = [p for p in self.model.parameters() if {rest}]
+        return torch.optim.SGD([{{"params": decay}}, {{"params": rest, "weight_decay": 0.0}}], lr=0.1)
+
+    def fit(self):
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            self.model(x).sum().backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+Trainer(nn.Linear(4, 4).cuda(), 0.5).fit()
+"""
+
+
+@pytest.mark.parametrize("rest", ["p.ndim <= 1", "not p.ndim > 1", "p.dim() < 2", "len(p.shape) < 2"])
+def test_an_attribute_that_a_method_reads_before_the_engine_is_the_plain_model_until_then(rest: str) -> None:
+    found = converted(HOOKED.format(rest=rest))
+    assert "self.model = self.net\n        self.optimizer = self.configured()\n        self.model = deepspeed.initialize(" in found.text
+    assert found.status is Status.CONVERTED  # the groups together have all parameters

@@ -27,6 +27,7 @@ from dsmigrate.codemod.analysis.values import (
     Tensor,
     Value,
     each,
+    option_of,
 )
 from dsmigrate.codemod.program.module import FunctionNode, Module
 from dsmigrate.codemod.program.project import Project
@@ -388,7 +389,7 @@ def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
 def _now(of: Obj, attribute: str, inner: Value) -> Value:
     """What an attribute is: of an option that is overwritten on some ways only, what the command line said on the others."""
     if of.kind is Kind.NAMESPACE and isinstance(inner, Choice) and any(option is UNBOUND for _, option in inner.options):
-        return Choice(tuple((condition, Expr("arg", attribute) if option is UNBOUND else option) for condition, option in inner.options))
+        return Choice(tuple((condition, option_of(of, attribute) if option is UNBOUND else option) for condition, option in inner.options))
     return inner
 
 
@@ -399,7 +400,7 @@ def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
             for one in each(held):
                 if isinstance(one, Obj) and one.kind is Kind.NAMESPACE and one.made_by == "argparse":
                     now = one.own.get(name)
-                    if now is None or now == Expr("arg", name):
+                    if now is None or now == option_of(one, name):
                         return f"{holder}.{name}"
     return None
 
@@ -517,6 +518,8 @@ def implies(condition: Condition, other: Condition) -> bool:
             return all(implies(part, other) for part in condition.parts)
         if other in condition.parts:
             return True
+    if isinstance(other, Several) and any(implies(condition, part) for part in other.parts):
+        return True
     assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
 

@@ -32,9 +32,11 @@ from dsmigrate.codemod.analysis.values import (
     Obj,
     Super,
     Tensor,
+    TensorKind,
     Tup,
     Value,
     each,
+    option_of,
 )
 
 
@@ -271,6 +273,8 @@ def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AS
         attribute_written(run, option, name, value, node)
         if isinstance(option, Tensor):
             continue
+        if isinstance(option, Obj) and name in option.data.get("buffers", ()) and isinstance(value, Tensor) and not value.forwards:
+            value = Tensor(TensorKind.BUFFER, option, varies=value.varies)  # assigning to a buffer's name leaves it one
         if isinstance(option, Obj) and set_property(run, option, name, value, node):
             continue
         holder = run.shadow(option) if isinstance(option, Expr) else option
@@ -287,5 +291,5 @@ def _original(of: Value, name: str) -> Value | None:
     if isinstance(of, Expr):
         return Expr("field", of, name)
     if isinstance(of, Obj) and of.kind is Kind.NAMESPACE and of.made_by == "argparse":
-        return Expr("arg", name)
+        return option_of(of, name)
     return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import instantiate
-from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Consulted, options_of
+from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Consulted, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
@@ -79,7 +79,7 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return run.values_of(
                 [
                     (condition, lambda one=option: run.call(one, given_, node))
-                    for condition, option in options_of(function)
+                    for condition, option in _callable(options_of(function))
                 ],
                 node,
             )
@@ -113,6 +113,11 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
     return opaque(run, function, given_, node)
 
 
+def _callable(options: list[tuple[Condition, Value]]) -> list[tuple[Condition, Value]]:
+    """Without None, of which a call raises."""
+    return [pair for pair in options if pair[1] != NONE] or options
+
+
 def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST) -> Value:
     """Call a method."""
     of = run.settle(of)
@@ -122,7 +127,7 @@ def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST
         return run.values_of(
             [
                 (condition, lambda one=option: run.call_member(one, name, given_, node))
-                for condition, option in options_of(of)
+                for condition, option in _callable(options_of(of))
             ],
             node,
         )

@@ -487,6 +487,37 @@ def under(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> Condi
     return condition if found is None else TRUE if found else FALSE
 
 
+_MOST_ATOMS = 8
+
+
+def implied(condition: Condition, given: Condition) -> bool | None:
+    """Whether a condition holds wherever another one does (False: it holds nowhere there); None where neither is known."""
+    if condition is given or condition is TRUE:
+        return True
+    if condition is FALSE or condition is negate(given):
+        return False
+    atoms = list(dict.fromkeys((*atoms_of(condition), *atoms_of(given))))
+    if len(atoms) > _MOST_ATOMS:
+        return decided(condition, {literal.atom: literal.holds for literal in literals_of(given)})
+    found: set[bool | None] = set()
+    for values in itertools.product((True, False), repeat=len(atoms)):
+        assumed = Assumed(dict(zip(atoms, values, strict=True)))
+        if decided(given, assumed) is not False:
+            found.add(decided(condition, assumed))
+    return found.pop() if len(found) == 1 else None
+
+
+def left_of(condition: Condition, given: Condition) -> Condition:
+    """What is left to say of a condition where another one holds."""
+    known = implied(condition, given)
+    if known is not None:
+        return TRUE if known else FALSE
+    left = under(condition, {literal.atom: literal.holds for literal in literals_of(given)})
+    if isinstance(left, Several) and left.all_of:
+        return both(*(part for part in left.parts if implied(part, given) is not True))
+    return left
+
+
 def outside(condition: Condition, loop: ast.AST) -> Condition:
     """A condition as it is seen from outside of a loop: what changes from turn to turn is not known there."""
     if loop not in condition.loops:

@@ -61,6 +61,10 @@ def rule_of(thing: Obj) -> Rule:
     """How an optimizer updates, by its class."""
     cls = thing.cls
     names = [name.rpartition(".")[2] for name in bases_of(thing)]
+    if "ZeroRedundancyOptimizer" in names:  # a wrapper of the class that it is given
+        given = thing.data.get("arguments", {"args": (), "named": {}})
+        inner = given["named"].get("optimizer_class", (*given["args"], None, None)[1])
+        names = [inner.name.rpartition(".")[2]] if isinstance(inner, Lib) else names
     own = str(cls.data.get("name", "")) if cls is not None else ""
     name = own or (names[0] if names else "")
     if LAYERWISE.search(own):

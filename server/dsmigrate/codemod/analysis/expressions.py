@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dsmigrate.codemod.analysis.calls import define_function, given
@@ -318,7 +319,8 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     tensors = [one for value in (left, right) for one in each(value) if isinstance(one, Tensor)]
     if tensors:
         norm = norm_operated(run, op, left, right)
-        return joined_tensor(tensors) if norm is None else norm
+        joined = joined_tensor(tensors)
+        return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
             pairs = ((condition, option) for condition, option in options_of(value))
@@ -498,6 +500,9 @@ def _compare(run: Machine, node: ast.Compare) -> Value:
 def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
+    if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
+        positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
+        return from_condition(negate(run.truth(run.compared(positive, left, right))))
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
             tests = [
@@ -507,9 +512,6 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
             if len({test for _, test in tests}) > 1 and isinstance(op, _ORDERS) and all(isinstance(test, Literal) for _, test in tests):
                 return _ordered(op, left, right)
             return from_condition(either(*(both(*pair) for pair in tests)))
-    if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
-        positive = {ast.NotEq: ast.Eq, ast.IsNot: ast.Is, ast.NotIn: ast.In}[type(op)]()
-        return from_condition(negate(run.truth(run.compared(positive, left, right))))
     if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
         return Const(left.value == right.value and (isinstance(op, ast.Eq) or type(left.value) is type(right.value)))
     if isinstance(left, Const) and isinstance(right, Const):
@@ -558,14 +560,16 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     return Expr(name, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
 
 
-_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_ORDERS = (ast.Eq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def _ordered(op: ast.cmpop, left: Value, right: Value) -> Expr:
     """A comparison of one of several things that comes out open for each of them: one thing that is not known."""
     if isinstance(op, ast.Gt | ast.GtE):
         left, right = right, left
-    name = "<" if isinstance(op, ast.Lt | ast.Gt) else "<="
+    name = _COMPARE[type(op)][0].replace(">", "<")
+    if name == "==" and isinstance(left, Const):
+        left, right = right, left
     return Expr(name, left, right, varies=may_vary(left) or may_vary(right), loops=loops_of((left, right)))
 
 

@@ -20,7 +20,7 @@ from dsmigrate.codemod.analysis.norms import total_norms
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Choice, Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each
+from dsmigrate.codemod.analysis.values import Choice, Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each, loops_of
 
 _ROUNDS = 8
 _MOST = 24
@@ -239,6 +239,8 @@ class _Walk:
         for there, given in _all(worlds):
             for known, taken in _decided([arm.test for arm in arms], given, certain=by_parameter):
                 (past if taken is None else inside[taken]).append((there, known))
+        if isinstance(arms[0].node, ast.Call) and any(inside):  # a call of one of several things: of nothing it raises
+            past = []
         ends = [found for arm, worlds_in in zip(arms, inside, strict=True) if worlds_in for found in _all(self.block(arm, _merged(worlds_in)))]
         return _merged([*past, *ends])
 
@@ -363,8 +365,12 @@ def _shifted(value: Value, loop: ast.AST) -> Value | None:
         case Expr(op="+", args=(Expr(op="index") as index, Const(value=1))) if index.args[0] is loop:
             return index
         case Expr() if loop in value.loops:
-            parts = [_shifted(arg, loop) if isinstance(arg, Expr) else arg for arg in value.args]
+            parts = [_shifted(arg, loop) if isinstance(arg, Expr | Choice) else arg for arg in value.args]
             if value.op in {"index", "counter", "each", "unknown"} or any(part is None for part in parts):
                 return None
-            return Expr(value.op, *parts, varies=value.varies)
+            return Expr(value.op, *parts, varies=value.varies, loops=loops_of(part for part in parts if isinstance(part, Choice)))
+        case Choice():
+            options = [(condition, _shifted(option, loop)) for condition, option in value.options if loop not in condition.loops]
+            whole = len(options) == len(value.options) and all(option is not None for _, option in options)
+            return Choice(tuple(options)) if whole else None
     return value

@@ -45,6 +45,7 @@ from dsmigrate.codemod.analysis.values import (
     each,
     joined_tensor,
     may_vary,
+    option_of,
 )
 
 # -- what things are -------------------------------------------------------------------------------------------------
@@ -138,15 +139,18 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     things = [one for value in given.all() for one in run.things_in(value)]
     tensors = [one for one in things if isinstance(one, Tensor)]
     run_functions(run, given, node)
-    if name.endswith("_") and tensors:
-        changed_in_place(run, given.args[0] if given.args else tensors[0], node, name.rpartition(".")[2], given.all())
+    out = run.settle(given.named.get("out", NONE))
+    if name.endswith("_") or out != NONE:
+        written = out if out != NONE else run.settle(given.args[0]) if given.args else NONE
+        for one in run.things_in(written) if tensors else ():
+            changed_in_place(run, one, node, name.rpartition(".")[2], given.all())
     if tensors:
         return joined_tensor(tensors)
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         return opaque(run, Lib(name), given, node)
     if name.startswith(
-        ("torch.cuda.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
+        ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
@@ -226,6 +230,8 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     made = Forward(node, run.context, of)
     if outermost:
         run.event(Happening.FORWARD, node, model=of, method=Const(name), inputs=Tup(given.args))
+    if outermost:
+        given = Given(tuple(map(_of_rank, given.args)), {key: _of_rank(value) for key, value in given.named.items()}, given.more)
     run.in_forward += 1
     try:
         found = _forward_of_source(run, inner, name, given, node) if isinstance(inner, Obj) else None
@@ -236,6 +242,15 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
         found = joined_tensor(tensors) if tensors or not outermost else Tensor()
         found = Tensor(forwards=frozenset() if found.detached else found.forwards, scaler=found.scaler, varies=True)
     return tagged(run, found, made, node) if outermost else found
+
+
+def _of_rank(value: Value) -> Value:
+    """What a model is given out of something unread that is gone over: each rank has its own of it."""
+
+    def is_item(one: object) -> bool:
+        return isinstance(one, Expr) and (one.op == "each" or any(map(is_item, one.args)))
+
+    return Expr(value.op, *value.args, varies=True, loops=value.loops) if isinstance(value, Expr) and not value.varies and is_item(value) else value
 
 
 def _forward_of_source(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value | None:
@@ -409,7 +424,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
     if found is not None:
         return run.settle(found)
     if of.kind is Kind.NAMESPACE:
-        return Expr("arg", name, *of.data.get("path", ()))
+        return option_of(of, name)
     if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
         run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)
         return Lib(of.made_by)
@@ -426,8 +441,10 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
     """An attribute of something that is not read."""
-    if name in _WEIGHTS and _whole(of) in run.known_models and of not in run.known_models:
+    if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, _whole(of)):
         return _weight(of, name)
+    if of.op == "torch.device" and name == "type" and len(of.args) > 0 and isinstance(of.args[0], Const) and isinstance(of.args[0].value, str):
+        return Const(of.args[0].value.partition(":")[0])
     return Expr("field", of, name)
 
 
@@ -465,7 +482,7 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
 
 def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """An item of an object of a library, or of something that is not read."""
-    if of == Lib("os.environ"):
+    if isinstance(of, Lib) and f"{of.name}.__getitem__" in FUNCTIONS:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):

@@ -62,20 +62,36 @@ def _atoms(test: Condition) -> Iterable[Expr]:
 def _of_any_loop(test: Condition) -> Condition:
     """A test in which the name of a parameter is the same in whatever loop it was asked."""
     if isinstance(test, Literal):
-        atom = _without_loop(test.atom)
-        if atom.op == "<=":  # what another test for the rest says with "<"
-            return Literal(Expr("<", *atom.args[::-1], varies=atom.varies), not test.holds)
-        return Literal(atom, test.holds)
+        return _compared(_without_loop(test.atom), holds=test.holds)
     if isinstance(test, Several):
         return (both if test.all_of else either)(*map(_of_any_loop, test.parts))
     return test
 
 
+def _compared(atom: Expr, *, holds: bool) -> Condition:
+    """A test, those that compare a number of dimensions with a whole number in one form: whether it is less."""
+    if atom.op in {"<", "<="}:
+        left, right = atom.args
+        if _is_count(left) and isinstance(right, Const) and isinstance(right.value, int):
+            return Literal(Expr("<", left, Const(right.value + (atom.op == "<="))), holds)
+        if _is_count(right) and isinstance(left, Const) and isinstance(left.value, int):
+            return Literal(Expr("<", right, Const(left.value + (atom.op == "<"))), not holds)
+        if atom.op == "<=":  # what another test for the rest says with "<"
+            return Literal(Expr("<", right, left, varies=atom.varies), not holds)
+    return Literal(atom, holds)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Expr) and value.op == "about" and value.args[1] in {"ndim", "numel"}
+
+
 def _without_loop(atom: Expr) -> Expr:
     if atom.op == "name":
         return Expr("name", varies=atom.varies)
-    if atom.op == "about":
-        return Expr("about", *atom.args[:2], varies=atom.varies)
+    if atom.op == "about":  # wherever it was asked
+        return Expr("about", atom.args[0], {"dim": "ndim", "nelement": "numel"}.get(atom.args[1], atom.args[1]), varies=atom.varies)
     if not any(isinstance(arg, Expr) for arg in atom.args):
         return atom
+    if atom.op == "len" and (of := atom.args[0]).op == "about" and of.args[1] in {"shape", "size"}:
+        return Expr("about", of.args[0], "ndim", varies=atom.varies)
     return Expr(atom.op, *(_without_loop(arg) if isinstance(arg, Expr) else arg for arg in atom.args), varies=atom.varies)

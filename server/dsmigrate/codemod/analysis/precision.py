@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import Analysis, regions_around, static_value
@@ -39,7 +39,14 @@ class Precision:
 
     def under(self, assumed: Condition) -> Precision:
         """The precision where a condition holds."""
-        known = {literal.atom: literal.holds for literal in literals_of(assumed)}
+        return self.where({literal.atom: literal.holds for literal in literals_of(assumed)})
+
+    def at(self, event: Event) -> Precision:
+        """The precision where an event is."""
+        return self.where({literal.atom: literal.holds for block in event.block.around() for literal in literals_of(block.test)})
+
+    def where(self, known: Mapping[Expr, bool]) -> Precision:
+        """The precision where some atoms are known."""
         return Precision(under(self.enabled, known), self.dtype)
 
 
@@ -48,7 +55,7 @@ OFF = Precision(FALSE, None)
 
 def precision_at(analysis: Analysis, event: Event) -> Precision:
     """The precision in which something runs."""
-    return _within(analysis.run, regions_around(event, AUTOCAST)).under(event.condition)
+    return _within(analysis.run, regions_around(event, AUTOCAST)).at(event)
 
 
 def _within(run: Run, blocks: list[Block]) -> Precision:

@@ -191,4 +191,6 @@ def device_of(training: Training, group: Group) -> Value | None:
 
 
 def _number(value: Value) -> bool:
-    return isinstance(value, Expr) and value.op in {"env", "arg", "process", "local_rank", "%", "int", "rank", "index"}
+    if isinstance(value, Const):
+        return isinstance(value.value, int) and not isinstance(value.value, bool)
+    return isinstance(value, Expr) and value.op in {"env", "arg", "process", "local_rank", "%", "int", "rank", "index", "+", "-", "*", "//"}

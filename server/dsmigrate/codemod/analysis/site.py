@@ -62,7 +62,9 @@ def find_site(training: Training) -> Site | str:
     last = max([*training.wraps, *made], key=lambda event: event.number)
     found = [_site_in(training, block, last, made) for block in _blocks(training, last)]
     sites = [one for one in found if isinstance(one, Site)]
-    good = next((one for one in sites if _serves(training, one)), next(iter(sites), None))
+    good = next((one for one in sites if _serves(training, one)), None)
+    if good is None and sites:
+        return "the training goes on with the plain model wherever the engine is made"
     return good if good is not None else found[0] if found else "the wrap and the optimizer are made where no statement can stand behind both"
 
 
@@ -260,8 +262,21 @@ def _unwrapped(
     between = [sub for one in own.body[own.index + 1 : site.index + 1] for sub in ast.walk(one)]
     if any(isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef) for one in between):
         return kept
+    if _read_elsewhere(training, between, target, at_module=own.function is None):
+        return kept
     uses = [one for one in between if isinstance(one, ast.Name | ast.Attribute) and ast.unparse(one) == target]
     return kept if any(not isinstance(one.ctx, ast.Load) for one in uses) else (own.node, said, tuple(uses))
+
+
+def _read_elsewhere(training: Training, between: list[ast.AST], target: str, *, at_module: bool) -> bool:
+    """Whether functions that run in some statements read a name that is not only known there."""
+    name = target.rpartition(".")[2]
+    if name == target and not at_module:
+        return False
+    inside = set(between)
+    called = [block for block in training.analysis.root.blocks() if block.kind is BlockKind.CALL and block.node in inside]
+    functions = {one.label.node for block in called for one in block.blocks() if one.kind is BlockKind.CALL and isinstance(one.label, Obj)}
+    return any(name in {getattr(sub, "attr", None), getattr(sub, "id", None)} for node in functions if node is not None for sub in ast.walk(node))
 
 
 def wrapped_model(node: ast.AST) -> ast.expr | None:
@@ -362,20 +377,18 @@ def _is_stale(site: Site, names: Names, block: Block, function: ast.AST | None, 
         return True
     if home is site.module.step(site.node).function and root.id in {site.target, *site.aliases}:
         return False
-    calls = [one for one in block.around() if one.kind is BlockKind.CALL]
-    call = calls[0] if calls else None
-    if (
-        call is None
-        or home is None
-        or not isinstance(call.label, Obj)
-        or call.label.node is not home
-        or not isinstance(call.node, ast.Call)
-    ):
+    call = next((one for one in block.around() if home is not None and _is_call_of(one, home)), None)
+    if call is None or not isinstance(call.label, Obj) or not isinstance(call.node, ast.Call):
         return False
     given = _argument(call.label, call.node, root.id)
     if given is None or call.up is None or call.module is None:
         return False
     return _is_stale(site, call.names, call.up, call.module.step(call.node).function, given)
+
+
+def _is_call_of(block: Block, function: ast.AST) -> bool:
+    """Whether a block is a run of a function; the body of a loop over a generator is in the generator's."""
+    return block.kind is BlockKind.CALL and isinstance(block.label, Obj) and block.label.node is function
 
 
 def _argument(function: Obj, call: ast.Call, name: str) -> ast.expr | None:

@@ -37,11 +37,15 @@ def _assign(run: Machine, node: ast.Assign) -> Condition:
 def _annotated(run: Machine, node: ast.AnnAssign) -> Condition:
     if node.value is not None:
         run.bind(node.target, run.value(node.value))
-    elif run.frame.is_class and isinstance(node.target, ast.Name):
-        run.frame.obj.data.setdefault("annotated", []).append(node.target.id)
-    if run.frame.is_class and isinstance(node.target, ast.Name) and node.value is not None:
+    if run.frame.is_class and isinstance(node.target, ast.Name) and not _is_of_class(node.annotation):
         run.frame.obj.data.setdefault("annotated", []).append(node.target.id)
     return TRUE
+
+
+def _is_of_class(annotation: ast.expr) -> bool:
+    """Whether an annotation says that a name is the class's, not a field of its instances: ``ClassVar[int]``."""
+    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    return isinstance(text, str) and text.partition("[")[0].rpartition(".")[2] == "ClassVar"
 
 
 def _augmented(run: Machine, node: ast.AugAssign) -> Condition:

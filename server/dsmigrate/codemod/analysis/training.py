@@ -195,8 +195,11 @@ def trainings(analysis: Analysis) -> list[Training]:
         made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
         held = {event: parameters_of(run, event["params"]) for event in made}
         optimizers = {one for event in made if held[event] & parts for one in things(event["what"])}
-        if not optimizers:  # whose parameters cannot be told
-            optimizers = {one for event in made if not held[event] for one in things(event["what"])}
+        if not optimizers:  # whose parameters cannot be told: those that step where this model is trained
+            loose = {one for event in made if not held[event] for one in things(event["what"])}
+            common = nearest_common([*wraps, *backwards])
+            here = {one for event in analysis.of(Happening.STEP) if under(event.block, common) for one in each(event["optimizer"])}
+            optimizers = loose & here or loose
         steps = tuple(
             event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"]))
         )

@@ -374,6 +374,14 @@ def may_vary(value: Value) -> bool:
     return False
 
 
+def option_of(of: Obj, name: str) -> Expr:
+    """What the command line says of an option: what differs by rank where a launcher says it, or the default does."""
+    parser = of.data.get("parser")
+    option = parser.data.get("options", {}).get(name, {}) if isinstance(parser, Obj) else {}
+    told = any(str(flag).lstrip("-").replace("-", "_") == "local_rank" for flag in option.get("flags", ()))
+    return Expr("arg", name, *of.data.get("path", ()), varies=told or may_vary(option.get("default", NONE)))
+
+
 def loops_of(values: Iterable[Value]) -> frozenset[ast.AST]:
     """The loops in which any of some values may change from turn to turn."""
     found: frozenset[ast.AST] = frozenset()

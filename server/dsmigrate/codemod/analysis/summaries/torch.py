@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
+from dsmigrate.codemod.analysis.conditions import MAYBE, Literal, options_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import Happening
@@ -26,6 +26,7 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     function,
     method,
 )
+from dsmigrate.codemod.analysis.tensors import changed_in_place
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -190,13 +191,13 @@ def _rebind(run: Machine, node: ast.expr) -> None:
             run.bind(node, after)
 
 
-@function("torch.cuda.set_device")
+@function("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.accelerator.set_device_idx")
 def _set_device(asked: Call) -> Value:
     asked.run.event(Happening.DEVICE, asked.node, device=asked.get(0, "device"))
     return NONE
 
 
-@function("torch.cuda.is_available")
+@function("torch.cuda.is_available", "torch.accelerator.is_available")
 def _cuda(asked: Call) -> Value:  # noqa: ARG001
     return Expr("cuda")
 
@@ -206,12 +207,12 @@ def _bf16(asked: Call) -> Value:  # noqa: ARG001
     return Expr("bf16")
 
 
-@function("torch.cuda.device_count")
+@function("torch.cuda.device_count", "torch.accelerator.device_count")
 def _device_count(asked: Call) -> Value:  # noqa: ARG001
     return Expr("device_count")
 
 
-@function("torch.cuda.current_device")
+@function("torch.cuda.current_device", "torch.accelerator.current_device_index", "torch.accelerator.current_device_idx")
 def _current_device(asked: Call) -> Value:  # noqa: ARG001
     return Expr("device", varies=True)
 
@@ -285,6 +286,8 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     given = run.settle(asked.get(0, "params", NONE))
     if given == NONE:
         given = asked.given.args[0] if asked.given.args else NONE
+    if given == NONE:
+        given = next((value for value in asked.given.named.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), NONE)
     if any(role_of(one) is Role.OPTIMIZER for one in each(given)):  # one around another, as Lookahead is: it has the other's
         given = choose(
             (condition, one.get("params", NONE) if isinstance(one, Obj) and role_of(one) is Role.OPTIMIZER else one)
@@ -951,3 +954,16 @@ def _registered(asked: Call) -> Value:
     hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
     asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
     return NONE
+
+
+@function("torch.nn.utils.vector_to_parameters", "torch.nn.utils.convert_parameters.vector_to_parameters")
+def _into_parameters(asked: Call) -> Value:
+    for one in asked.run.things_in(asked.run.settle(asked.get(1, "parameters", NONE))):
+        changed_in_place(asked.run, one, asked.node, "vector_to_parameters")
+    return NONE
+
+
+@_module_method("get_parameter")
+def _one_parameter(asked: Call, of: Value) -> Value:
+    owner = next((one for one in each(of) if isinstance(one, Obj | Expr)), None)
+    return Tensor(TensorKind.PARAMETER, owner, varies=False, picked=Literal(Expr("called", "?")))

@@ -147,7 +147,8 @@ def _place(events: list[Event], number: str) -> ast.stmt:
 def _set(module: Module, node: ast.AST, line: str, code: str) -> Decision:
     return Decision(
         code, Kind.CONVERTED, module, node, line, "DeepSpeed reads LOCAL_RANK when the engine is made",
-        edits=(Insert(module, node, ((line,),)),), imports=(Import(module, "os"),), lines=(0, 0), suits_all=True,
+        edits=(Insert(module, node, ((line,),)),), lines=(0, 0), suits_all=True,
+        imports=(Import(module, "os"), *((Import(module, "torch"),) if "torch." in line else ())),
     )  # fmt: skip
 
 
@@ -193,8 +194,8 @@ def _number(training: Training, group: Group, value: Value, teller: Teller) -> s
         text = said(candidate, names)
         if text is not None:
             return f'"{text}"' if text.isdigit() else f"str({text})"
-    if teller is Teller.SLURM:
-        return 'os.environ["SLURM_LOCALID"]'
+    if teller is Teller.SLURM:  # which may show each task its own device only
+        return '"0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"]'
     if teller is Teller.MPI:
         asked = [str(leaf.args[0]) for leaf in leaves(value) if leaf.op == "env"]
         return next((f'os.environ["{name}"]' for name in _LOCAL[teller] if any(one[:3] == name[:3] for one in asked)), None)

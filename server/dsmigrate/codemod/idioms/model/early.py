@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, implies
@@ -41,10 +42,14 @@ def early(training: Training, facts: Facts) -> Iterator[Decision]:
                 break
     if not names:
         return
+    step = module.step(node)
+    wraps = {wrap.node for wrap in training.wraps}
+    while step.up is not None and isinstance(step.up.node, ast.For | ast.With) and not wraps & set(ast.walk(step.up.node)):
+        step = step.up
     line = f"ds_compat.broadcast_model({names[0]})"
     yield Decision(
         "MG119", Kind.CONVERTED, event.module, event.node, f"{line} before the copy", "DDP sent rank 0's weights when it was made",
-        edits=(Insert(module, module.step(node).node, ((line,),)),), parts=frozenset({"broadcast_model"}), lines=(0, 0),
+        edits=(Insert(module, step.node, ((line,),)),), parts=frozenset({"broadcast_model"}), lines=(0, 0),
     )  # fmt: skip
 
 

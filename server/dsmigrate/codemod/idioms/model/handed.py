@@ -34,8 +34,9 @@ def handed(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each call and each function on the way of the engine."""
     for event in facts.passing.stuck:
         if event in training.backwards or event in training.steps:
+            early = training.is_before(event)
             yield Decision(
-                "MG913", Kind.REFUSED, event.module, event.node, "no name leads to the model where this runs",
+                "MG913", Kind.REFUSED, event.module, event.node, "this runs before the engine is made" if early else "no name leads to the model where this runs",
                 "the engine has to run backward and step",
             )  # fmt: skip
             return

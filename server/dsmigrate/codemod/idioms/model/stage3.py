@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, regions_around
 from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.meeting import parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Tensor
 from dsmigrate.codemod.decision import Decision
@@ -65,7 +66,7 @@ def _forwards(training: Training) -> Iterator[Decision]:
     for event in training.events(Happening.FORWARD):
         if not training.is_model(event["model"]) or training.is_before(event):
             continue
-        if event.node not in seen and dividing(event) is not None:
+        if event.node not in seen and parting(training, event) is not None:
             seen.add(event.node)
             yield Decision("MG711", Kind.TODO, event.module, event.node, "run this forward on all ranks: at ZeRO 3 it hangs if some do not come",
                            "the ranks gather each layer together")  # fmt: skip

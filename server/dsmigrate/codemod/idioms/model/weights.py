@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Tensor
+from dsmigrate.codemod.analysis.values import Tensor, forwards_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.teaching import taught
@@ -31,8 +31,16 @@ _TRAINS = (Happening.STEP, Happening.FORWARD, Happening.BACKWARD, Happening.SAVE
 def writes(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that writes weights of the model."""
     places: dict[tuple[Module, ast.stmt], tuple[Event, str | None]] = {}
+    hooks = {event.node for event in training.events(Happening.HOOK) if training.is_model(event["of"])}
     for event in training.events(Happening.WEIGHT_WRITE, Happening.OPAQUE):
-        if training.is_before(event) or not _is_ours(training, event):
+        if not _is_ours(training, event):
+            continue
+        if any(block.kind is BlockKind.CALL and block.node in hooks for block in event.block.around()):
+            for forward in _trained(training):  # where the hook runs
+                module, node, engine = _place(training, facts, forward)
+                places.setdefault((module, node), (event, engine))
+            continue
+        if training.is_before(event):
             continue
         module, node, engine = _place(training, facts, event)
         places.setdefault((module, node), (event, engine))
@@ -63,6 +71,12 @@ def _is_ours(training: Training, event: Event) -> bool:
     of = event["of"]
     owner = getattr(of, "of", None)
     return owner is not None and training.is_model(owner)
+
+
+def _trained(training: Training) -> list[Event]:
+    """The forwards that a backward follows."""
+    nodes = {forward.node for event in training.backwards for forward in forwards_in(event["loss"])}
+    return [event for event in training.events(Happening.FORWARD) if event.node in nodes and training.is_model(event["model"])]
 
 
 def _place(training: Training, facts: Facts, event: Event) -> tuple[Module, ast.stmt, str | None]:

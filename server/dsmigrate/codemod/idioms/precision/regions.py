@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
-from dsmigrate.codemod.analysis.conditions import FALSE, both, either
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Lib, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -101,10 +101,12 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
         return OFF
     common = nearest_common(trained)
     found = {event: precision_at(training.analysis, event) for event in trained}
-    enabled = either(*(both(within(event, common), found[event].enabled) for event in trained))
+    wrapped = either(*(event.condition for event in training.wraps))
+    ways = {event: left_of(within(event, common), wrapped) for event in trained}
+    enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
     wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None)
-    agree = all(wanted.under(within(event, common)).enabled is found[event].under(within(event, common)).enabled for event in trained)
+    agree = all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained)
     return wanted if agree and len(dtypes) <= 1 else None
 
 
@@ -116,7 +118,7 @@ def _unsettled(event: Event, reason: str) -> Decision:
 
 def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) -> Iterator[Decision]:
     """``torch_autocast`` as the training's regions are; for some releases the region in the model's own forward."""
-    code = condition_said(wanted.enabled, facts.site.names)
+    code = condition_said(wanted.enabled, facts.site.names) or _switch(training, facts, first)
     dtype = type_by_default(training.analysis, wanted.dtype) if wanted.dtype is not None else None
     dtype_code = "" if isinstance(wanted.dtype, Lib) or wanted.dtype is None else said(wanted.dtype, facts.site.names)
     if code is None or dtype is None or dtype_code is None:
@@ -145,6 +147,39 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
     )  # fmt: skip
 
 
+def _switch(training: Training, facts: Facts, event: Event) -> str | None:
+    """What a region is switched by, by a name that holds the same where the engine is made: ``config.AMP_ENABLE``."""
+    manager = next((one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None)
+    given = manager.own.get("enabled") if manager is not None else None
+    run = training.analysis.run
+    for scope in facts.site.names if given is not None else ():
+        for name, held in scope.items():
+            for one in each(held):
+                holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
+                found = next((key for key, inner in holder.own.items() if isinstance(key, str) and _is_same_setting(inner, given)), None) if holder is not None else None
+                if found is not None:
+                    return f"{name}.{found}"
+    return None
+
+
+def _switched(event: Event) -> tuple[frozenset[Value], frozenset[Value]] | None:
+    """What the innermost region around something is switched by, and its type, of whichever way leads there."""
+    blocks = regions_around(event, AUTOCAST)
+    manager = next((one for one in each(blocks[0].label or NONE) if isinstance(one, Obj)), None) if blocks else None
+    if manager is None or "enabled" not in manager.own:
+        return None
+    return frozenset(each(manager.own["enabled"])), frozenset(each(manager.own.get("dtype", NONE)))
+
+
+def _is_same_setting(setting: Value, given: Value) -> bool:
+    """Whether a value at a place is that of a setting, as far as ways lead to the place."""
+    if setting == given:
+        return True
+    known = {one: condition for condition, one in options_of(setting)}
+    there = options_of(given)
+    return len(known) > 1 and {one for _, one in there} == set(known) and all(implied(known[one], condition) is True for condition, one in there)
+
+
 def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
     """Forwards in another precision than the training's go to the module."""
     wanted = found.wanted or OFF
@@ -168,7 +203,10 @@ def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
 
 def _same(training: Training, event: Event, wanted: Precision) -> bool:
     """Whether a forward runs in the training's precision, as far as its own condition goes."""
-    own, other = precision_at(training.analysis, event).under(event.condition), wanted.under(event.condition)
+    switches = [_switched(one) for one in (event, *_forwards(training).trained)]
+    if switches[0] and all(one == switches[0] for one in switches):
+        return True
+    own, other = precision_at(training.analysis, event), wanted.at(event)
     return own.enabled is other.enabled and (own.enabled is FALSE or own.dtype == other.dtype)
 
 

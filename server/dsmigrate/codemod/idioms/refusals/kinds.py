@@ -49,6 +49,8 @@ OPTIMIZERS = {
     "torch.distributed.optim.DistributedOptimizer": "DistributedOptimizer",
     "torch.distributed.optim.PostLocalSGDOptimizer": "post-local SGD",
     "torch.optim.SparseAdam": "SparseAdam",
+    "apex.parallel.LARC.LARC": "apex's LARC, which is no torch optimizer,",
+    "apex.parallel.LARC": "apex's LARC, which is no torch optimizer,",
 }
 _SPARSE = frozenset({"torch.nn.Embedding", "torch.nn.EmbeddingBag"})
 _GONE = "removed from DeepSpeed in 0.19.8"

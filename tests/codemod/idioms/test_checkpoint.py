@@ -1,0 +1,263 @@
+"""Checkpoints stay files: whole states are gathered where all ranks are, before the save; loads reach the masters."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind, Status
+from tests.codemod.converting import HEAD, Converted, converted
+
+STATE = '{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}'
+SAVE = f'torch.save({STATE}, "last.pt")'
+SCRIPT = HEAD + """
+import argparse
+import atexit
+import signal
+from pathlib import Path
+from lab import data, fill, is_main_process, rank_zero_only, remap, save_model
+{imports}
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=4)
+parser.add_argument("--resume", default="")
+args = parser.parse_args()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+{helpers}
+def main():
+    dist.init_process_group("nccl")
+    rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+    model = {model}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    {resume}
+    epoch = 0
+    {before}
+    for epoch in range(args.epochs):
+        for x in torch.utils.data.DataLoader(data, batch_size=8):
+            loss = model(x.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            {step}
+        {save}
+    {end}
+
+
+main()
+"""
+
+
+def trained(save: str = "pass", *, model: str = "DDP(Net().cuda())", zero_stage: int | None = None, **parts: str) -> Converted:
+    given = {name: "" for name in ("imports", "helpers", "resume", "before", "step", "end")} | parts
+    indents = {"resume": 4, "before": 4, "step": 12, "end": 4}
+    texts = {name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}
+    return converted(SCRIPT.format(model=model, save=save.replace("\n", "\n" + " " * 8), **texts), zero_stage=zero_stage)
+
+
+def gathers(found: Converted) -> list[str]:
+    """The lines that gather, each with the one behind it."""
+    lines = [line.strip() for line in found.text.splitlines()]
+    return [f"{line} / {behind}" for line, behind in zip(lines, lines[1:], strict=False) if line.startswith("ds_compat.gather_checkpoint(")]
+
+
+# -- what needs nothing --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        "pass",
+        'torch.save(model.module.state_dict(), "weights.pt")',
+        'if rank == 0:\n    torch.save({"model": model.module.state_dict(), "epoch": 3}, "weights.pt")',
+        'torch.save({"accuracy": 0.5}, "scores.pt")\nprint(os.path.isfile("scores.pt"))',
+        'torch.save({"lr": optimizer.param_groups[0]["lr"]}, "a.pt")',
+        'torch.save({"name": type(optimizer).__name__}, "a.pt")',
+    ],
+)
+def test_weights_below_stage_3_and_other_files_need_nothing(save: str) -> None:
+    found = trained(save)
+    assert found.status is Status.CONVERTED
+    assert not found.parts & {"gather_checkpoint", "keep_torch_checkpoints"}
+    assert not found.todos
+
+
+def test_at_stage_3_weights_are_gathered_too() -> None:
+    found = trained('if rank == 0:\n    torch.save(model.module.state_dict(), "weights.pt")', zero_stage=3)
+    assert gathers(found) == ["ds_compat.gather_checkpoint(model, optimizer=False) / if rank == 0:"]
+
+
+# -- saves ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "guard", ["rank == 0", "dist.get_rank() == 0", "not rank", "local_rank == 0", "local_rank in [-1, 0]", "rank % torch.cuda.device_count() == 0"]
+)
+def test_a_guarded_save_is_gathered_for_before_its_guard(guard: str) -> None:
+    found = trained(f"if {guard}:\n    {SAVE}")
+    assert len(gathers(found)) == 1
+    assert f"if {guard}:\n            {SAVE}" in found.text  # the script's own lines stay
+    assert "ds_compat.keep_torch_checkpoints(model)\n" in found.text
+    assert not found.todos
+
+
+def test_a_save_of_all_ranks_gathers_by_itself() -> None:
+    found = trained(SAVE)
+    assert not gathers(found)
+    assert "keep_torch_checkpoints" in found.parts
+
+
+@pytest.mark.parametrize(
+    ("save", "line"),
+    [
+        (f"if rank == 0 and epoch % 5 == 0:\n    {SAVE}", "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n        if rank == 0 and"),
+        (f"if epoch % 5 == 0:\n    if rank == 0:\n        {SAVE}", "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n            if rank"),
+        (f"if rank != 0:\n    continue\n{SAVE}", "ds_compat.gather_checkpoint(model)\n        if rank != 0:"),
+        ("if rank == 0:\n    save(model, optimizer, epoch)", "ds_compat.gather_checkpoint(model)\n        if rank == 0:\n            save("),
+        (f"state = {STATE}\nif rank == 0:\n    torch.save(state, 'last.pt')", f"state = {STATE}\n        if rank == 0:\n            torch.save(state"),
+    ],
+)  # fmt: skip
+def test_where_all_ranks_meet(save: str, line: str) -> None:
+    assert line in trained(save, helpers=f"def save(model, optimizer, epoch):\n    {SAVE}\n\n\n").text
+
+
+@pytest.mark.parametrize("body", [f"if dist.get_rank() != 0:\n        return\n    {SAVE}", f"if dist.get_rank() == 0:\n        {SAVE}"])
+def test_a_helper_with_the_guard_in_it(body: str) -> None:
+    found = trained("save(model, optimizer, epoch)", helpers=f"def save(model, optimizer, epoch):\n    {body}\n\n\n")
+    assert len(gathers(found)) == 1
+    assert "def save(model, optimizer, epoch):\n    ds_compat.gather_checkpoint(model)\n" in found.text
+
+
+@pytest.mark.parametrize(
+    ("save", "line"),
+    [
+        (f"if is_main_process():\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=is_main_process())"),
+        (f"if args.is_master:\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=args.is_master)"),
+        (f"if epoch % 2 == 0 and is_main_process():\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=is_main_process())"),
+        ("end(model, optimizer, epoch)", "ds_compat.gather_checkpoint(model, keep=True)"),
+    ],
+)
+def test_what_is_not_read_may_let_the_first_rank_through_alone(save: str, line: str) -> None:
+    found = trained(save, helpers=f"@rank_zero_only\ndef end(model, optimizer, epoch):\n    {SAVE}\n\n\n")
+    assert [one.partition(" / ")[0] for one in gathers(found)] == [line]
+    assert "MG635" not in found.codes(Kind.KEPT)
+
+
+@pytest.mark.parametrize("save", [f"if loss.item() < 3:\n    {SAVE}", f"best = loss.item() < 3\nif best:\n    {SAVE}", f"if loss.item() >= 3:\n    continue\n{SAVE}"])
+def test_a_save_by_a_metric_of_each_rank_is_spoken_of(save: str) -> None:
+    found = trained(save)
+    assert "keep=True" in gathers(found)[0]
+    found.said("MG635", Kind.KEPT)
+
+
+@pytest.mark.parametrize("save", [f"if loss.item() < 3 and rank == 0:\n    {SAVE}", f"dist.all_reduce(loss)\nif loss.item() < 3:\n    if rank == 0:\n        {SAVE}"])
+def test_that_of_rank_0_or_of_all_ranks_is_not(save: str) -> None:
+    assert "MG635" not in trained(save).codes(Kind.KEPT)
+
+
+def test_hyperparameters_out_of_the_state_are_not_gathered() -> None:
+    found = trained('print(optimizer.state_dict()["param_groups"][0]["lr"])')
+    assert 'print(optimizer.param_groups[0]["lr"])' in found.text
+    assert "keep_torch_checkpoints" not in found.parts
+
+
+# -- ranks that come alone -----------------------------------------------------------------------------------------------
+
+LOOP = f"""try:
+    for x in torch.utils.data.DataLoader(data, batch_size=8):
+        loss = model(x.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+{{}}
+    if rank == 0:
+        {SAVE}"""
+
+
+@pytest.mark.parametrize("head", ["except KeyboardInterrupt:", "except (OSError, RuntimeError) as error:", "except:", "except Exception:"])
+def test_a_save_of_a_rank_that_fails_is_marked(head: str) -> None:
+    assert "MG633" in {code for code, _ in trained(end=LOOP.replace("{}", head)).todos}
+
+
+def test_a_save_that_ends_the_training_is_gathered_for() -> None:
+    assert not trained(end=LOOP.replace("{}", "except StopIteration:")).todos
+    found = trained(end=LOOP.replace("{}", "finally:"))
+    assert len(gathers(found)) == 1
+    assert "waits for the others" in found.said("MG633", Kind.KEPT).message
+    other = f'try:\n        {SAVE}\n    except OSError:\n        torch.save({STATE}, "other.pt")'
+    assert not trained("save(model, optimizer, epoch)", helpers=f"def save(model, optimizer, epoch):\n    if dist.get_rank() != 0:\n        return\n    {other}\n\n\n").todos
+
+
+@pytest.mark.parametrize("register", ["signal.signal(signal.SIGTERM, leave)", "atexit.register(leave)"])
+def test_a_save_in_a_handler_is_marked(register: str) -> None:
+    found = trained(before=f"def leave(*_):\n    if rank == 0:\n        {SAVE}\n{register}")
+    assert "MG633" in {code for code, _ in found.todos}
+    assert not trained(before="def leave(*_):\n    print(1)\nsignal.signal(signal.SIGTERM, leave)").todos
+
+
+# -- what is not read ----------------------------------------------------------------------------------------------------
+
+
+def test_an_unread_function_that_gets_model_and_optimizer_finds_whole_states() -> None:
+    assert gathers(trained("save_model(args, epoch, model, optimizer)")) == [
+        "ds_compat.gather_checkpoint(model, keep=True) / save_model(args, epoch, model, optimizer)"
+    ]
+    assert "keep_torch_checkpoints" in trained(resume="save_model(model, optimizer)").parts
+    found = trained(step="save_model(model, optimizer)")
+    assert not gathers(found)
+    assert "if this saves" in found.said("MG626", Kind.TODO).message
+
+
+@pytest.mark.parametrize(
+    "save", ['torch.save({"optimizer": optimizer, "epoch": 1}, "a.pt")', "state = dict(epoch=1)\nstate['o'] = optimizer\ntorch.save(state, 'a.pt')", "torch.save(optimizer, 'a.pt')"]
+)
+@pytest.mark.parametrize("stage", [0, 2])
+def test_the_optimizer_itself_in_a_file_is_marked(save: str, stage: int) -> None:
+    trained(save, zero_stage=stage).said("MG631", Kind.TODO)
+
+
+# -- loads ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "resume",
+    [
+        'state = torch.load(args.resume)\nmodel.module.load_state_dict(state["model"])\noptimizer.load_state_dict(state["optimizer"])',
+        'state = torch.load(args.resume)["model"]\nstate.pop("head.weight")\nmodel.module.load_state_dict(state, strict=False)',
+        'if args.resume and os.path.isfile(args.resume):\n    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])',
+        'try:\n    model.module.head.load_state_dict(torch.load(args.resume))\nexcept OSError:\n    pass',
+    ],
+)  # fmt: skip
+def test_states_are_loaded_as_before(resume: str) -> None:
+    found = trained(resume=resume)
+    assert resume.replace("\n", "\n    ") in found.text
+    assert found.text.index("ds_compat.keep_torch_checkpoints(model)") < found.text.index("torch.load(")
+    assert not found.todos
+
+
+def test_weights_that_are_loaded_before_the_engine_need_nothing() -> None:
+    found = trained(model='Net().cuda()\n    model.load_state_dict(torch.load("a.pt"))\n    model = DDP(model)')
+    assert found.status is Status.CONVERTED
+    assert "keep_torch_checkpoints" not in found.parts
+
+
+def test_frozen_parameters_count_in_the_optimizers_format() -> None:
+    found = trained(SAVE, model="Net().cuda()\n    model.head.bias.requires_grad = False\n    model = DDP(model)")
+    assert "groups = ds_compat.parameter_groups(optimizer)\n" in found.text
+    assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text
+
+
+@pytest.mark.parametrize("call", ["fill(model.module, torch.load(args.resume))", 'fill(model, torch.load(args.resume)["model"])'])
+def test_an_unread_function_that_fills_the_model_reaches_the_masters(call: str) -> None:
+    assert f"{call}\n    ds_compat.refresh_masters(model)\n" in trained(resume=call).text
+
+
+def test_a_function_of_others_that_renames_is_nothing() -> None:
+    assert "refresh_masters" not in trained(resume="model.module.load_state_dict(remap(torch.load(args.resume)))").parts

@@ -1,0 +1,230 @@
+"""What a script does with the model beside training it: its class, its weights, names of weights, files of it, copies, hooks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind, Status
+from tests.codemod.converting import HEAD, Converted, converted
+
+SCRIPT = HEAD + """
+import argparse
+import copy
+from functools import partial
+from torch.nn.parallel import DataParallel as DP
+from torch.optim.swa_utils import AveragedModel
+from lab import loader, make
+{imports}
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+parser.add_argument("--half", action="store_true")
+args = parser.parse_args()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+{helpers}
+
+
+def main():
+    dist.init_process_group("nccl")
+    {seed}
+    {model}
+    {before}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    {between}
+    for x in loader:
+        loss = model(x.cuda()).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {step}
+    {end}
+
+
+main()
+"""
+
+
+def trained(*, model: str = "model = DDP(Net().cuda())", **parts: str) -> Converted:
+    zero_stage = parts.pop("zero_stage", None)
+    given = {name: "" for name in ("imports", "helpers", "seed", "before", "between", "step", "end")} | parts | {"model": model}
+    indents = {"seed": 4, "model": 4, "before": 4, "between": 4, "step": 8, "end": 4}
+    return converted(SCRIPT.format(**{name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}), zero_stage=zero_stage)
+
+
+# -- the class of the wrapper --------------------------------------------------------------------------------------------
+
+ENGINE = "deepspeed.DeepSpeedEngine"
+NAME = '"DistributedDataParallel"'
+
+
+@pytest.mark.parametrize(
+    ("before", "test", "after"),
+    [
+        ("", "isinstance(m, DDP)", f"isinstance(m, {ENGINE})"),
+        ("", "isinstance(m, (DDP, DP))", f"isinstance(m, ({ENGINE}, DP))"),
+        ("", "type(m) is DDP", f"type(m) is {ENGINE}"),
+        ("", "DDP == type(m)", f"{ENGINE} == type(m)"),
+        ("", "m.__class__ is DDP", f"m.__class__ is {ENGINE}"),
+        ("", "type(m) in {DP, DDP}", f"type(m) in {{DP, {ENGINE}}}"),
+        ("KIND = DDP", "isinstance(m, KIND)", f"isinstance(m, {ENGINE})"),
+        ("KINDS = (DP, DDP)", "isinstance(m, KINDS)", f"isinstance(m, (KINDS, {ENGINE}))"),
+        ("KINDS = [DP, DDP]", "type(m) in KINDS", f"type(m) in (*KINDS, {ENGINE})"),
+        ("", "isinstance(m, DP | DDP)", f"isinstance(m, (DP | DDP, {ENGINE}))"),
+        ("def kinds():\n    return DP, DDP", "isinstance(m, kinds())", f"isinstance(m, (kinds(), {ENGINE}))"),
+        ("", f"type(m).__name__ == {NAME}", f"(type(m).__name__ == {NAME} or isinstance(m, {ENGINE}))"),
+        ("", "type(m).__name__ == DDP.__name__", f"(type(m).__name__ == DDP.__name__ or isinstance(m, {ENGINE}))"),
+        ("", f"{NAME} in str(type(m))", f"({NAME} in str(type(m)) or isinstance(m, {ENGINE}))"),
+        ("", 'm.__class__.__name__.endswith("DataParallel")', f'(m.__class__.__name__.endswith("DataParallel") or isinstance(m, {ENGINE}))'),
+    ],
+)  # fmt: skip
+def test_tests_of_the_class_ask_for_the_engine(before: str, test: str, after: str) -> None:
+    helper = f"{before}\n\n\ndef unwrap(m):\n    if {test}:\n        return m.module\n    return m"
+    found = trained(helpers=helper, end='torch.save(unwrap(model).state_dict(), "a.pt")')
+    assert f"    if {after}:" in found.text
+    found.said("MG502", Kind.CONVERTED)
+    assert found.status is Status.CONVERTED
+
+
+@pytest.mark.parametrize("test", ["hasattr(m, 'module')", "isinstance(m, nn.Linear)", "type(m).__name__ == 'Net'"])
+def test_others_stay(test: str) -> None:
+    found = trained(helpers=f"def unwrap(m):\n    return m.module if {test} else m", end="print(unwrap(model))")
+    assert f"return m.module if {test} else m" in found.text
+
+
+def test_a_teacher_in_ddp_is_still_asked_for_ddp() -> None:
+    found = trained(model="teacher = DDP(Net().cuda())\nmodel = DDP(Net().cuda())", end="print(isinstance(teacher, DDP), teacher.module)")
+    assert "print(isinstance(teacher, DDP), teacher.module)" in found.text
+    assert "teacher = model" not in found.text
+    found.said("MG105", Kind.KEPT)
+
+
+# -- names of weights ----------------------------------------------------------------------------------------------------
+
+
+def test_names_of_the_wrapper_in_front_of_the_engine() -> None:
+    found = trained(before="model.load_state_dict(torch.load(args.resume), strict=False)")
+    assert 'model.load_state_dict({name.removeprefix("module."): weight for name, weight in torch.load(args.resume).items()}, strict=False)' in found.text
+    assert not found.todos
+    found = trained(before='torch.save(model.state_dict(), "first.pt")', seed="torch.manual_seed(1)")
+    assert 'torch.save({f"module.{name}": weight for name, weight in model.state_dict().items()}, "first.pt")' in found.text
+    assert not found.todos
+
+
+@pytest.mark.parametrize("before", ["model.module.load_state_dict(torch.load(args.resume))", "raw = model.module\nraw.load_state_dict(torch.load(args.resume))"])
+def test_names_without_the_prefix_stay_so(before: str) -> None:
+    found = trained(before=before)
+    assert "removeprefix" not in found.text
+    assert not found.todos
+
+
+@pytest.mark.parametrize("test", ['name.startswith("module.head")', '"module.head" in name', 'name.split(".")[1] == "head"'])
+def test_tests_for_names_of_the_wrapper_are_marked(test: str) -> None:
+    trained(before=f"for name, p in model.named_parameters():\n    p.requires_grad = {test}").said("MG508", Kind.TODO)
+
+
+@pytest.mark.parametrize("lines", ['kept = [p for n, p in model.named_parameters() if "bias" not in n]', "for n, p in model.named_parameters(): print(n, p.shape)"])
+def test_names_that_are_only_searched_are_not(lines: str) -> None:
+    assert not trained(before=lines).todos
+
+
+# -- weights -------------------------------------------------------------------------------------------------------------
+
+HELPERS = "def constrain(layer):\n    layer.weight.data.clamp_(-1, 1)"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "for p in model.parameters():\n    p.data.clamp_(-0.1, 0.1)",
+        "for w in model.state_dict().values():\n    w.mul_(0.5)",
+        "with torch.no_grad():\n    for p in model.parameters():\n        p *= 0.9",
+        "model.module.head.weight.clamp_(-1, 1)",
+        "model.module.head.weight.data = torch.clamp(model.module.head.weight, -1, 1)",
+        "with torch.no_grad():\n    model.module.head.weight *= 0.9",
+        "model.module.head.bias[0] = 0.0",
+        "nn.init.zeros_(model.module.head.bias)",
+        "model.module.head.reset_parameters()",
+        "model.module.get_parameter('head.bias').data.fill_(3.0)",
+        "constrain(model.module.head)",
+        "torch._foreach_mul_(list(model.parameters()), 0.9)",
+        "torch.clamp(model.module.head.weight, -1, 1, out=model.module.head.weight.data)",
+        "nn.utils.vector_to_parameters(torch.zeros(12), model.parameters())",
+    ],
+)
+@pytest.mark.parametrize("model", ["Net()", "make()"])
+def test_weights_that_are_written_reach_the_masters(step: str, model: str) -> None:
+    found = trained(model=f"model = DDP({model}.cuda())", step=step, helpers=HELPERS)
+    assert "ds_compat.refresh_masters(model)\n" in found.text
+    assert found.text.count("refresh_masters") == 1
+    assert not found.todos
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "for t, s in zip(teacher.parameters(), model.parameters()):\n    t.data.mul_(0.9).add_(s.data)",
+        "teacher.head.weight.data.zero_()",
+        "for p in model.parameters():\n    print(p.norm())",
+        "x.clamp_(0, 1)",
+        "print(model.module.head.weight.detach().clone())",
+    ],
+)
+def test_what_leaves_the_trained_weights_alone(step: str) -> None:
+    found = trained(model="teacher = Net().cuda()\nmodel = DDP(Net().cuda())", step=step)
+    assert "refresh_masters" not in found.parts
+
+
+def test_weights_that_are_written_before_the_engine() -> None:
+    assert "refresh_masters" not in trained(before="nn.init.zeros_(model.module.head.bias)").parts
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        "net.head.register_forward_pre_hook(limit)",
+        "net.head.register_forward_hook(hook=limit)",
+        "net.head.register_forward_pre_hook(partial(limit))",
+        "for part in net.modules():\n    part.register_forward_pre_hook(limit)",
+        "net.head.register_forward_pre_hook(lambda m, i: m.weight.data.clamp_(-1, 1))",
+    ],
+)
+def test_a_hook_that_writes_weights_is_followed_by_the_masters(register: str) -> None:
+    hook = "def limit(module, inputs, *rest):\n    module.weight.data.clamp_(-1, 1)"
+    found = trained(helpers=hook, model=f"net = Net().cuda()\n{register}\nmodel = DDP(net)")
+    assert "loss = model(x.cuda()).sum()\n        ds_compat.refresh_masters(model)\n" in found.text
+
+
+def test_a_hook_that_reads_or_of_another_model_is_not() -> None:
+    reads = "def seen(module, inputs, *rest):\n    print(module.weight.norm())"
+    assert "refresh_masters" not in trained(helpers=reads, model="net = Net()\nnet.head.register_forward_hook(seen)\nmodel = DDP(net)").parts
+    writes = "def limit(module, inputs, *rest):\n    module.weight.data.zero_()"
+    other = "other = nn.Linear(2, 2)\nother.register_forward_hook(limit)\nmodel = DDP(Net())"
+    assert "refresh_masters" not in trained(helpers=writes, model=other).parts
+
+
+def test_complex_parameters_are_marked() -> None:
+    layer = "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter({})\n\n    def forward(self, x):\n        return x * self.w"
+    for made in ("torch.randn(9, dtype=torch.cfloat)", "torch.complex(torch.randn(9), torch.zeros(9))"):
+        trained(helpers=layer.format(made), model="model = DDP(nn.Sequential(Filter(), Net()))").said("MG311", Kind.TODO)
+    assert "MG311" not in {code for code, _ in trained(helpers=layer.format("torch.randn(9)"), model="model = DDP(nn.Sequential(Filter(), Net()))").todos}
+
+
+# -- compiled ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_compiled_wrapper_is_compiled_in_place() -> None:
+    assert "model.module.compile(dynamic=True)" in trained(before="model = torch.compile(model, dynamic=True)").text
+    found = trained(helpers="def fast(net):\n    return torch.compile(net)", between="model = fast(model)")
+    assert "    net.module.compile()\n    return net\n" in found.text
+    found = trained(model="model = torch.compile(Net().cuda())\nmodel = DDP(model)")
+    assert "model = torch.compile(Net().cuda())" in found.text
+    found.said("MG708", Kind.KEPT)
