@@ -21,7 +21,21 @@ from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Kind, Lib, Obj, Tensor, TensorKind, Tup, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import (
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Obj,
+    Tensor,
+    TensorKind,
+    Tup,
+    Value,
+    each,
+    forwards_in,
+)
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
@@ -305,11 +319,10 @@ class _Side(_Reader):
             case Happening.RATE_WRITE:
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
-                given = [one for name, value in event.what.items() if name.startswith("thing") for one in self.settle(value)]
-                things = sorted({self.name(one, self.role) for one in given if self.role(one) or not isinstance(one, Expr)})
-                if not things:  # what an unread call gave, of a model that is not the training's in this run
+                given = [value for name, value in event.what.items() if name.startswith("thing")]
+                if all(self.role(one) is None for value in given for one in self.settle(value)):  # of data alone
                     return None
-                return f"opaque call of {key_of(event['function'])} with {', '.join(things)}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.codemod.model import Status
+from dsmigrate.codemod.model import Kind, Status
 from tests.codemod.converting import HEAD, converted
 
 START = (
@@ -78,3 +78,77 @@ def test_a_callable_object_in_loops_is_given_the_engine() -> None:
     assert found.status is Status.CONVERTED
     assert "def __call__(self, loss, engine):" in found.texts["lab/stepper.py"]
     assert "stepper(F.mse_loss(model(noisy.to(device)), clean.to(device)), engine=model)" in found.text
+
+
+def body(*lines: str, helpers: str = "") -> str:
+    return f"{helpers}\nfor x in loader:\n    optimizer.zero_grad()\n    loss = model(x).sum()\n" + "".join(
+        f"    {line}\n" for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("loss.backward()", "model.backward(loss)"),
+        ("(loss + 1).backward()", "model.backward(loss + 1)"),
+        ("torch.autograd.backward(loss)", "model.backward(loss)"),
+        ("loss.backward(retain_graph=False)", "model.backward(loss)"),
+        ("loss.backward(torch.tensor(0.5))", "model.backward((loss * torch.tensor(0.5)).sum())"),
+        ("loss.backward(gradient=torch.ones_like(loss))", "model.backward((loss * torch.ones_like(loss)).sum())"),
+        ("torch.autograd.backward([loss, 2 * loss])", "model.backward(loss + 2 * loss)"),
+    ],
+)
+def test_every_spelling_of_backward(line: str, after: str) -> None:
+    found = converted(START + body(line, "optimizer.step()"))
+    assert found.status is Status.CONVERTED
+    assert after in found.text
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("loss.backward(create_graph=True)", "MG905"),
+        ("loss.backward(inputs=list(model.parameters()))", "MG905"),
+        ("loss.backward(given)", "MG905"),
+        ("loss.backward(*given)", "MG905"),
+        ("loss.backward(retain_graph=True); (2 * loss).backward()", "MG905"),
+        ("loss.backward(); optimizer.step(lambda: loss)", "MG906"),
+        ("loss.backward(); tricks.step(optimizer)", "MG910"),
+    ],
+)
+def test_what_the_engine_cannot_be_given_is_refused(line: str, code: str) -> None:
+    last = [] if "step(" in line else ["optimizer.step()"]
+    found = converted(START + body(line, *last, helpers="import tricks\nfrom tricks import given"))
+    assert found.codes(Kind.REFUSED) == {code}
+
+
+@pytest.mark.parametrize(
+    "test", ["if not torch.isnan(loss):", "if loss < 3:", "if loss.item() < 100 and x.shape[0] > 1:"]
+)
+def test_a_step_that_each_rank_decides_about_is_marked(test: str) -> None:
+    assert converted(START + body("loss.backward()", test, "    optimizer.step()")).said("MG428", Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("dist.all_reduce(loss)", "if not torch.isnan(loss):"),
+        ("if len(loader) > 3:",),
+        ("if dist.get_world_size() > 1:",),
+    ],
+)
+def test_a_step_that_all_ranks_decide_about_alike_is_not(lines: tuple[str, ...]) -> None:
+    found = converted(START + body("loss.backward()", *lines, "    optimizer.step()"))
+    assert "MG428" not in found.codes(Kind.TODO)
+
+
+def test_gradients_that_are_taken_through_the_engine_are_marked() -> None:
+    found = converted(
+        START
+        + body(
+            "grad = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)",
+            "loss.backward()",
+            "optimizer.step()",
+        )
+    )
+    assert found.said("MG413", Kind.TODO)

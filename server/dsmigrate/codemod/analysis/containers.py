@@ -6,10 +6,25 @@ import ast
 from typing import Any
 
 from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Literal, either, negate
-from dsmigrate.codemod.analysis.machine import Given, Machine
+from dsmigrate.codemod.analysis.events import Happening
+from dsmigrate.codemod.analysis.machine import Given, Machine, sources
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.state import choose
-from dsmigrate.codemod.analysis.values import NONE, UNBOUND, Choice, Const, Expr, Kind, Obj, Tup, Value, each, may_vary
+from dsmigrate.codemod.analysis.summaries.registry import role_of_class
+from dsmigrate.codemod.analysis.values import (
+    NONE,
+    UNBOUND,
+    Choice,
+    Const,
+    Expr,
+    Kind,
+    Lib,
+    Obj,
+    Tup,
+    Value,
+    each,
+    may_vary,
+)
 
 REST = "*"
 _MANY = 12
@@ -81,6 +96,8 @@ def is_hashable(value: object) -> bool:
 
 def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
     """An item of a dictionary."""
+    if of.data.get("group_of") is not None and key == Const("params"):
+        run.event(Happening.ACCESS, node, of=of.data["group_of"], name=key)
     if isinstance(key, Const) and is_hashable(key.value):
         found = of.get(key.value)
         if found is not None:
@@ -102,7 +119,7 @@ def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: boo
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options: list[tuple[Condition, Value]] = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
-        if is_there and not is_open(of) and "default" not in of.data:  # any other key is an error
+        if is_there and not is_open(of) and "default" not in of.data and all(_makes(value) for _, value in options):  # any other key is an error
             options[-1] = (negate(either(*(condition for condition, _ in options[:-1]))), options[-1][1])
         if of.has(REST):
             options.append((MAYBE, of.at(REST)))
@@ -315,6 +332,24 @@ def _got(run: Machine, of: Obj, name: str, key: Value, default: Value, node: ast
     return found if default is UNBOUND or default == NONE else choose([(MAYBE, found), (MAYBE, default)])
 
 
+def _makes(value: Value) -> bool:
+    """Whether a value is a class or a function, whose calls in several places have to go together."""
+    if isinstance(value, Lib):
+        return role_of_class(value.name) is not None
+    return isinstance(value, Obj) and value.kind in {Kind.CLASS, Kind.FUNCTION, Kind.PARTIAL}
+
+
+def is_unordered(run: Machine, value: Value) -> bool:
+    """Whether something is gone over in the order of a set."""
+    for one in each(run.settle(value)):
+        if isinstance(one, Obj):
+            if one.data.get("unordered") or (one.kind is Kind.SET and not all(isinstance(item, Const) and isinstance(item.value, int) for item in one.own.values())):
+                return True
+            if one.kind is Kind.ITERATOR and not one.data.get("is_sorted") and one.made_by != "element" and any(is_unordered(run, inner) for inner in sources(one) if inner is not one):
+                return True
+    return False
+
+
 def from_items(
     run: Machine, node: ast.AST, kind: Kind, source: Value | None, named: dict[str, Value] | None = None
 ) -> Obj:
@@ -322,6 +357,8 @@ def from_items(
     made = run.make(kind, node, open=False)
     if source is not None:
         extended(run, made, source, node)
+        if kind is not Kind.SET and is_unordered(run, source):
+            made.data["unordered"] = True
     for key, value in (named or {}).items():
         run.put(made, key, value)
     return made

@@ -28,6 +28,7 @@ from dsmigrate.codemod.analysis.containers import (
     extended,
     is_hashable,
     is_open,
+    is_unordered,
     list_item,
     put_item,
 )
@@ -545,6 +546,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if name in {">", ">="}:
         left, right = right, left
         name = {">": "<", ">=": "<="}[name]
+    if name == "==" and isinstance(left, Expr) and left.op in {"rank", "local_rank"} and isinstance(right, Const) and right.value == -1:
+        return FALSE_VALUE
     if any(isinstance(one, Tensor) for one in (left, right)):
         return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
     if (
@@ -723,6 +726,8 @@ def _comprehension(run: Machine, node: ast.ListComp | ast.SetComp | ast.Generato
     def generate(generators: list[ast.comprehension]) -> Condition:
         first, *others = generators
         over = run.value(first.iter)
+        if kind is Kind.LIST and is_unordered(run, over):
+            made.data["unordered"] = True
 
         def turn(value: Value) -> Condition:
             run.bind(first.target, value)

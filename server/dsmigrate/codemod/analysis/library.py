@@ -478,6 +478,8 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
         run.event(Happening.BUFFER_WRITE, node, of=before, name=Const(name), varies=Const(may_vary(value)))
     if role is Role.OPTIMIZER and name in {"param_groups", "state"}:
         run.event(Happening.RATE_WRITE, node, of=of, key=Const(name), value=value)
+    elif role is Role.OPTIMIZER and name == "step":
+        run.event(Happening.HOOK, node, of=of, name=Const(name), hook=value)
 
 
 def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:

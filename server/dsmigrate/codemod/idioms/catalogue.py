@@ -35,7 +35,7 @@ from dsmigrate.codemod.idioms.model import (
     weights,
     wrap,
 )
-from dsmigrate.codemod.idioms.optimizer import frozen, layers, redundancy, zero
+from dsmigrate.codemod.idioms.optimizer import frozen, layers, pieces, redundancy, zero
 from dsmigrate.codemod.idioms.precision import apex, native, regions, scaler
 from dsmigrate.codemod.idioms.precision import weights as kinds_of_weights
 from dsmigrate.codemod.idioms.refusals import backwards, kinds, several
@@ -43,7 +43,7 @@ from dsmigrate.codemod.model import Idea
 
 Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
 
-REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, backwards.backwards, backwards.closures)
+REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, backwards.backwards, backwards.closures, backwards.steps)
 """Those that look at a training before the place of the engine is known."""
 
 IDIOMS: tuple[Idiom, ...] = (
@@ -95,12 +95,13 @@ IDIOMS: tuple[Idiom, ...] = (
     regions.regions,
     scaler.scaler,
     native.native,
-    apex.apex,
     kinds_of_weights.weights,
+    apex.apex,
     zero.untested,
     frozen.groups,
     redundancy.redundancy,
     layers.layers,
+    pieces.pieces,
     files.files,
     files.pickled,
     batch.batch,

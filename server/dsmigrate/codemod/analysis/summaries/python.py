@@ -372,7 +372,10 @@ def _through(asked: Call) -> Value:
         found = looked_up(of.cls, "__iter__")
         if found is not None and asked.name == "builtins.iter" and isinstance(found[0], Obj):
             return asked.run.call(Bound(found[0], of), Given(), asked.node)
-    return asked.run.iterator(asked.node, "iter", of)
+    made = asked.run.iterator(asked.node, "iter", of)
+    if asked.name == "builtins.sorted":
+        made.data["is_sorted"] = True
+    return made
 
 
 @function("builtins.next")

@@ -57,6 +57,7 @@ ALIASES.update({
     "torch.amp.autocast": "torch.autocast",
     "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
     "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
+    "torch.GradScaler": "torch.amp.GradScaler",
     "torch.nn.utils.clip_grad.clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
     "torch.nn.utils.clip_grad.clip_grad_value_": "torch.nn.utils.clip_grad_value_",
     "torch.nn.utils.clip_grad_norm": "torch.nn.utils.clip_grad_norm_",

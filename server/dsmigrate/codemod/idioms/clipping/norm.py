@@ -81,6 +81,15 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
         )  # fmt: skip
 
 
+def _late(event: Event) -> Decision:
+    if is_statement(event):
+        return Decision("MG423", Kind.KEPT, event.module, event.node, "this clip comes behind the step: no step is clipped, as before", "the step has used the gradients")
+    return Decision(
+        "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
+        "engine.step() zeroes the gradients",
+    )  # fmt: skip
+
+
 def _reversed(facts: Facts, found: list[Clip]) -> Iterator[Decision]:
     """Mark a clip where the release multiplies by the wrong quotient at ZeRO 0."""
     event = found[0].event
@@ -89,15 +98,6 @@ def _reversed(facts: Facts, found: list[Clip]) -> Iterator[Decision]:
             "MG424", Kind.TODO, event.module, event.node, "DeepSpeed 0.13.2 clips the wrong way round at ZeRO 0: take another stage or release",
             "small gradients grow there, large ones stay",
         )  # fmt: skip
-
-
-def _late(event: Event) -> Decision:
-    if is_statement(event):
-        return Decision("MG423", Kind.KEPT, event.module, event.node, "this clip comes behind the step: no step is clipped, as before", "the step has used the gradients")
-    return Decision(
-        "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
-        "engine.step() zeroes the gradients",
-    )  # fmt: skip
 
 
 def _place(several: list[Clip], limit: Decision | None) -> Iterator[Decision]:

@@ -48,7 +48,7 @@ def asked(training: Training, facts: Facts) -> Iterator[Decision]:
             seen.add(event.node)
             yield Decision(
                 "MG308", Kind.CONVERTED, event.module, event.node, "scaler.update() removed", "DeepSpeed scales the loss itself",
-                edits=(Remove(event.module, event.module.step(event.node).node),),
+                edits=(Remove(event.module, event.module.step(event.node).node),), differs=True,
             )  # fmt: skip
 
 

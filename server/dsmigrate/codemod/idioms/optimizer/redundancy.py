@@ -113,7 +113,7 @@ def _is_clean(event: Event, spread: ast.expr) -> bool:
     """Whether a dictionary that is handed over with ``**`` is known, and has nothing of the sharding's own."""
     if not isinstance(spread, ast.Name):
         return isinstance(spread, ast.Call | ast.Dict) and not any(
-            isinstance(one, ast.keyword) and (one.arg is None or one.arg in _OWN) or isinstance(one, ast.Constant) and one.value in _OWN for one in ast.walk(spread)
+            (isinstance(one, ast.keyword) and (one.arg is None or one.arg in _OWN)) or (isinstance(one, ast.Constant) and one.value in _OWN) for one in ast.walk(spread)
         )  # fmt: skip
     value = next((scope[spread.id] for scope in event.names if spread.id in scope), None)
     found = [one for one in each(value)] if value is not None else []

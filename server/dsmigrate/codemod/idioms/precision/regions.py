@@ -10,7 +10,7 @@ from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
 from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
-from dsmigrate.codemod.analysis.events import Event, Happening
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.precision import AUTOCAST, OFF, Precision, by_hand, precision_at, type_by_default
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Value, each, forwards_in
@@ -74,6 +74,12 @@ def regions(training: Training, facts: Facts) -> Iterator[Decision]:
         return
     if left_alone or not found.trained:
         return
+    unread = next((block for event in found.trained for block in event.block.around() if _is_unread(block)), None)
+    if unread is not None and unread.node is not None and unread.module is not None and any("scaler" in event.what for event in training.steps):
+        yield Decision(
+            "MG307", Kind.TODO, unread.module, unread.node, "if this region switches autocast on, enable torch_autocast in ds_config.json too",
+            "it is not read, and a gradient scaler is used",
+        )  # fmt: skip
     if found.wanted is not None and found.wanted.enabled is not FALSE:
         first = next(event for event in found.trained if precision_at(training.analysis, event).enabled is not FALSE)
         settled = list(_setting(training, facts, found.wanted, first))
@@ -85,6 +91,10 @@ def regions(training: Training, facts: Facts) -> Iterator[Decision]:
         yield _unsettled(event, "the training runs the model in several precisions")
         return
     yield from _others(training, found)
+
+
+def _is_unread(block: Block) -> bool:
+    return block.kind is BlockKind.WITH and block.label is not None and any(isinstance(one, Expr) for one in each(block.label))
 
 
 def _forwards(training: Training) -> _Forwards:

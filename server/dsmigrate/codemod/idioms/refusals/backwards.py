@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import nearest_common
 from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, TRUE_VALUE, UNBOUND, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
+    NONE,
+    TRUE_VALUE,
+    UNBOUND,
+    Obj,
+    Tensor,
+    Value,
+    each,
+    forwards_in,
+)
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
@@ -42,7 +53,9 @@ def backwards(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: 
             yield _refused(event, "backward(create_graph=True) builds a graph of gradients", "engine.backward cannot")
         elif event.what.get("inputs", NONE) != NONE:
             yield _refused(event, "backward is run for given inputs", "engine.backward cannot")
-        elif event.what.get("gradient", NONE) != NONE:
+        elif isinstance(event.node, ast.Call) and any(isinstance(one, ast.Starred) for one in event.node.args):
+            yield _refused(event, "backward is given arguments that are not seen", "engine.backward takes the loss alone")
+        elif any(not isinstance(one, Tensor) and one != NONE for one in each(event.what.get("gradient", NONE))):
             yield _refused(event, "backward starts from given gradients", "engine.backward cannot")
     for event in training.events(Happening.GRADIENT):
         trained = any(training.is_model(forward.model) for forward in forwards_in(event["outputs"]))
@@ -90,6 +103,22 @@ def closures(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
                 "MG906", Kind.REFUSED, event.module, event.node, "optimizer.step takes a closure here", "the engine's step evaluates no closure",
             )  # fmt: skip
             return
+
+
+def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
+    """Refuse a training whose optimizer is stepped where it cannot be seen: by a scaler through an object around it, by unread code."""
+    for event in training.events(Happening.STEP):
+        around = [one for one in each(event["optimizer"]) if isinstance(one, Obj) and one not in training.optimizers]
+        if "scaler" in event.what and any(training.is_optimizer(value) for one in around for value in one.own.values()):
+            yield Decision(
+                "MG913", Kind.REFUSED, event.module, event.node, "scaler.step runs the step of an object that holds the optimizer",
+                "what that step does besides cannot be kept; step its optimizer",
+            )  # fmt: skip
+            return
+    if training.steps or not training.optimizers:
+        return
+    event = next((one for one in training.events(Happening.OPAQUE) if any(training.is_optimizer(value) for value in one.what.values())), training.backwards[0])
+    yield Decision("MG910", Kind.REFUSED, event.module, event.node, "no step of the optimizer is seen", "half a conversion would not train")
 
 
 def _is_lbfgs(one: Value) -> bool:

@@ -1,0 +1,249 @@
+"""Optimizers: which need whole parameters, what ZeRO does not see of them, and which cannot be followed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsmigrate.codemod.model import Kind, Status
+from tests.codemod.converting import HEAD, Converted, converted
+
+SCRIPT = (
+    HEAD
+    + """
+import argparse
+import random
+from functools import partial
+import timm.optim
+parser = argparse.ArgumentParser()
+parser.add_argument("--opt", default="sgd")
+args = parser.parse_args()
+{helpers}
+dist.init_process_group("nccl")
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+{before}
+model = DDP(net)
+optimizer = {made}
+loader = torch.utils.data.DataLoader(data, batch_size=8)
+{ahead}
+for x in loader:
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+{inside}
+"""
+)
+SGD = "torch.optim.SGD(model.parameters(), lr=0.1)"
+
+
+def script(
+    made: str = SGD, helpers: str = "", before: str = "", ahead: str = "", inside: str = "", **options: object
+) -> Converted:
+    body = "".join(f"    {line}\n" for line in inside.splitlines())
+    return converted(SCRIPT.format(made=made, helpers=helpers, before=before, ahead=ahead, inside=body), **options)
+
+
+def own(*lines: str) -> str:
+    """A class whose step does something to each gradient ``d``."""
+    body = "".join(f"                {line}\n" for line in lines)
+    return f"""
+def scaled(d):
+    return d / d.norm()
+def doubled(d):
+    return d * 2
+class Mine(torch.optim.Optimizer):
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, dict(lr=lr))
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                d = p.grad
+                state = self.state[p]
+                if len(state) == 0:
+                    state["m"] = torch.zeros(p.shape)
+{body}                state["m"].mul_(0.9).add_(d)
+                p.add_(state["m"], alpha=-group["lr"])
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "d = d / d.norm()",
+        "d = scaled(d)",
+        "d = d / torch.linalg.vector_norm(d)",
+        "d = d / d.abs().max()",
+        "d = d @ d",
+        "d = d / len(p)",
+        "d = d * torch.randn_like(d)",
+        "d = d * p.scale",
+        "d = d * self.scales[p]",
+        "d = d * self.rule(d)",
+        "dist.all_reduce(d)",
+    ],
+)
+def test_a_step_that_looks_at_whole_parameters_stays_whole(line: str) -> None:
+    found = script("Mine(model.parameters())", own(line))
+    assert found.said("MG602", Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": 0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "d = d.sign()",
+        "d = doubled(d)",
+        "d = torch.maximum(d, state['m'])",
+        "d = d.clamp(-1, 1).lerp(d, 0.5)",
+        "d = d + p * group['lr']",
+    ],
+)
+def test_a_step_of_each_number_by_itself_keeps_the_stage(line: str) -> None:
+    found = script("Mine(model.parameters())", own(line))
+    assert not found.codes(Kind.KEPT) & {"MG602", "MG603"}
+    assert found.config["zero_optimization"] == {"stage": 2}
+
+
+@pytest.mark.parametrize(
+    ("made", "code", "stage"),
+    [
+        ("timm.optim.Lamb(model.parameters())", "MG602", 0),
+        ("torch.optim.Adafactor(model.parameters())", "MG602", 0),
+        ('{"sgd": torch.optim.SGD, "lars": timm.optim.Lars}[args.opt](model.parameters(), lr=0.1)', "MG602", 0),
+        ("partial(timm.optim.Lamb, lr=0.1)(model.parameters())", "MG602", 0),
+        ("getattr(torch.optim, args.opt)(model.parameters(), lr=0.1)", "MG603", 2),
+    ],
+)
+def test_classes_by_name_or_table(made: str, code: str, stage: int) -> None:
+    found = script(made)
+    assert found.said(code, Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": stage}
+    assert not found.todos
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        SGD,
+        "torch.optim.AdamW(model.parameters())",
+        '{"a": torch.optim.SGD, "b": torch.optim.AdamW}[args.opt](model.parameters())',
+    ],
+)
+def test_elementwise_classes_say_nothing(made: str) -> None:
+    found = script(made)
+    assert not found.codes(Kind.KEPT) & {"MG602", "MG603"}
+    assert found.config["zero_optimization"] == {"stage": 2}
+    assert not found.todos
+
+
+def test_where_a_stage_is_asked_for_it_is_left_to_the_person() -> None:
+    assert script("timm.optim.Lamb(model.parameters())", zero_stage=2).said("MG602", Kind.TODO)
+
+
+@pytest.mark.parametrize("made", ["torch.optim.Adagrad(model.parameters())", "Own(model.parameters())"])
+def test_the_own_adagrad_is_put_back(made: str) -> None:
+    found = script(made, "class Own(torch.optim.Adagrad):\n    pass")
+    assert "ds_compat.use_own_adagrad(model)" in found.text
+
+
+PIECES = {
+    "a group that is added": ("MG605", {"inside": 'optimizer.add_param_group({"params": net.head.parameters()})'}),
+    "a part that is thawed": ("MG607", {"inside": "model.module.head.requires_grad_(True)"}),
+    "each parameter of a part": (
+        "MG607",
+        {"inside": "for p in model.module.body.parameters():\n    p.requires_grad = False"},
+    ),
+    "parameters of a loss": (
+        "MG608",
+        {
+            "before": "loss_of = nn.Linear(4, 4)",
+            "made": "torch.optim.SGD([*model.parameters(), *loss_of.parameters()], lr=0.1)",
+        },
+    ),
+    "a hook": ("MG520", {"ahead": "optimizer.register_step_post_hook(print)"}),
+    "another step": ("MG520", {"ahead": "plain = optimizer.step\noptimizer.step = lambda: plain()"}),
+    "a schedule of one rank": (
+        "MG613",
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)",
+            "inside": "if dist.get_rank() == 0:\n    schedule.step()",
+        },
+    ),
+    "a rate by the rank's loss": (
+        "MG613",
+        {"inside": 'if loss.item() > 3:\n    optimizer.param_groups[0]["lr"] *= 0.1'},
+    ),
+    "a plateau by the rank's loss": (
+        "MG613",
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)",
+            "inside": "schedule.step(loss.item())",
+        },
+    ),
+    "a set": ("MG614", {"made": "torch.optim.SGD(list(set(model.parameters())), lr=0.1)"}),
+    "a comprehension over a set": (
+        "MG614",
+        {"before": "kept = set(net.parameters())", "made": 'torch.optim.SGD([{"params": [p for p in kept]}], lr=0.1)'},
+    ),
+    "parameters of groups": (
+        "MG630",
+        {"inside": 'print(sum(p.norm() for g in optimizer.param_groups for p in g["params"]))'},
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "parts"), PIECES.values(), ids=PIECES)
+def test_what_the_pieces_of_zero_do_not_see(code: str, parts: dict[str, str]) -> None:
+    found = script(**parts)
+    assert found.said(code, Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": 0}
+    assert script(**parts, zero_stage=2).said(code, Kind.TODO)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"before": "net.body.requires_grad_(False)"},
+        {"before": "net.body.requires_grad_(False)", "inside": "model.module.body.requires_grad_(False)"},
+        {"made": "torch.optim.SGD(sorted(set(model.parameters()), key=id), lr=0.1)"},
+        {"inside": 'for group in optimizer.param_groups:\n    group["lr"] *= 0.9'},
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)",
+            "inside": "if dist.get_rank() != -1:\n    schedule.step()",
+        },
+        {
+            "ahead": "schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)",
+            "inside": "dist.all_reduce(loss)\nschedule.step(loss)",
+        },
+    ],
+)
+def test_what_is_alike_for_all_pieces_keeps_the_stage(parts: dict[str, str]) -> None:
+    found = script(**parts)
+    assert found.config["zero_optimization"] == {"stage": 2}, [
+        change.message for change in found.changes if change.kind is Kind.KEPT
+    ]
+
+
+REFUSED = {
+    "several": ("MG902", {"ahead": "other = torch.optim.SGD(net.head.parameters(), lr=0.1)", "inside": "other.step()"}),
+    "a closure": ("MG906", {"inside": "optimizer.step(lambda: model(x).sum())"}),
+    "LBFGS": ("MG906", {"made": "torch.optim.LBFGS(model.parameters())"}),
+    "code that is not read": ("MG911", {"helpers": "from factory import build", "made": "build(model)"}),
+}
+
+
+@pytest.mark.parametrize(("code", "parts"), REFUSED.values(), ids=REFUSED)
+def test_optimizers_that_no_engine_takes(code: str, parts: dict[str, str]) -> None:
+    found = script(**parts)
+    assert found.status is Status.REFUSED
+    assert found.codes(Kind.REFUSED) == {code}
