@@ -303,6 +303,8 @@ class _Side(_Reader):
         match event.kind:
             case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
+                if not wrapped and event["method"] != Const("") and all(isinstance(one, Expr) for one in self.settle(event["model"])):
+                    return None  # of a model that is not read, which is known to be one from its wrap on only
                 grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"

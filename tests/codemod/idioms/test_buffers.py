@@ -92,5 +92,7 @@ def test_statistics_that_are_equal_are_left_alone() -> None:
 
 
 def test_the_wrapped_forward_of_one_rank_would_wait() -> None:
-    found = trained(helpers=VALIDATE, model=NORMED, end="validate(model.module)\nif dist.get_rank() == 0:\n    validate(model)")
+    found = trained(
+        helpers=VALIDATE, model=NORMED, end="validate(model.module)\nif dist.get_rank() == 0:\n    validate(model)"
+    )
     found.said("MG129", Kind.TODO)

@@ -9,7 +9,9 @@ from tests.codemod.converting import HEAD, Converted, converted
 
 STATE = '{"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}'
 SAVE = f'torch.save({STATE}, "last.pt")'
-SCRIPT = HEAD + """
+SCRIPT = (
+    HEAD
+    + """
 import argparse
 import atexit
 import signal
@@ -53,19 +55,28 @@ def main():
 
 main()
 """
+)
 
 
-def trained(save: str = "pass", *, model: str = "DDP(Net().cuda())", zero_stage: int | None = None, **parts: str) -> Converted:
-    given = {name: "" for name in ("imports", "helpers", "resume", "before", "step", "end")} | parts
+def trained(
+    save: str = "pass", *, model: str = "DDP(Net().cuda())", zero_stage: int | None = None, **parts: str
+) -> Converted:
+    given = dict.fromkeys(("imports", "helpers", "resume", "before", "step", "end"), "") | parts
     indents = {"resume": 4, "before": 4, "step": 12, "end": 4}
     texts = {name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}
-    return converted(SCRIPT.format(model=model, save=save.replace("\n", "\n" + " " * 8), **texts), zero_stage=zero_stage)
+    return converted(
+        SCRIPT.format(model=model, save=save.replace("\n", "\n" + " " * 8), **texts), zero_stage=zero_stage
+    )
 
 
 def gathers(found: Converted) -> list[str]:
     """The lines that gather, each with the one behind it."""
     lines = [line.strip() for line in found.text.splitlines()]
-    return [f"{line} / {behind}" for line, behind in zip(lines, lines[1:], strict=False) if line.startswith("ds_compat.gather_checkpoint(")]
+    return [
+        f"{line} / {behind}"
+        for line, behind in zip(lines, lines[1:], strict=False)
+        if line.startswith("ds_compat.gather_checkpoint(")
+    ]
 
 
 # -- what needs nothing --------------------------------------------------------------------------------------------------
@@ -98,7 +109,15 @@ def test_at_stage_3_weights_are_gathered_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "guard", ["rank == 0", "dist.get_rank() == 0", "not rank", "local_rank == 0", "local_rank in [-1, 0]", "rank % torch.cuda.device_count() == 0"]
+    "guard",
+    [
+        "rank == 0",
+        "dist.get_rank() == 0",
+        "not rank",
+        "local_rank == 0",
+        "local_rank in [-1, 0]",
+        "rank % torch.cuda.device_count() == 0",
+    ],
 )
 def test_a_guarded_save_is_gathered_for_before_its_guard(guard: str) -> None:
     found = trained(f"if {guard}:\n    {SAVE}")
@@ -128,7 +147,9 @@ def test_where_all_ranks_meet(save: str, line: str) -> None:
     assert line in trained(save, helpers=f"def save(model, optimizer, epoch):\n    {SAVE}\n\n\n").text
 
 
-@pytest.mark.parametrize("body", [f"if dist.get_rank() != 0:\n        return\n    {SAVE}", f"if dist.get_rank() == 0:\n        {SAVE}"])
+@pytest.mark.parametrize(
+    "body", [f"if dist.get_rank() != 0:\n        return\n    {SAVE}", f"if dist.get_rank() == 0:\n        {SAVE}"]
+)
 def test_a_helper_with_the_guard_in_it(body: str) -> None:
     found = trained("save(model, optimizer, epoch)", helpers=f"def save(model, optimizer, epoch):\n    {body}\n\n\n")
     assert len(gathers(found)) == 1
@@ -140,7 +161,10 @@ def test_a_helper_with_the_guard_in_it(body: str) -> None:
     [
         (f"if is_main_process():\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=is_main_process())"),
         (f"if args.is_master:\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=args.is_master)"),
-        (f"if epoch % 2 == 0 and is_main_process():\n    {SAVE}", "ds_compat.gather_checkpoint(model, keep=is_main_process())"),
+        (
+            f"if epoch % 2 == 0 and is_main_process():\n    {SAVE}",
+            "ds_compat.gather_checkpoint(model, keep=is_main_process())",
+        ),
         ("end(model, optimizer, epoch)", "ds_compat.gather_checkpoint(model, keep=True)"),
     ],
 )
@@ -150,14 +174,27 @@ def test_what_is_not_read_may_let_the_first_rank_through_alone(save: str, line: 
     assert "MG635" not in found.codes(Kind.KEPT)
 
 
-@pytest.mark.parametrize("save", [f"if loss.item() < 3:\n    {SAVE}", f"best = loss.item() < 3\nif best:\n    {SAVE}", f"if loss.item() >= 3:\n    continue\n{SAVE}"])
+@pytest.mark.parametrize(
+    "save",
+    [
+        f"if loss.item() < 3:\n    {SAVE}",
+        f"best = loss.item() < 3\nif best:\n    {SAVE}",
+        f"if loss.item() >= 3:\n    continue\n{SAVE}",
+    ],
+)
 def test_a_save_by_a_metric_of_each_rank_is_spoken_of(save: str) -> None:
     found = trained(save)
     assert "keep=True" in gathers(found)[0]
     found.said("MG635", Kind.KEPT)
 
 
-@pytest.mark.parametrize("save", [f"if loss.item() < 3 and rank == 0:\n    {SAVE}", f"dist.all_reduce(loss)\nif loss.item() < 3:\n    if rank == 0:\n        {SAVE}"])
+@pytest.mark.parametrize(
+    "save",
+    [
+        f"if loss.item() < 3 and rank == 0:\n    {SAVE}",
+        f"dist.all_reduce(loss)\nif loss.item() < 3:\n    if rank == 0:\n        {SAVE}",
+    ],
+)
 def test_that_of_rank_0_or_of_all_ranks_is_not(save: str) -> None:
     assert "MG635" not in trained(save).codes(Kind.KEPT)
 
@@ -181,7 +218,9 @@ LOOP = f"""try:
         {SAVE}"""
 
 
-@pytest.mark.parametrize("head", ["except KeyboardInterrupt:", "except (OSError, RuntimeError) as error:", "except:", "except Exception:"])
+@pytest.mark.parametrize(
+    "head", ["except KeyboardInterrupt:", "except (OSError, RuntimeError) as error:", "except:", "except Exception:"]
+)
 def test_a_save_of_a_rank_that_fails_is_marked(head: str) -> None:
     assert "MG633" in {code for code, _ in trained(end=LOOP.replace("{}", head)).todos}
 
@@ -192,7 +231,10 @@ def test_a_save_that_ends_the_training_is_gathered_for() -> None:
     assert len(gathers(found)) == 1
     assert "waits for the others" in found.said("MG633", Kind.KEPT).message
     other = f'try:\n        {SAVE}\n    except OSError:\n        torch.save({STATE}, "other.pt")'
-    assert not trained("save(model, optimizer, epoch)", helpers=f"def save(model, optimizer, epoch):\n    if dist.get_rank() != 0:\n        return\n    {other}\n\n\n").todos
+    assert not trained(
+        "save(model, optimizer, epoch)",
+        helpers=f"def save(model, optimizer, epoch):\n    if dist.get_rank() != 0:\n        return\n    {other}\n\n\n",
+    ).todos
 
 
 @pytest.mark.parametrize("register", ["signal.signal(signal.SIGTERM, leave)", "atexit.register(leave)"])
@@ -216,7 +258,12 @@ def test_an_unread_function_that_gets_model_and_optimizer_finds_whole_states() -
 
 
 @pytest.mark.parametrize(
-    "save", ['torch.save({"optimizer": optimizer, "epoch": 1}, "a.pt")', "state = dict(epoch=1)\nstate['o'] = optimizer\ntorch.save(state, 'a.pt')", "torch.save(optimizer, 'a.pt')"]
+    "save",
+    [
+        'torch.save({"optimizer": optimizer, "epoch": 1}, "a.pt")',
+        "state = dict(epoch=1)\nstate['o'] = optimizer\ntorch.save(state, 'a.pt')",
+        "torch.save(optimizer, 'a.pt')",
+    ],
 )
 @pytest.mark.parametrize("stage", [0, 2])
 def test_the_optimizer_itself_in_a_file_is_marked(save: str, stage: int) -> None:
@@ -232,7 +279,7 @@ def test_the_optimizer_itself_in_a_file_is_marked(save: str, stage: int) -> None
         'state = torch.load(args.resume)\nmodel.module.load_state_dict(state["model"])\noptimizer.load_state_dict(state["optimizer"])',
         'state = torch.load(args.resume)["model"]\nstate.pop("head.weight")\nmodel.module.load_state_dict(state, strict=False)',
         'if args.resume and os.path.isfile(args.resume):\n    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])',
-        'try:\n    model.module.head.load_state_dict(torch.load(args.resume))\nexcept OSError:\n    pass',
+        "try:\n    model.module.head.load_state_dict(torch.load(args.resume))\nexcept OSError:\n    pass",
     ],
 )  # fmt: skip
 def test_states_are_loaded_as_before(resume: str) -> None:
@@ -254,7 +301,9 @@ def test_frozen_parameters_count_in_the_optimizers_format() -> None:
     assert "ds_compat.keep_torch_checkpoints(model, groups)" in found.text
 
 
-@pytest.mark.parametrize("call", ["fill(model.module, torch.load(args.resume))", 'fill(model, torch.load(args.resume)["model"])'])
+@pytest.mark.parametrize(
+    "call", ["fill(model.module, torch.load(args.resume))", 'fill(model, torch.load(args.resume)["model"])']
+)
 def test_an_unread_function_that_fills_the_model_reaches_the_masters(call: str) -> None:
     assert f"{call}\n    ds_compat.refresh_masters(model)\n" in trained(resume=call).text
 

@@ -452,6 +452,7 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
 def test_a_setting_that_code_may_overwrite_is_taken_when_the_script_runs(overwritten: str) -> None:
     found = converted(SETTINGS.format(overwritten=overwritten, clip="clip"))
     assert "gradient_clipping=clip" in found.text
+    assert found.config["gradient_clipping"] == 1.0
 
 
 def test_a_setting_of_an_object_that_code_may_overwrite_is_taken_when_the_script_runs() -> None:

@@ -76,9 +76,14 @@ def test_at_stage_3_the_whole_model_is_left_to_the_person() -> None:
 )
 @pytest.mark.parametrize(
     ("seed", "sent"),
-    [("", True), ("torch.manual_seed(args.seed + dist.get_rank())", True), ("if args.half:\n    torch.manual_seed(1)", True), ("torch.manual_seed(1)", False)],
+    [
+        ("", True),
+        ("torch.manual_seed(args.seed + dist.get_rank())", True),
+        ("if args.half:\n    torch.manual_seed(1)", True),
+        ("torch.manual_seed(1)", False),
+    ],
 )
-def test_rank_0s_weights_are_sent_before_a_copy(line: str, seed: str, sent: bool) -> None:  # noqa: FBT001
+def test_rank_0s_weights_are_sent_before_a_copy(line: str, seed: str, sent: bool) -> None:
     found = trained(model="twin = Net().cuda()\nmodel = DDP(Net().cuda())", seed=seed, before=line)
     assert ("broadcast_model" in found.parts) is sent
     if sent:
@@ -86,14 +91,23 @@ def test_rank_0s_weights_are_sent_before_a_copy(line: str, seed: str, sent: bool
     assert not found.todos
 
 
-@pytest.mark.parametrize("line", ["print(sum(p.numel() for p in model.parameters()))", "if dist.get_rank() == 0:\n    ema = copy.deepcopy(model)"])
+@pytest.mark.parametrize(
+    "line",
+    ["print(sum(p.numel() for p in model.parameters()))", "if dist.get_rank() == 0:\n    ema = copy.deepcopy(model)"],
+)
 def test_nothing_is_sent_where_nothing_is_taken_by_all(line: str) -> None:
     assert "broadcast_model" not in trained(before=line).parts
 
 
 def test_one_module_less_leads_to_the_copy_of_the_plain_model() -> None:
-    found = trained(before="ema = copy.deepcopy(model)", end='torch.save(ema.module.state_dict(), "a.pt")', seed="torch.manual_seed(1)")
+    found = trained(
+        before="ema = copy.deepcopy(model)",
+        end='torch.save(ema.module.state_dict(), "a.pt")',
+        seed="torch.manual_seed(1)",
+    )
     assert 'torch.save(ema.state_dict(), "a.pt")' in found.text
-    found = trained(before="ema = copy.deepcopy(model)", end='torch.save(ema.state_dict(), "a.pt")', seed="torch.manual_seed(1)")
+    found = trained(
+        before="ema = copy.deepcopy(model)", end='torch.save(ema.state_dict(), "a.pt")', seed="torch.manual_seed(1)"
+    )
     assert 'torch.save({f"module.{name}": weight for name, weight in ema.state_dict().items()}, "a.pt")' in found.text
     assert not found.todos

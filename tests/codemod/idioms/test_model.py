@@ -7,7 +7,9 @@ import pytest
 from dsmigrate.codemod.model import Kind, Status
 from tests.codemod.converting import HEAD, Converted, converted
 
-SCRIPT = HEAD + """
+SCRIPT = (
+    HEAD
+    + """
 import argparse
 import copy
 from functools import partial
@@ -51,13 +53,21 @@ def main():
 
 main()
 """
+)
 
 
 def trained(*, model: str = "model = DDP(Net().cuda())", **parts: str) -> Converted:
     zero_stage = parts.pop("zero_stage", None)
-    given = {name: "" for name in ("imports", "helpers", "seed", "before", "between", "step", "end")} | parts | {"model": model}
+    given = (
+        dict.fromkeys(("imports", "helpers", "seed", "before", "between", "step", "end"), "")
+        | parts
+        | {"model": model}
+    )
     indents = {"seed": 4, "model": 4, "before": 4, "between": 4, "step": 8, "end": 4}
-    return converted(SCRIPT.format(**{name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}), zero_stage=zero_stage)
+    return converted(
+        SCRIPT.format(**{name: text.replace("\n", "\n" + " " * indents.get(name, 0)) for name, text in given.items()}),
+        zero_stage=zero_stage,
+    )
 
 
 # -- the class of the wrapper --------------------------------------------------------------------------------------------
@@ -101,7 +111,10 @@ def test_others_stay(test: str) -> None:
 
 
 def test_a_teacher_in_ddp_is_still_asked_for_ddp() -> None:
-    found = trained(model="teacher = DDP(Net().cuda())\nmodel = DDP(Net().cuda())", end="print(isinstance(teacher, DDP), teacher.module)")
+    found = trained(
+        model="teacher = DDP(Net().cuda())\nmodel = DDP(Net().cuda())",
+        end="print(isinstance(teacher, DDP), teacher.module)",
+    )
     assert "print(isinstance(teacher, DDP), teacher.module)" in found.text
     assert "teacher = model" not in found.text
     found.said("MG105", Kind.KEPT)
@@ -112,26 +125,46 @@ def test_a_teacher_in_ddp_is_still_asked_for_ddp() -> None:
 
 def test_names_of_the_wrapper_in_front_of_the_engine() -> None:
     found = trained(before="model.load_state_dict(torch.load(args.resume), strict=False)")
-    assert 'model.load_state_dict({name.removeprefix("module."): weight for name, weight in torch.load(args.resume).items()}, strict=False)' in found.text
+    assert (
+        'model.load_state_dict({name.removeprefix("module."): weight for name, weight in torch.load(args.resume).items()}, strict=False)'
+        in found.text
+    )
     assert not found.todos
     found = trained(before='torch.save(model.state_dict(), "first.pt")', seed="torch.manual_seed(1)")
-    assert 'torch.save({f"module.{name}": weight for name, weight in model.state_dict().items()}, "first.pt")' in found.text
+    assert (
+        'torch.save({f"module.{name}": weight for name, weight in model.state_dict().items()}, "first.pt")'
+        in found.text
+    )
     assert not found.todos
 
 
-@pytest.mark.parametrize("before", ["model.module.load_state_dict(torch.load(args.resume))", "raw = model.module\nraw.load_state_dict(torch.load(args.resume))"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "model.module.load_state_dict(torch.load(args.resume))",
+        "raw = model.module\nraw.load_state_dict(torch.load(args.resume))",
+    ],
+)
 def test_names_without_the_prefix_stay_so(before: str) -> None:
     found = trained(before=before)
     assert "removeprefix" not in found.text
     assert not found.todos
 
 
-@pytest.mark.parametrize("test", ['name.startswith("module.head")', '"module.head" in name', 'name.split(".")[1] == "head"'])
+@pytest.mark.parametrize(
+    "test", ['name.startswith("module.head")', '"module.head" in name', 'name.split(".")[1] == "head"']
+)
 def test_tests_for_names_of_the_wrapper_are_marked(test: str) -> None:
     trained(before=f"for name, p in model.named_parameters():\n    p.requires_grad = {test}").said("MG508", Kind.TODO)
 
 
-@pytest.mark.parametrize("lines", ['kept = [p for n, p in model.named_parameters() if "bias" not in n]', "for n, p in model.named_parameters(): print(n, p.shape)"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'kept = [p for n, p in model.named_parameters() if "bias" not in n]',
+        "for n, p in model.named_parameters(): print(n, p.shape)",
+    ],
+)
 def test_names_that_are_only_searched_are_not(lines: str) -> None:
     assert not trained(before=lines).todos
 
@@ -205,7 +238,10 @@ def test_a_hook_that_writes_weights_is_followed_by_the_masters(register: str) ->
 
 def test_a_hook_that_reads_or_of_another_model_is_not() -> None:
     reads = "def seen(module, inputs, *rest):\n    print(module.weight.norm())"
-    assert "refresh_masters" not in trained(helpers=reads, model="net = Net()\nnet.head.register_forward_hook(seen)\nmodel = DDP(net)").parts
+    assert (
+        "refresh_masters"
+        not in trained(helpers=reads, model="net = Net()\nnet.head.register_forward_hook(seen)\nmodel = DDP(net)").parts
+    )
     writes = "def limit(module, inputs, *rest):\n    module.weight.data.zero_()"
     other = "other = nn.Linear(2, 2)\nother.register_forward_hook(limit)\nmodel = DDP(Net())"
     assert "refresh_masters" not in trained(helpers=writes, model=other).parts
@@ -214,8 +250,15 @@ def test_a_hook_that_reads_or_of_another_model_is_not() -> None:
 def test_complex_parameters_are_marked() -> None:
     layer = "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter({})\n\n    def forward(self, x):\n        return x * self.w"
     for made in ("torch.randn(9, dtype=torch.cfloat)", "torch.complex(torch.randn(9), torch.zeros(9))"):
-        trained(helpers=layer.format(made), model="model = DDP(nn.Sequential(Filter(), Net()))").said("MG311", Kind.TODO)
-    assert "MG311" not in {code for code, _ in trained(helpers=layer.format("torch.randn(9)"), model="model = DDP(nn.Sequential(Filter(), Net()))").todos}
+        trained(helpers=layer.format(made), model="model = DDP(nn.Sequential(Filter(), Net()))").said(
+            "MG311", Kind.TODO
+        )
+    assert "MG311" not in {
+        code
+        for code, _ in trained(
+            helpers=layer.format("torch.randn(9)"), model="model = DDP(nn.Sequential(Filter(), Net()))"
+        ).todos
+    }
 
 
 # -- compiled ------------------------------------------------------------------------------------------------------------

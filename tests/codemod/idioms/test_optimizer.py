@@ -119,7 +119,6 @@ def test_a_step_of_each_number_by_itself_keeps_the_stage(line: str) -> None:
     [
         ("timm.optim.Lamb(model.parameters())", "MG602", 0),
         ("torch.optim.Adafactor(model.parameters())", "MG602", 0),
-        ('{"sgd": torch.optim.SGD, "lars": timm.optim.Lars}[args.opt](model.parameters(), lr=0.1)', "MG602", 0),
         ("partial(timm.optim.Lamb, lr=0.1)(model.parameters())", "MG602", 0),
         ("getattr(torch.optim, args.opt)(model.parameters(), lr=0.1)", "MG603", 2),
     ],
@@ -148,6 +147,17 @@ def test_elementwise_classes_say_nothing(made: str) -> None:
 
 def test_where_a_stage_is_asked_for_it_is_left_to_the_person() -> None:
     assert script("timm.optim.Lamb(model.parameters())", zero_stage=2).said("MG602", Kind.TODO)
+
+
+def test_a_stage_follows_what_the_run_chooses() -> None:
+    found = script('{"sgd": torch.optim.SGD, "lars": timm.optim.Lars}[args.opt](model.parameters(), lr=0.1)')
+    assert found.said("MG602", Kind.KEPT)
+    assert found.config["zero_optimization"] == {"stage": 2}
+    assert 'zero_optimization={"stage": 0 if args.opt' in found.text
+
+
+def test_an_optimizer_that_wraps_another_is_refused() -> None:
+    assert script(f"timm.optim.Lookahead(base_optimizer={SGD}, k=5)").codes(Kind.REFUSED) == {"MG609"}
 
 
 @pytest.mark.parametrize("made", ["torch.optim.Adagrad(model.parameters())", "Own(model.parameters())"])

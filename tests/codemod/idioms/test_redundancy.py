@@ -8,7 +8,9 @@ from dsmigrate.codemod.model import Kind, Status
 from tests.codemod.converting import HEAD, Converted, converted
 
 CALL = "ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.1)"
-SCRIPT = HEAD + """
+SCRIPT = (
+    HEAD
+    + """
 import argparse
 from functools import partial
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -29,6 +31,7 @@ for x in range(5):
     optimizer.step()
 {end}
 """
+)
 
 
 def trained(made: str = CALL, *, before: str = "", end: str = "", helpers: str = "", **options: object) -> Converted:
@@ -96,7 +99,9 @@ def test_consolidation_goes_with_its_guard(end: str) -> None:
 
 
 def test_what_else_stands_in_the_guard_is_marked() -> None:
-    found = trained(end="if isinstance(optimizer, ZeroRedundancyOptimizer):\n    optimizer.consolidate_state_dict(to=0)\n    print(1)")
+    found = trained(
+        end="if isinstance(optimizer, ZeroRedundancyOptimizer):\n    optimizer.consolidate_state_dict(to=0)\n    print(1)"
+    )
     assert "fails now" in found.said("MG610", Kind.TODO).message
 
 

@@ -222,7 +222,7 @@ def test_deepspeed_that_is_there_already_is_refused() -> None:
 # -- backward and step ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", ["gradient=y", "inputs=[model.module.weight]", "create_graph=True"])
+@pytest.mark.parametrize("arguments", ["given", "inputs=[model.module.weight]", "create_graph=True"])
 def test_a_backward_of_another_form_is_refused(arguments: str) -> None:
     refused(script(loop=LOOP.replace("backward()", f"backward({arguments})")), "MG905", f"loss.backward({arguments})")
 

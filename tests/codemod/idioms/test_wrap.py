@@ -194,7 +194,7 @@ def test_a_trainer_makes_the_engine_of_its_own_attributes() -> None:
     Trainer(nn.Linear(4, 4)).fit(torch.utils.data.DataLoader(data, batch_size=8))
     """)
     assert found.status is Status.CONVERTED
-    assert engine(found.text).startswith("self.model=deepspeed.initialize(model=model,optimizer=self.optimizer,")
+    assert engine(found.text).startswith("self.model=deepspeed.initialize(model=self.model,optimizer=self.optimizer,")
     assert found.text.index("self.optimizer = self.build()") < found.text.index("deepspeed.initialize(")
 
 

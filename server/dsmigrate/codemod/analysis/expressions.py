@@ -498,6 +498,10 @@ def _compare(run: Machine, node: ast.Compare) -> Value:
     return from_condition(both(*found))
 
 
+_NUMBERS = frozenset({"rank", "local_rank", "world_size", "device_count", "index", "int", "float", "len", "+", "-", "*", "/", "//", "%"})
+"""What is never None."""
+
+
 def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
@@ -527,6 +531,8 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
             if other == NONE and isinstance(one, Tensor):
                 if one.kind is TensorKind.GRADIENT:
                     return Expr("is", one, NONE, varies=False, loops=frozenset(run.loops))
+                return FALSE_VALUE
+            if other == NONE and isinstance(one, Expr) and (one.op in _NUMBERS or (one.op == "process" and len(one.args) == 1)):
                 return FALSE_VALUE
         if (
             isinstance(left, Obj | Lib)

@@ -7,6 +7,7 @@ that is not decided splits a world in two; worlds in which the same gradients ar
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, atoms_
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.machine import sources
 from dsmigrate.codemod.analysis.norms import total_norms
+from dsmigrate.codemod.analysis.picks import harmless
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -163,8 +165,15 @@ def zeroes(training: Training, event: Event) -> bool:
         if isinstance(one, Obj) and role_of(one) is Role.REPLICAS and any(inner in training.models for inner in each(one.own.get("module", Const(None)))):
             return True
         if isinstance(one, Tensor) and one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} and one.of in training.models:
-            return any(over_parameters(training, block) for block in loops_around(event))
+            return _happens_to_all(training, event)
     return False
+
+
+def _happens_to_all(training: Training, event: Event) -> bool:
+    """Whether what a loop over all parameters does at an event is done to each of them that has a gradient."""
+    loops = [block for block in loops_around(event) if over_parameters(training, block)]
+    inside = itertools.takewhile(lambda block: block is not loops[-1], event.block.around()) if loops else ()
+    return bool(loops) and all(harmless(block.test) is TRUE for block in inside)
 
 
 def over_parameters(training: Training, block: Block) -> bool:

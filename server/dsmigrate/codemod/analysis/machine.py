@@ -722,6 +722,9 @@ class Machine(ABC):
 
         Numbers become a counter of the loop, and all plain data where it is ``certain`` that it changes again.
         """
+        settings = [one for one in each(found) if isinstance(one, Expr) and one.op == "setting"]
+        if settings and set(each(found)) <= {*settings, *each(now)}:
+            return settings[0]
         new = choose([(MAYBE, found), (MAYBE, now)])
         values = list(dict.fromkeys(each(new)))
         plain = [one for one in values if isinstance(one, Const | Expr) and one is not NONE]

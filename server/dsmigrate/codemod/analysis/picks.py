@@ -26,7 +26,7 @@ def with_test(value: Value, test: Condition) -> Value:
         return Choice(tuple((condition, with_test(option, test)) for condition, option in value.options))
     if not isinstance(value, Tensor) or value.kind not in _PICKED:
         return value
-    said = _of_any_loop(_harmless(test))
+    said = _of_any_loop(harmless(test))
     picked = said if value.picked is None else both(value.picked, said)
     return replace(value, picked=None if picked is TRUE else picked)
 
@@ -37,7 +37,7 @@ def are_all(picks: Iterable[Condition | None]) -> bool:
     return None in found or (bool(found) and either(*(one for one in found if one is not None)) is TRUE)
 
 
-def _harmless(test: Condition) -> Condition:
+def harmless(test: Condition) -> Condition:
     """A test without what it asks of parameters that have no gradient: those are trained by nobody."""
     atoms = {atom: known for atom in _atoms(test) if (known := _known(atom)) is not None}
     return under(test, atoms) if atoms else test

@@ -214,9 +214,10 @@ def _joined(found: list[Training]) -> list[Training]:
     """One training where the same text wraps a model in several runs of its function: a worker that is also called alone."""
     joined: dict[frozenset[ast.AST], Training] = {}
     for one in found:
-        key = frozenset(event.node for event in one.wraps)
-        other = joined.get(key)
-        joined[key] = one if other is None else Training(
+        nodes = frozenset(event.node for event in one.wraps)
+        key = next((key for key in joined if key & nodes), nodes)
+        other = joined.pop(key, None)
+        joined[key | nodes] = one if other is None else Training(
             one.analysis, other.wraps + one.wraps, other.models | one.models, other.backwards + one.backwards,
             other.steps + one.steps, other.optimizers | one.optimizers, (*(other.runs or (other,)), one),
         )  # fmt: skip

@@ -666,7 +666,9 @@ def _parse_args(asked: Call, of: Value) -> Value:
     run = asked.run
     if asked.name == "parse_args_into_dataclasses":
         return run.unread(asked.node)
+    told = run.settle(asked.get(0, "args", NONE))
     made = run.make(Kind.NAMESPACE, asked.node, made_by="argparse", parser=of)
+    made.data["told"] = isinstance(told, Obj) and told.kind is Kind.LIST  # not by the command line
     if asked.name == "parse_known_args":
         return Tup((made, run.unread(asked.node, tag="rest")))
     return made

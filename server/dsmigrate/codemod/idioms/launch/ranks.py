@@ -158,6 +158,8 @@ def _lacking(training: Training, group: Group) -> Iterator[Value]:
         return
     for condition, value in group.rank:
         launched = group.spawn is None and tellers_of(value) in ({Teller.LAUNCHER}, {Teller.LAUNCHER, Teller.OPTION})
+        if value == Const(-1):  # torch reads RANK then, which only a launcher sets
+            continue
         if launched or is_set(training, "LOCAL_RANK", group, condition) or both(condition, group.event.condition) is FALSE:
             continue
         yield value

@@ -174,6 +174,8 @@ def _plain(training: Training, event: Event, model: ast.expr) -> tuple[Edit, ...
     chosen = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(chosen, ast.IfExp) and node in (chosen.body, chosen.orelse) and _does_nothing(training, chosen.test):
         other = chosen.orelse if chosen.body is node else chosen.body
+        if any(one.node is other for one in training.wraps):
+            other = wrapped_model(other) or other
         if ast.unparse(other) == ast.unparse(model):  # both arms give the model
             assert isinstance(statement, ast.Assign)
             if [ast.unparse(one) for one in statement.targets] == [ast.unparse(model)]:

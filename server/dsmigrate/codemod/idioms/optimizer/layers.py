@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.elementwise import rule_of
+from dsmigrate.codemod.analysis.conditions import Condition, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN
 from dsmigrate.codemod.analysis.training import Training
@@ -50,10 +51,12 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
         things = [one for event in events for one in each(event["what"]) if isinstance(one, Obj)]
         if any(_ADAGRAD & set(bases_of(one)) for one in things):
             adagrad = events[0]
-        said = list(dict.fromkeys(decision for one in things if (decision := _said(one)) is not None))
+        told = {one: said for one in things if (said := _said(one)) is not None}
+        said = list(dict.fromkeys(told.values()))
         sure = [one for one in said if one[0] == "MG602"] or said
         for code, message in sure[:1]:
-            yield _decision(events[0], code, message)
+            whole = [event for event in events if any(one in told and told[one][0] == code for one in each(event["what"]) if isinstance(one, Obj))]
+            yield _decision(events[0], code, message, either(*(event.condition for event in whole)))
     if adagrad is not None:
         site = facts.site
         line = f"ds_compat.use_own_adagrad({site.target})"
@@ -75,10 +78,10 @@ def _said(one: Obj) -> tuple[str, str] | None:
     return None
 
 
-def _decision(event: Event, code: str, message: str) -> Decision:
+def _decision(event: Event, code: str, message: str, when: Condition) -> Decision:
     if code == "MG603":
         return Decision(code, Kind.KEPT, event.module, event.node, message, _WHY)
     return Decision(
-        code, Kind.KEPT, event.module, event.node, f"{message}: ZeRO 0"[:120], _WHY, stage=0,
+        code, Kind.KEPT, event.module, event.node, f"{message}: ZeRO 0"[:120], _WHY, stage=0, when=when,
         otherwise=Decision(code, Kind.TODO, event.module, event.node, f"{message}; that needs ZeRO 0"[:120], _WHY),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.conditions import FALSE, both
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, both
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -115,7 +115,12 @@ def _sparse(training: Training) -> Iterator[Decision]:
     for event in training.events(Happening.MADE):
         if event["role"] == Const("optimizer"):
             for one in each(event["what"]):
-                if isinstance(one, Obj) and one.made_by in OPTIMIZERS:
+                if isinstance(one, Obj) and one.made_by in OPTIMIZERS and len(training.optimizers) > 1 and event.condition is not TRUE:
+                    yield Decision(
+                        "MG903", Kind.TODO, event.module, event.node, f"{OPTIMIZERS[one.made_by].removesuffix(',')}: this choice raises an error now",
+                        "deepspeed.initialize does not take it",
+                    )  # fmt: skip
+                elif isinstance(one, Obj) and one.made_by in OPTIMIZERS:
                     yield _refused(event, f"{OPTIMIZERS[one.made_by]} steps the model", "the engine has no counterpart to it")
     for layer in _layers(training):
         if layer.module is not None and layer.node is not None:

@@ -1,0 +1,146 @@
+"""apex's mixed precision, optimizers around others, and losses that are parts of what a model gives."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from dsmigrate.codemod.model import Kind, Status
+from tests.codemod.converting import HEAD, converted
+
+START = (
+    HEAD
+    + """
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--fp16", action="store_true")
+parser.add_argument("--level", default="O1")
+args = parser.parse_args()
+dist.init_process_group("nccl")
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(data, batch_size=8)
+"""
+)
+APEX = """
+if args.fp16:
+    try:
+        from apex import amp
+    except ImportError:
+        raise ImportError("no apex")
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
+model = DDP(model)
+for x in loader:
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    if args.fp16:
+        with amp.scale_loss(loss, optimizer) as scaled:
+            scaled.backward()
+    else:
+        loss.backward()
+    optimizer.step()
+"""
+
+
+def test_apex_becomes_autocast_with_its_scale() -> None:
+    found = converted(START + APEX)
+    assert "apex" not in found.text.replace("apex amp became", "")
+    assert "ds_compat.scale_losses(model, enabled=args.fp16)" in found.text
+    assert found.text.count("model.backward(loss)") == 1
+    assert found.config["torch_autocast"] == {"enabled": False, "dtype": "float16", "lower_precision_safe_modules": []}
+    assert [code for code, _ in found.todos] == ["MG304"]
+
+
+def test_a_region_without_a_twin_is_dissolved_and_a_fixed_scale_stays_fixed() -> None:
+    script = """
+    from apex import amp
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O1", loss_scale=128.0)
+    model = DDP(model)
+    for x in loader:
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        with amp.scale_loss(loss, optimizer) as scaled:
+            scaled.backward()
+        optimizer.step()
+    """
+    found = converted(START + textwrap.dedent(script))
+    assert "    model.backward(loss)\n" in found.text
+    assert "ds_compat.scale_losses(model, scale=128.0)" in found.text
+    assert "amp.scale_loss" not in found.text
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_higher_levels_become_half_precision(level: str) -> None:
+    found = converted(START + APEX.replace('"O1"', f'"{level}"'))
+    assert found.config["fp16"]["enabled"] is False
+    assert "scale_losses" not in found.text
+    assert [code for code, _ in found.todos] == ["MG304"]
+
+
+def test_full_precision_stays() -> None:
+    found = converted(START + APEX.replace('"O1"', '"O0"'))
+    assert found.status is Status.CONVERTED
+    assert not {"fp16", "torch_autocast"} & set(found.config)
+
+
+def test_an_optimizer_around_another_zeroes_its_gradients() -> None:
+    script = """
+    from timm.optim import Lookahead
+    if args.fp16:
+        optimizer = Lookahead(optimizer)
+    model = DDP(model)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+    """
+    found = converted(START + textwrap.dedent(script))
+    assert "MG407" not in found.codes(Kind.TODO)
+    assert "zero_grad" not in found.text
+
+
+@pytest.mark.parametrize("loss", ["out.loss", "out.loss / 4", "out.loss.mean()", "nn.functional.cross_entropy(out.logits, x)"])
+def test_parts_of_what_a_model_gives_are_its_loss(loss: str) -> None:
+    script = f"""
+    from transformers import GPT2LMHeadModel
+    model = GPT2LMHeadModel.from_pretrained("gpt2").cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model = DDP(model)
+    scaler = torch.amp.GradScaler("cuda", enabled=args.fp16)
+    for x in loader:
+        out = model(x)
+        loss = {loss}
+        optimizer.zero_grad()
+        if args.fp16:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            loss.backward()
+            optimizer.step()
+    """
+    found = converted(START + textwrap.dedent(script))
+    assert found.status is Status.CONVERTED
+    assert found.text.count("model.backward(loss)") == 2
+
+
+def test_a_window_over_one_of_two_numbers_is_known() -> None:
+    script = """
+    count = args.level if args.fp16 else args.count
+    model = DDP(model)
+    for index, x in enumerate(loader):
+        (model(x).sum() / count).backward()
+        if (index + 1) % count == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+    found = converted(START.replace('"--level"', '"--count", type=int, default=2)\nparser.add_argument("--level"') + textwrap.dedent(script))
+    assert "MG407" not in found.codes(Kind.TODO)
+    assert "zero_grad" not in found.text
+
+
+def test_apexs_larc_is_refused() -> None:
+    found = converted(START + "from apex.parallel.LARC import LARC\noptimizer = LARC(optimizer=optimizer)\n" + APEX.split("\n", 6)[-1].lstrip())
+    assert found.status is Status.REFUSED
