@@ -112,7 +112,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG606": ("    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4, betas=(0.9, 0.95))",),
     "MG607": ("        model.module.layers[0].requires_grad_(epoch >= 2)",),
     "MG608": ("    optimizer = torch.optim.AdamW([*model.parameters(), *criterion.parameters()], lr=3e-4)",),
-    "MG609": ("    optimizer = LARC(optimizer, trust_coefficient=0.001)",),
+    "MG609": ("    optimizer = Lookahead(optimizer, k=5)",),
     "MG610": (
         "    optimizer = ZeroRedundancyOptimizer(",
         "        optimizer_class=torch.optim.AdamW,",
