@@ -21,9 +21,12 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 sys.path[:0] = [{server!r}, {root!r}]
 from types import ModuleType
 from tests.support import codemod
-module = ModuleType("dsmigrate.codemod.migrate")
-module.migrate_source = codemod.migrate_source
+module = ModuleType("dsmigrate.codemod.convert")
+module.Entry, module.convert_together = codemod.Entry, codemod.convert_together
 sys.modules[module.__name__] = module
+import re
+from dsmigrate.migration import job
+job._WORDS = re.compile(b"stub")
 from dsmigrate.__main__ import main
 sys.exit(main())
 """
