@@ -35,10 +35,12 @@ def add_to(plan: Plan, part: Part, needed: Mapping[str, str], definitions: Seque
             continue
         _insert(plan, run, module, text)
     helpers = [line for helper in definitions for line in ("", "", *helper.rstrip("\n").split("\n"))]
-    if helpers:
-        target = _first_after_imports(top)
+    if helpers and top.statements:
+        target = _first_after_imports(plan, top)
         if target is not None:
             plan.edits.insert_before(target.line_node, *helpers)
+        else:
+            plan.edits.insert_after(_level(top)[-1].line_node, *helpers)
 
 
 def _insert(plan: Plan, run: list[Statement], module: str, text: str) -> None:
@@ -93,8 +95,12 @@ def _is_imported(top: Function, module: str) -> bool:
     return False
 
 
+def _level(top: Function) -> list[Statement]:
+    return [s for s in top.statements if s.up is None]
+
+
 def _top_imports(top: Function) -> list[Statement]:
-    return [s for s in top.statements if s.up is None and isinstance(s.node, cst.Import | cst.ImportFrom)]
+    return [s for s in _level(top) if isinstance(s.node, cst.Import | cst.ImportFrom)]
 
 
 def _first_run(top: Function) -> list[Statement]:
@@ -109,12 +115,16 @@ def _first_run(top: Function) -> list[Statement]:
     return run
 
 
-def _first_after_imports(top: Function) -> Statement | None:
-    """The first top-level statement behind the last import that stands at the top level."""
-    found = _top_imports(top)
-    last = found[-1].order if found else -1
-    behind = [s for s in top.statements if s.up is None and s.order > last]
-    return behind[0] if behind else None
+def _first_after_imports(plan: Plan, top: Function) -> Statement | None:
+    """The first top-level statement after the imports, those below changed code aside: it may need the definitions."""
+    touched, level = plan.edits.touched(), _level(top)
+    last = -1
+    for statement in level:
+        if isinstance(statement.node, cst.Import | cst.ImportFrom):
+            last = statement.order
+        elif statement.line_node in touched and not isinstance(statement.node, cst.FunctionDef | cst.ClassDef):
+            break
+    return next((s for s in level if s.order > last), None)
 
 
 class _DropNames(cst.CSTTransformer):
