@@ -28,7 +28,7 @@ def launch(tmp_path: Path, *scripts: str) -> Launch:
 
 def run(tmp_path: Path, *scripts: str, ended: bool = False) -> Outcome:
     return running.run(
-        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=60.0, has_ended=lambda: ended
+        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=PATIENCE, has_ended=lambda: ended
     )
 
 
