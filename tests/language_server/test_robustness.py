@@ -205,6 +205,17 @@ def test_a_message_of_no_known_form_is_an_invalid_request() -> None:
     assert client.finish() == 0
 
 
+@pytest.mark.parametrize("method", ["selectionRange", "documentSymbol", "foldingRange"])
+def test_answers_about_a_deep_document_can_be_written(method: str) -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"documentSymbol": {"hierarchicalDocumentSymbolSupport": True}}})
+    text = '{"train_batch_size": 8, "a": [' + '{"a": [' * 239 + "1" + "]}" * 240
+    client.open(URI, text)
+    params = {"textDocument": {"uri": URI}, "positions": [{"line": 0, "character": text.index("1]")}]}
+    assert client.ask(f"textDocument/{method}", params).get("result") is not None
+    assert client.finish() == 0
+
+
 def test_a_notification_that_asks_for_an_answer_gets_an_error() -> None:
     client = RawClient()
     client.initialize()
