@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from dsmigrate.codemod.model import Kind
@@ -163,3 +165,16 @@ def test_a_function_that_nothing_calls_is_left_to_the_person() -> None:
     migrated = convert(imports=IMPORTS, helpers=_HELPERS)
     migrated.said("MG309", "ddp.register_comm_hook(", Kind.TODO)
     assert "communication_data_type" not in migrated.config
+
+
+def test_a_hook_whose_text_has_quotes_raises_too() -> None:
+    migrated = hooked(
+        """
+        if args.hook == "fp16":
+            model.register_comm_hook(None, hooks.fp16_compress_hook)
+        elif args.hook == "other":
+            model.register_comm_hook(None, table["other"])
+        """
+    )
+    (line,) = (line for line in migrated.code.splitlines() if "raise NotImplementedError" in line)
+    assert ast.literal_eval(line.strip().removeprefix("raise NotImplementedError")).endswith('"]')

@@ -154,9 +154,8 @@ def _check_group(plan: Plan, found: Registration) -> None:
 
 def _raise_instead(plan: Plan, found: Registration, hook: Hook) -> None:
     """The branch of an option that has no counterpart says so when somebody takes it."""
-    plan.edits.substitute(
-        found.statement.node, f'raise NotImplementedError("DeepSpeed has nothing like DDP\'s {hook.name}")'
-    )
+    message = f"DeepSpeed has nothing like DDP's {hook.name}"
+    plan.edits.substitute(found.statement.node, f"raise NotImplementedError({message!r})")
     plan.todo("MG310", found.statement, f"{hook.name}: {hook.obstacle}", "this branch raises an error now")
 
 
