@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
+import pytest
+
 from tests.codemod.checks import convert, migrate, script
 
 PATH = 'os.path.join(os.path.dirname(os.path.abspath(__file__)), "ds_config.json")'
@@ -22,6 +27,13 @@ def test_the_config_has_the_name_that_was_asked_for() -> None:
     migrated = convert(data=FIXED, to={"config_name": "zero2.json"})
     assert '"zero2.json")' in migrated.code
     assert "ds_config.json" not in migrated.code
+
+
+@pytest.mark.parametrize("name", ['a"b.json', "a\\n.json", "a\n.json", "零.json", "\udcff.json", "{x}.json"])
+def test_the_config_has_any_name(name: str) -> None:
+    written = re.search(r"__file__\)\), (.*)\),\n", convert(data=FIXED, to={"config_name": name}).code)
+    assert written
+    assert ast.literal_eval(written[1]) == name
 
 
 def test_needed_modules_are_imported_once() -> None:

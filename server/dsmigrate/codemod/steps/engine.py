@@ -67,7 +67,12 @@ def _way_to_config(plan: Plan) -> str:
     here = posixpath.dirname(plan.part_of(plan.site.anchor).path)
     folder = posixpath.relpath(posixpath.dirname(plan.tree.parts[0].path) or ".", here or ".")
     names = [] if folder == "." else folder.split("/")
-    return ", ".join(f'"{name}"' for name in (*names, plan.options.config_name))
+    return ", ".join(map(_literal, (*names, plan.options.config_name)))
+
+
+def _literal(text: str) -> str:
+    """A string of the script's code: in double quotes unless it holds what has to be escaped."""
+    return f'"{text}"' if text.isprintable() and not {'"', "\\"}.intersection(text) else repr(text)
 
 
 _FORWARD_HELPER = '''def enter_in_forward(model, context):
