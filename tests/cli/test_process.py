@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dsmigrate import __version__
+from tests.support.events import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 STUBBED = """
@@ -70,7 +71,7 @@ def test_a_reader_that_has_gone_causes_no_traceback(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
     process.stdout = None
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (2, "")
 
 

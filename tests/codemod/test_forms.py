@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
-from dsmigrate.codemod.model import Kind
+from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.model import Kind, Options
 from tests.codemod.checks import Migrated, check_refused, convert, script
 
 HEAD = "for i, (x, y) in enumerate(train_loader):\n    loss = F.cross_entropy(model(x), y)\n"
@@ -239,3 +240,44 @@ def test_a_script_with_a_deepspeed_branch_is_refused() -> None:
         loop=loop(dedent(branch).strip()),
     )
     check_refused(source, "MG904", "deepspeed.initialize(", "already")
+
+
+# -- where definitions go ----------------------------------------------------------------------------------------------
+
+LATE = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from data import loader, make
+
+model = DistributedDataParallel(make().cuda())
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for i, x in enumerate(loader):
+    model(x).sum().backward()
+    if i % 7 == 3:
+        optimizer.zero_grad()
+        continue
+    optimizer.step()
+    optimizer.zero_grad()
+
+import plots
+"""
+
+
+def converted_text(text: str) -> str:
+    found = migrate_source(text.encode(), path="train.py", options=Options())
+    assert found.new_source is not None, found.changes
+    return found.new_source.decode()
+
+
+def test_a_definition_comes_before_the_code_that_needs_it_whatever_is_imported_below() -> None:
+    for text in (LATE, f"{LATE}\nplots.show()\n"):
+        found = converted_text(text)
+        assert found.index("\ndef drop_gradients") < found.index("\nmodel = make()")
+        assert found.index("\nimport plots") > found.index("    drop_gradients(model)\n")
+
+
+def test_a_definition_comes_behind_imports_that_end_the_file() -> None:
+    head, _, body = LATE.removesuffix("\nimport plots\n").partition("\nmodel")
+    body = indent(f"model{body}", "    ")
+    found = converted_text(f"def train():\n{body}\n\n{head}")
+    assert found.index("\nfrom data import loader, make\n") < found.index("\ndef drop_gradients")
