@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -7,6 +8,7 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+from dsmigrate.migration import job
 from tests.support import codemod
 
 settings.register_profile("dsmigrate", deadline=None)  # no test has a time limit: machines differ
@@ -31,11 +33,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.fixture
 def stub_codemod(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put a codemod of a few lines in place of the real one, in worker processes too (they are forked)."""
-    migrate = ModuleType("dsmigrate.codemod.migrate")
-    migrate.migrate_source = codemod.migrate_source  # type: ignore[attr-defined]
+    convert = ModuleType("dsmigrate.codemod.convert")
+    convert.Entry, convert.convert_together = codemod.Entry, codemod.convert_together  # type: ignore[attr-defined]
     catalogue = ModuleType("dsmigrate.codemod.catalogue")
-    catalogue.ideas = codemod.ideas  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, migrate.__name__, migrate)
+    catalogue.ideas, catalogue.with_example = codemod.ideas, codemod.with_example  # type: ignore[attr-defined]
+    monkeypatch.setattr(job, "_WORDS", re.compile(b"stub"))
+    monkeypatch.setitem(sys.modules, convert.__name__, convert)
     monkeypatch.setitem(sys.modules, catalogue.__name__, catalogue)
     for name in _readers_of_the_catalogue():
         monkeypatch.delitem(sys.modules, name)

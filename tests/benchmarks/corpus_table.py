@@ -22,7 +22,6 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,10 +30,9 @@ from types import FrameType
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedLocal, UndefinedName
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
-from dsmigrate.files.diff import gone_lines
 from tests.benchmarks.leftovers import has_backward, has_wrap, leftovers
+from tests.support.migrating import migrate_source, uncovered
 
 SECONDS_PER_SCRIPT = 120
 DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)
@@ -92,7 +90,7 @@ def examine(script: Path, folder: Path) -> Row:
         scope=_scope(source),
         todos=sum(change.kind is Kind.TODO for change in result.changes),
         reason=_reason(result),
-        uncovered=tuple(_uncovered(result, source)),
+        uncovered=tuple(uncovered(result, source)),
     )
     return row if result.new_source is None else _examine_output(row, source, result.new_source, name)
 
@@ -144,13 +142,6 @@ def _undefined(source: bytes) -> set[str]:
         return set()
     kinds = (UndefinedName, UndefinedLocal)
     return {str(message.message_args[0]) for message in checker.messages if isinstance(message, kinds)}
-
-
-def _uncovered(result: FileResult, source: bytes) -> Iterator[int]:
-    """Yield the original's lines that the diff takes away and no change of the report speaks of; blank ones aside."""
-    covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
-    lines = source.split(b"\n")
-    yield from (line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip())
 
 
 def _scope(source: bytes) -> str:

@@ -225,7 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth")
     parser.add_argument("--largest", type=int, default=320, metavar="KIB")
     parser.add_argument("--shape", choices=sorted([*SHAPES, *OTHERS]))
-    parser.add_argument("--command", choices=sorted([*COMMANDS, *IN_OTHER_FILES]))
+    parser.add_argument("--command", choices=sorted({*COMMANDS, *IN_OTHER_FILES}))
     asked = parser.parse_args()
     worst = 0.0
     for shape in [asked.shape] if asked.shape else [*SHAPES, *OTHERS]:

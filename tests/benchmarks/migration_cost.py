@@ -17,8 +17,8 @@ from pathlib import Path
 
 import libcst
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options
+from tests.support.migrating import migrate_source
 
 
 def seconds(work: Callable[[], object], repeat: int) -> float:

@@ -4,8 +4,8 @@
 
 ``FOLDER`` holds one folder per project (``owner+name``), with the files laid out as in the project. ``--list`` names
 the scripts, one JSON object with ``repo`` and ``path`` per line, and each is converted as the command converts it, with
-the other scripts of its project around it; without it every script with a ``__main__`` that trains with other modules
-is taken. Columns: status, todos, seconds, the other files that change; below, why a script
+the other scripts of its project around it; without it every script with a ``__main__`` of which something is said is
+taken. Columns: status, todos, seconds, the other files that change; below, why a script
 is refused, DDP idioms that are left in what the entry script reaches, those that the report keeps with a reason, and
 what is wrong with a result.
 Exits with 1 when a script crashed, or an output does not compile, changes again, has a new undefined name, or lacks a
@@ -22,7 +22,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,16 +30,13 @@ from pathlib import Path
 from pyflakes.checker import Checker
 from pyflakes.messages import UndefinedLocal, UndefinedName
 
-from dsmigrate.codemod.across import SetResult, migrate_set
-from dsmigrate.codemod.migrate import migrate_source
+from dsmigrate.codemod.convert import convert
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
-from dsmigrate.codemod.project.index import Index
-from dsmigrate.codemod.project.reach import reached
-from dsmigrate.files.diff import gone_lines
-from dsmigrate.migration.ideas import BESIDE
+from dsmigrate.files.paths import resolved
 from dsmigrate.migration.job import Job, run
 from dsmigrate.migration.sets import reconcile
 from tests.benchmarks.leftovers import leftovers
+from tests.support.migrating import uncovered
 
 DONE = (Status.CONVERTED.value, Status.CONVERTED_WITH_TODOS.value)
 
@@ -71,55 +68,45 @@ def reader(root: Path, texts: dict[str, bytes]) -> Callable[[str], bytes | None]
     return read
 
 
-def examine(script: Path, root: Path, *, alone_too: bool = False) -> Row | None:
-    """Migrate one script twice and look at the outcome; None for a script that trains alone, unless asked for."""
+def examine(script: Path, root: Path) -> Row:
+    """Migrate one script twice and look at the outcome."""
     warnings.simplefilter("ignore")
     entry = script.relative_to(root).as_posix()
     name = f"{root.name}/{entry}"
     start = time.perf_counter()
     try:
-        result = _among_others(script, root) if alone_too else _migrated(reader(root, {}), entry, alone_too=False)
+        results, reached = _among_others(script, root)
     except Exception as error:  # noqa: BLE001 - a crash is what is looked for
         return Row(name, "crash", time.perf_counter() - start, faults=[f"{type(error).__name__}: {error}"])
-    if result is None:
-        return None
-    row = Row(name, result.entry.status.value, time.perf_counter() - start)
-    results = {entry: result.entry, **result.modules}
+    own = results[entry]
+    row = Row(name, own.status.value, time.perf_counter() - start)
     outputs = {path: found.new_source for path, found in results.items() if found.new_source is not None}
     row.changed = tuple(path for path in outputs if path != entry)
     row.todos = sum(change.kind is Kind.TODO for found in results.values() for change in found.changes)
-    if result.entry.status in {Status.REFUSED, Status.ERROR}:
-        change = result.entry.changes[0]
+    if own.status in {Status.REFUSED, Status.ERROR}:
+        change = own.changes[0]
         row.reason = f"{change.code}:{change.line} {change.message}"
     for path, output in outputs.items():
         before = reader(root, {})(path) or b""
         row.faults.extend(f"{path}: {fault}" for fault in _faults(before, output, results[path]))
-    left = _left(root, entry, outputs, results)
+    left = _left(reached, outputs)
     row.kept = tuple(text for text in left if _is_kept(text, results))
     row.leftover = tuple(text for text in left if text not in row.kept)
-    if outputs:
-        again = _migrated(reader(root, outputs), entry, alone_too=alone_too)
-        if again is not None and not _is_still(again):
-            row.faults.append("a second run changes it")
+    if outputs and not _is_still(convert(reader(root, outputs), entry, Options()).results, entry):
+        row.faults.append("a second run changes it")
     return row
 
 
-def _migrated(read: Callable[[str], bytes | None], entry: str, *, alone_too: bool) -> SetResult | None:
-    result = migrate_set(read, entry, shown=str, options=Options())
-    if result is None and alone_too:
-        return SetResult(migrate_source(read(entry) or b"", path=entry, options=Options()))
-    return result
-
-
-def _among_others(script: Path, root: Path) -> SetResult:
-    """What the command makes of a script in its project."""
+def _among_others(script: Path, root: Path) -> tuple[dict[str, FileResult], set[str]]:
+    """What the command makes of a script in its project, and the files of which it runs something."""
     first, *_ = reconcile([run(Job(script, script.parent, Options(), project=root))])
-    modules = {module.job.path.relative_to(root).as_posix(): module.result for module in first.modules}
-    return SetResult(first.result, modules)
+    base = resolved(root)
+    results = {resolved(one.job.path).relative_to(base).as_posix(): one.result for one in (first, *first.modules)}
+    return results, {path.relative_to(base).as_posix() for path, _ in first.runs}
 
 
 # Idioms that stay for a reason, by the codes that give it.
-_REASONS = {"scaler.unscale_": {"MG426"}, "DDP wrap": {"MG105"}, "init_process_group": {"MG201"}}
+_REASONS = {"scaler.unscale_": {"MG426"}, "DDP wrap": {"MG105", "MG120"}, "init_process_group": {"MG201"}}
 
 
 def _is_kept(text: str, results: dict[str, FileResult]) -> bool:
@@ -129,23 +116,17 @@ def _is_kept(text: str, results: dict[str, FileResult]) -> bool:
     return any(change.kind is not Kind.TODO and change.code in codes for change in results[path].changes)
 
 
-def _left(root: Path, entry: str, outputs: dict[str, bytes], results: dict[str, FileResult]) -> list[str]:
-    """The idioms left in the definitions that the entry script reaches, without those that stay for other scripts."""
-    index = Index(reader(root, outputs), entry)
-    kept = reached(index).files if entry in outputs else {}
+def _left(reached: set[str], outputs: dict[str, bytes]) -> list[str]:
+    """The idioms left in the files that the entry script runs."""
     found = []
     for path, output in outputs.items():
-        tree = ast.parse(output)
-        others = {c.message.split()[0] for c in results[path].changes if c.code == BESIDE and c.kind is Kind.KEPT}
-        tree.body = [node for node in tree.body if getattr(node, "name", "") not in others]
-        if path in kept:
-            tree.body = [node for node in tree.body if getattr(node, "name", "") in {"", *kept[path]}]
-        found += [f"{path}:{text}" for text in leftovers(ast.unparse(tree), tree)]
+        if path in reached:
+            found += [f"{path}:{text}" for text in leftovers(output.decode(errors="replace"))]
     return found
 
 
-def _is_still(result: SetResult) -> bool:
-    return result.entry.status is Status.UNCHANGED and not any(found.diff for found in result.modules.values())
+def _is_still(results: Mapping[str, FileResult], entry: str) -> bool:
+    return results[entry].status is Status.UNCHANGED and not any(found.diff for found in results.values())
 
 
 def _faults(before: bytes, after: bytes, result: FileResult) -> list[str]:
@@ -154,9 +135,7 @@ def _faults(before: bytes, after: bytes, result: FileResult) -> list[str]:
     except (SyntaxError, ValueError) as error:
         return [f"does not compile: {error}"]
     found = [f"new undefined name {name}" for name in sorted(_undefined(after) - _undefined(before))]
-    covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
-    lines = before.split(b"\n")
-    gone = [line for line in gone_lines(result.diff) if line not in covered and lines[line - 1].strip()]
+    gone = uncovered(result, before)
     return found + ([f"lines {gone} are not in the report"] if gone else [])
 
 
@@ -165,10 +144,8 @@ def _undefined(source: bytes) -> set[str]:
     return {str(m.message_args[0]) for m in Checker(ast.parse(source)).messages if isinstance(m, kinds)}
 
 
-def _examine_listed(args: tuple[Path, Path]) -> Row:
-    row = examine(*args, alone_too=True)
-    assert row is not None
-    return row
+def _examine_pair(pair: tuple[Path, Path]) -> Row:
+    return examine(*pair)
 
 
 def _rows(folder: Path, listed: Path | None, only: str, jobs: int) -> list[Row]:
@@ -177,13 +154,13 @@ def _rows(folder: Path, listed: Path | None, only: str, jobs: int) -> list[Row]:
         places = [(folder / item["repo"].replace("/", "+"), item["path"]) for item in wanted]
         pairs = [(root / path, root) for root, path in places if only in f"{root.name}/{path}"]
         with ProcessPoolExecutor(jobs) as pool:
-            return list(pool.map(_examine_listed, pairs))
+            return list(pool.map(_examine_pair, pairs))
     rows = []
     for root in sorted(path for path in folder.iterdir() if path.is_dir()):
         for script in sorted(root.rglob("*.py")):
             if only in script.as_posix() and b"__main__" in script.read_bytes():
                 row = examine(script, root)
-                if row is not None:
+                if row.status != Status.UNCHANGED.value:
                     rows.append(row)
     return rows
 

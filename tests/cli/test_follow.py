@@ -10,8 +10,8 @@ import pytest
 
 from dsmigrate.cli.app import run
 from dsmigrate.schemas_location import schema_file
-from tests.codemod.across.together import ENGINE, ENTRY
 from tests.codemod.checks import script
+from tests.codemod.projects import ENGINE, ENTRY
 from tests.migration.test_sets import write
 
 Captured = pytest.CaptureFixture[str]
@@ -44,7 +44,7 @@ def test_a_module_outside_of_the_root_is_not_followed() -> None:
 
 
 def test_every_file_has_its_diff(capsys: Captured) -> None:
-    assert run(["train.py"]) == 0
+    assert run(["train.py", "--verbose"]) == 0
     out, err = capsys.readouterr()
     assert [line for line in out.splitlines() if line.startswith("+++ ")] == [
         "+++ b/train.py", "+++ b/ds_config.json", "+++ b/engine.py",

@@ -49,7 +49,7 @@ def test_an_unchanged_script_is_exit_code_0_and_an_empty_stdout(capsys: Captured
 def test_a_patch_goes_to_stdout_and_the_report_to_stderr(capsys: Captured) -> None:
     script(CONVERT)
     before = tree()
-    assert run(["train.py"]) == 0
+    assert run(["train.py", "--verbose"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,2 @@\n x = 1\n-# stub: convert\n")
     assert "--- /dev/null\n+++ b/ds_config.json\n@@ -0,0 +1,6 @@\n+{\n" in out

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dsmigrate import __version__
+from tests.support.events import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 STUBBED = """
@@ -21,9 +22,12 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 sys.path[:0] = [{server!r}, {root!r}]
 from types import ModuleType
 from tests.support import codemod
-module = ModuleType("dsmigrate.codemod.migrate")
-module.migrate_source = codemod.migrate_source
+module = ModuleType("dsmigrate.codemod.convert")
+module.Entry, module.convert_together = codemod.Entry, codemod.convert_together
 sys.modules[module.__name__] = module
+import re
+from dsmigrate.migration import job
+job._WORDS = re.compile(b"stub")
 from dsmigrate.__main__ import main
 sys.exit(main())
 """
@@ -67,7 +71,7 @@ def test_a_reader_that_has_gone_causes_no_traceback(tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
     process.stdout = None
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (2, "")
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import json
 import shlex
 from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 from typing import Any
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from tests.support.migrating import migrate_source, uncovered
 
 _CONVERTED = {Status.CONVERTED, Status.CONVERTED_WITH_TODOS}
 
@@ -115,18 +114,10 @@ def _migrated(source: str, options: Options) -> Migrated:
     compile(migrated.code, "train.py", "exec", dont_inherit=True)
     again = migrate_source(result.new_source, path="train.py", options=options)
     assert (again.status, again.diff) == (Status.UNCHANGED, ""), again.diff
-    _check_covered(migrated)
+    gone = uncovered(result, source.encode())
+    assert not gone, [source.splitlines()[line - 1] for line in gone]
     _check_config(migrated)
     return migrated
-
-
-def _check_covered(migrated: Migrated) -> None:
-    covered = {line for change in migrated.changes for line in range(change.line, change.end_line + 1)}
-    old, new = migrated.before.splitlines(), migrated.code.splitlines()
-    for tag, start, end, _, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag in ("replace", "delete"):
-            for number in range(start + 1, end + 1):
-                assert number in covered or not old[number - 1].strip(), f"line {number} is gone: {old[number - 1]}"
 
 
 def _check_config(migrated: Migrated) -> None:

@@ -44,7 +44,9 @@ class Converted:
     def said(self, code: str, kind: Kind | None = None) -> Change:
         """The first change with a code, of a kind."""
         found = [change for change in self.changes if change.code == code and kind in {None, change.kind}]
-        assert found, "\n".join(f"{change.code} {change.kind.value} {change.line} {change.message}" for change in self.changes)
+        assert found, "\n".join(
+            f"{change.code} {change.kind.value} {change.line} {change.message}" for change in self.changes
+        )
         return found[0]
 
     @property
@@ -66,8 +68,18 @@ def converted(script: str, files: Mapping[str, str] | None = None, path: str = "
 
     found = convert(read, path, Options(**options))
     entry = found.results[path]
-    texts = {name: result.new_source.decode() for name, result in found.results.items() if result.new_source is not None}
+    texts = {
+        name: result.new_source.decode() for name, result in found.results.items() if result.new_source is not None
+    }
     changes = tuple(change for result in found.results.values() for change in result.changes)
     return Converted(
-        entry.status, texts.get(path, every[path]), texts, entry.config or {}, changes, found.compat.parts if found.compat else frozenset(), entry.launch, entry.start, entry.placeholders
+        entry.status,
+        texts.get(path, every[path]),
+        texts,
+        entry.config or {},
+        changes,
+        found.compat.parts if found.compat else frozenset(),
+        entry.launch,
+        entry.start,
+        entry.placeholders,
     )

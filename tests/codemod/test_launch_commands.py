@@ -6,11 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from dsmigrate.codemod.across import migrate_set
-from dsmigrate.codemod.migrate import migrate_source
-from dsmigrate.codemod.model import Kind, Options
-from tests.codemod.across import together
+from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import convert, migrate, script
+from tests.codemod.projects import ENGINE, ENTRY
+from tests.support.migrating import migrate_files
 
 TORCHRUN, DEEPSPEED = "torchrun --nproc_per_node 2 train.py", "deepspeed --num_gpus 2 --no_local_rank train.py"
 
@@ -43,7 +42,12 @@ def test_a_script_that_needs_what_torchrun_sets_is_started_by_it(name: str) -> N
 )
 def test_a_script_with_relative_imports_is_started_as_a_module(path: str, imported: str, command: str) -> None:
     source = f"{imported}\n{script()}"
-    launch = migrate_source(source.encode(), path=path, options=Options()).launch
+    packages = {"src/lab": "src", "lab/run": "lab", "/a b/lab/run": "/a b/lab"}
+    texts = {
+        path: source.encode(),
+        **{f"{folder}/data.py": b"loaders = x = 1\n" for pair in packages.items() for folder in pair},
+    }
+    launch = migrate_files(texts, path).results[path].launch
     assert launch[0] == command
     if " -m " in command:
         assert launch[1].endswith("--no_local_rank --module " + command.rpartition(" -m ")[2])
@@ -70,13 +74,14 @@ _TRAINER = """
 
 def test_a_file_that_only_defines_things_is_said_to_start_nothing() -> None:
     migrated = migrate(_TRAINER)
-    message = migrated.said("MG209", "model = DDP(", Kind.KEPT).message
-    assert "launch the script that imports it" in message
-    assert "if that one starts the processes" in message
+    message = migrated.said("MG209", "import DistributedDataParallel", Kind.KEPT).message
+    assert "convert the script that imports it" in message
     assert migrated.result.launch == ()
 
 
-@pytest.mark.parametrize("start", ["train(net, data)", 'if __name__ == "__main__":\n        run()', "fire.Fire(train)"])
+@pytest.mark.parametrize(
+    "start", ["train(net, data)", 'if __name__ == "__main__":\n        train(net, data)', "fire.Fire(train)"]
+)
 def test_a_file_that_may_start_a_training_is_launched(start: str) -> None:
     migrate(f"{_TRAINER}\n    {start}\n").silent("MG209")
 
@@ -94,15 +99,14 @@ def test_a_file_that_may_start_a_training_is_launched(start: str) -> None:
 def test_a_script_that_imports_its_own_package_is_started_as_a_module(
     script_path: str, loop_path: str, imported: str, command: str
 ) -> None:
-    files = {script_path: together.ENTRY.replace("import engine", imported), loop_path: together.ENGINE}
-    launch = together.convert(files).result.entry.launch
+    files = {script_path: ENTRY.replace("import engine", imported), loop_path: ENGINE}
+    texts = {path: dedent(text).encode() for path, text in files.items()}
+    launch = migrate_files(texts, script_path).results[script_path].launch
     assert launch[0] == command.replace("...", "--nproc_per_node 2")
 
 
 def test_a_module_is_started_from_above_its_package_wherever_the_person_is() -> None:
-    files = {"src/lab/main.py": together.ENTRY.replace("import engine", "from . import engine"),
-             "src/lab/engine.py": together.ENGINE}  # fmt: skip
-    result = migrate_set(lambda path: dedent(files[path]).encode() if path in files else None, "src/lab/main.py",
-                         shown=lambda path: path.rpartition("/")[2], options=Options())  # fmt: skip
-    assert result is not None
-    assert result.entry.launch[0] == "cd .. && torchrun --nproc_per_node 2 -m lab.main"
+    files = {"src/lab/main.py": ENTRY.replace("import engine", "from . import engine"), "src/lab/engine.py": ENGINE}
+    texts = {path: dedent(text).encode() for path, text in files.items()}
+    found = migrate_files(texts, "src/lab/main.py", shown=lambda path: path.rpartition("/")[2])
+    assert found.results["src/lab/main.py"].launch[0] == "cd ../../src && torchrun --nproc_per_node 2 -m lab.main"

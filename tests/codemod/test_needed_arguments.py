@@ -6,9 +6,9 @@ from textwrap import dedent
 
 import pytest
 
-from dsmigrate.codemod.across import migrate_set
-from dsmigrate.codemod.model import FileResult, Options
-from tests.codemod.across.together import ENGINE, ENTRY, migrate
+from dsmigrate.codemod.model import FileResult
+from tests.codemod.projects import ENGINE, ENTRY
+from tests.support.migrating import migrate_files
 
 PARSER = """
 import argparse
@@ -18,6 +18,14 @@ def get_parser():
     {arguments}
     return parser
 """
+
+
+def migrate(files: dict[str, str]) -> FileResult:
+    """What becomes of the first file, with the others beside."""
+    entry = next(iter(files))
+    return migrate_files({path: dedent(text).lstrip("\n").encode() for path, text in files.items()}, entry).results[
+        entry
+    ]
 
 
 def entry_of(imported: str, first: str) -> str:
@@ -33,9 +41,7 @@ def result_of(arguments: str, first: str = "args = get_parser().parse_args()") -
         "engine.py": ENGINE,
         "options.py": PARSER.format(arguments=arguments),
     }
-    found = migrate(files)
-    assert found is not None
-    return found.result.entry
+    return migrate(files)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +61,8 @@ def result_of(arguments: str, first: str = "args = get_parser().parse_args()") -
         ('parser.add_argument("--lr", default=0.1)', "", ()),
         ('parser.add_argument("--lr", required=False)', "", ()),
         ('parser.add_argument("--local_rank", type=int, required=True)', "", ()),
-        ('if True:\n        parser.add_argument("data")', "", ()),
-        ('parser.add_argument("data", **more)', "", ()),
+        ('if True:\n        parser.add_argument("data")', " DATA", ("DATA",)),
+        ('parser.add_argument("data", **more)', " DATA", ("DATA",)),
         ('sub = parser.add_subparsers()\n    one = sub.add_parser("one")\n    one.add_argument("data")', "", ()),
     ],
 )
@@ -67,7 +73,7 @@ def test_what_the_parser_asks_for_is_to_be_filled_in(arguments: str, tail: str, 
     assert result.placeholders == placeholders
 
 
-@pytest.mark.parametrize("first", ["pass", "args = get_parser().parse_args([])", "other = {1: get_parser}"])
+@pytest.mark.parametrize("first", ["pass", "other = {1: get_parser}"])
 def test_a_parser_that_reads_no_command_line_asks_for_nothing(first: str) -> None:
     assert result_of('parser.add_argument("data")', first).placeholders == ()
 
@@ -84,8 +90,7 @@ def test_the_parser_of_a_module_that_is_a_script_too_is_not_asked() -> None:
     """
     entry = entry_of("import options", "args = options.get_parser().parse_args()")
     found = migrate({"train.py": entry, "engine.py": ENGINE, "options.py": options})
-    assert found is not None
-    assert found.result.entry.placeholders == ()
+    assert found.placeholders == ()
 
 
 def test_the_methods_of_a_class_of_options_are_asked() -> None:
@@ -107,8 +112,7 @@ def test_the_methods_of_a_class_of_options_are_asked() -> None:
     """
     entry = entry_of("from options import Train", "args = Train().parse()")
     found = migrate({"train.py": entry, "engine.py": ENGINE, "options.py": options})
-    assert found is not None
-    assert found.result.entry.placeholders == ("NAME",)
+    assert found.placeholders == ("NAME",)
 
 
 def test_the_parser_of_the_script_itself_is_asked_first() -> None:
@@ -117,9 +121,7 @@ def test_the_parser_of_the_script_itself_is_asked_first() -> None:
     files = {"train.py": entry, "engine.py": ENGINE}
     texts = {name: dedent(text).lstrip("\n").encode() for name, text in files.items()}
     texts["train.py"] = source.encode() + texts["train.py"]
-    found = migrate_set(texts.get, "train.py", shown=lambda path: path, options=Options())
-    assert found is not None
-    assert found.entry.placeholders == ("DATA",)
+    assert migrate_files(texts, "train.py").results["train.py"].placeholders == ("DATA",)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,4 @@ def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(
         "train.py": (head + entry.replace(line, f"{line}    {use}\n")).encode(),
         "engine.py": dedent(ENGINE).encode(),
     }
-    found = migrate_set(texts.get, "train.py", shown=lambda path: path, options=Options())
-    assert found is not None
-    assert found.entry.placeholders == placeholders
+    assert migrate_files(texts, "train.py").results["train.py"].placeholders == placeholders

@@ -1,4 +1,4 @@
-"""MG705: models that write to their own parameters, at ZeRO stage 3."""
+"""MG509: models that write to their own parameters, at ZeRO stage 3."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def marked(body: str, base: str = "nn.Module", stage: int = 3) -> list[str]:
     migrated = convert(helpers=MODEL.format(base=base, body=body), wrap=WRAP, to={"zero_stage": stage})
     lines = migrated.before.splitlines()
     return [
-        lines[change.line].strip()
+        lines[change.line - 1].strip()
         for change in migrated.changes
-        if change.code == "MG705" and change.kind is Kind.TODO and "modifier_rank" in change.message
+        if change.code == "MG509" and change.kind is Kind.TODO and "modifier_rank" in change.message
     ]
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options, Status
+from tests.support.migrating import migrate_source
 
 pytestmark = [pytest.mark.broad, pytest.mark.filterwarnings("ignore::SyntaxWarning")]
 EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").rglob("*.py") if path.stat().st_size)

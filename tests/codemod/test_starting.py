@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options, Start
+from tests.support.migrating import migrate_source
 
 SCRIPT = """
 import argparse
@@ -66,7 +66,7 @@ def start(text: str, options: str = "") -> Start:
     ],
 )
 def test_the_number_of_processes_is_known_only_where_it_is_one_thing(text: str, count: str, default: str) -> None:
-    assert start(text) == Start(spawned=True, count=count, default=default)
+    assert start(text) == Start(spawned=True, count=count, default=default, own=True)
 
 
 def test_a_switch_and_a_test_of_the_count_are_understood() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dsmigrate.codemod.catalogue import example
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import FileResult, Kind, Options
 from dsmigrate.codemod.targets import Difference, differences, holds
 from dsmigrate.docs.targets import page
 from dsmigrate.knowledge import knowledge
 from dsmigrate.settings.releases import releases
+from tests.support.migrating import migrate_source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RELEASES = [release for release in releases() if int(release.split(".")[1]) >= 12]

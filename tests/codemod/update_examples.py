@@ -4,7 +4,7 @@
 
 Run it by hand after a change of the codemod, then read the diff of ``server/dsmigrate/codemod/examples`` line by line:
 the examples are the documentation, so they have to train as before *and* look as a person would write it. Refusals have
-no ``after`` side.
+no ``after`` side. Says where an example does not give its code any more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.codemod.checks import migrate_example
+from tests.codemod.checks import options_of
+from tests.support.migrating import migrate_source
 
 EXAMPLES = Path(__file__).parents[2] / "server" / "dsmigrate" / "codemod" / "examples"
 
@@ -25,12 +26,12 @@ def main(codes: list[str]) -> None:
             continue
         after = before.with_name(f"{code}.after.txt")
         old = after.read_text(encoding="utf-8") if after.exists() else None
-        try:
-            result = migrate_example(before.read_text(encoding="utf-8"))
-        except SyntaxError:
-            new = None
-        else:
-            new = result.code if result.result.new_source is not None else None
+        source = before.read_bytes()
+        result = migrate_source(source, path="train.py", options=options_of(source.decode()))
+        new = None if result.new_source is None else result.new_source.decode()
+        said = {change.code for change in result.changes}
+        if code not in said:
+            print(code, "is not given:", result.status.value, *sorted(said))
         if new == old:
             continue
         print(code, "removed" if new is None else "written")

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.events import PATIENCE
+
 from .consumer_scripts import PROCESSES, Answer
 from .launching import torch_python, training_environment
 
@@ -34,7 +36,7 @@ class Judge:
     def close(self) -> None:
         assert self._child.stdin is not None
         self._child.stdin.close()
-        self._child.wait(timeout=60)
+        self._child.wait(timeout=PATIENCE)
 
     def _ask(self, question: Answer) -> Answer:
         assert self._child.stdin is not None

@@ -23,6 +23,7 @@ from typing import Any
 
 from dsmigrate.verify.failures import is_the_network
 from dsmigrate.verify.launching import reserved_port
+from tests.support.events import PATIENCE
 
 from .readings import Reading, read
 
@@ -162,7 +163,7 @@ class Worker:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=PATIENCE)
 
 
 def rank_environment(rank: int, ranks: int, port: int, launch: str) -> dict[str, str]:

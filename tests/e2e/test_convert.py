@@ -18,6 +18,7 @@ from dsmigrate.convert.job import Converted, Request, convert
 from dsmigrate.convert.model import ConvertError, Form, Kind, Target
 from dsmigrate.convert.reading import Input, read
 from tests.convert.configs import Config, generated, normal, real, text_of
+from tests.support.events import PATIENCE
 
 from .launching import torch_python, training_environment
 
@@ -67,7 +68,7 @@ class Judge:
     def close(self) -> None:
         assert self._child.stdin is not None
         self._child.stdin.close()
-        self._child.wait(timeout=60)
+        self._child.wait(timeout=PATIENCE)
 
     def _answer(self) -> dict[str, Any]:
         assert self._child.stdout is not None

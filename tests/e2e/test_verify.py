@@ -24,7 +24,7 @@ from dsmigrate.verify.model import Comparison, Ending, Run, VerifyError
 from dsmigrate.verify.request import Request
 from dsmigrate.verify.resume import continuation
 from dsmigrate.verify.trial import Scene, Trials
-from tests.support.events import Clock, until
+from tests.support.events import Clock
 
 from .cases import Case, case_named
 from .conversion import REPOSITORY, convert
@@ -349,16 +349,12 @@ def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(
     def has_said_where_it_stands() -> bool:
         return any("hangs.py" in file.read_text() for file in bench.place.rglob("process*.txt"))
 
-    class Patient(Clock):
-        def sleep(self, seconds: float) -> None:
-            """Wait for what the process has to say of itself."""
-            if self.monotonic():
-                until(has_said_where_it_stands, "the stack")
-            super().sleep(seconds)
+    def hang() -> bool:
+        return len(list(tmp_path.glob("*.pid"))) == 2
 
     mark = f"left by {tmp_path}"
     (tmp_path / "hangs.py").write_text(HANGING.format(mark=mark))
-    monkeypatch.setattr(running, "time", Patient(lambda: len(list(tmp_path.glob("*.pid"))) == 2))
+    monkeypatch.setattr(running, "time", Clock(hang, then=has_said_where_it_stands))
     run = bench.trials(launcher="srun").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
     assert run.outcome.ending is Ending.TIMED_OUT
     assert any("hangs.py:4 in <module>" in stack for stack in run.outcome.stacks)

@@ -106,7 +106,7 @@ ON_IT = {
     "memory": ["memory", "odd.json", "--params", "1b", "--gpus", "8"],
     "memory of a model": ["memory", "ds_config.json", "--model", "odd.json", "--gpus", "8"],
     "memory of weights": ["memory", "ds_config.json", "--model", "odd.safetensors", "--gpus", "8"],
-    "recommend": ["recommend", "--params", "1b", "--gpus", "8", "--output", "odd.json"],
+    "recommend": ["recommend", "--params", "1b", "--gpus", "8", "--gpu-memory", "80", "--output", "odd.json"],
     "verify": ["verify", "odd_script.py"],
 }
 """Commands that are given an odd file."""

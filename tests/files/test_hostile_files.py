@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -23,4 +24,5 @@ def test_an_odd_file_ends_no_command(tmp_path: Path, kind: str, names: tuple[str
     ran: Ran = run(arguments, folder(tmp_path, kind, names))
     assert ran.code in {0, 1, 2}, ran.output
     assert "Traceback" not in ran.output
+    assert not re.search(r"Missing option|No such option", ran.output), "a usage is tried, not a file"
     assert ran.mebibytes < 300

@@ -250,10 +250,11 @@ class Client:
         """Return what is no message, or one that nobody has asked for."""
         bodies = (
             b"{", b"[]", b"null", b"5", b'"x"', b"{}", b'{"jsonrpc": "2.0"}',
-            b'{"jsonrpc": "1.0", "id": 1, "method": "x"}',
+            b'{"jsonrpc": "1.0", "id": 90001, "method": "x"}',
             b"\xff\xfe", b"[" * 5000, b'{"jsonrpc": "2.0", "id": 99999, "result": null}',
             b'{"jsonrpc": "2.0", "id": null, "method": "textDocument/hover"}',
-            b'{"jsonrpc": "2.0", "id": 1.5, "method": 5}', b'{"jsonrpc": "2.0", "error": 5, "id": "x"}',
+            b'{"jsonrpc": "2.0", "id": 1.5, "method": 5}',
+            b'{"jsonrpc": "2.0", "id": 90004, "method": ["x"]}', b'{"jsonrpc": "2.0", "error": 5, "id": "x"}',
             b'{"jsonrpc": "2.0", "id": [], "method": "textDocument/hover", "params": {}}',
             b'{"jsonrpc": "2.0", "method": "textDocument/hover", "params": [1, 2]}',
             b'[{"jsonrpc": "2.0", "method": "initialized", "params": {}}]',
@@ -296,14 +297,10 @@ async def _session(chance: random.Random, folder: Path, texts: list[str]) -> tup
         reader.feed_data(client.message())
         if chance.random() < 0.5:
             await asyncio.sleep(0)
-    end = client.asked.copy()
-    reader.feed_data(client._send({"jsonrpc": "2.0", "id": "last", "method": "shutdown"}))
+    reader.feed_data(framed(json.dumps({"jsonrpc": "2.0", "id": LAST, "method": "shutdown"}).encode()))
     await writer.ended.wait()
-    others = asyncio.all_tasks() - {asyncio.current_task(), serving}
-    while others:
+    while others := asyncio.all_tasks() - {asyncio.current_task(), serving}:
         await asyncio.wait(others)
-        others = {task for task in asyncio.all_tasks() - {asyncio.current_task(), serving} if not task.done()}
-    client.asked = end
     reader.feed_eof()
     await serving
     if "session" in server.__dict__:
@@ -341,7 +338,7 @@ def converse(chance: random.Random, folder: Path, texts: list[str]) -> int:
         if answer.get("error", {}).get("code") == _INTERNAL:
             raise FailedError(str(answer)[:2000])
     told = Counter(str(answer.get("id")) for answer in answers)
-    missing = [identity for identity in client.asked if not told[str(identity)]]
-    if missing:
-        raise FailedError(f"no answer to {missing}")
+    odd = {identity: told[str(identity)] for identity in client.asked if told[str(identity)] != 1}
+    if odd:
+        raise FailedError(f"not one answer to each of {odd}")
     return len(answers)

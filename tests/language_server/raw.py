@@ -93,7 +93,7 @@ class RawClient:
 
     def next_answer(self) -> Data:
         """Return the answer that comes next, to whatever request."""
-        answer = self._answers.get(timeout=60)
+        answer = self._answers.get(timeout=PATIENCE)
         assert answer is not None, "the server ended"
         return answer
 

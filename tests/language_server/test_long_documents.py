@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
-from tests.benchmarks.growth import SHAPES
-from tests.language_server.raw import Data, RawClient
 
 from dsmigrate.language_server import diagnosing
 from dsmigrate.language_server.aside import LONG, Aside
 from dsmigrate.language_server.features.structure import MOST
 from dsmigrate.patience import CancelledWorkError, pause
+from tests.benchmarks.growth import SHAPES
+from tests.language_server.raw import Data, RawClient
 
 URI, OTHER = "file:///w/ds_config.json", "file:///other/ds_config.json"
 HOSTILE = SHAPES["keys that are doubled and wrong"](4_000_000)
@@ -21,6 +24,14 @@ LONGER = SHAPES["keys that are doubled and wrong"](3 * LONG)
 SMALL = '{"train_batch_size": 8}'
 ABOUT = {"textDocument": {"uri": URI}}
 HOVER = {"textDocument": {"uri": OTHER}, "position": {"line": 0, "character": 4}}
+LIMITED = """
+from itertools import count
+from dsmigrate.language_server import aside, main
+from dsmigrate.patience import Patience
+clock = count()
+aside.Patience = lambda seconds: Patience({pauses}, lambda: next(clock))
+main.main(["--log-level", "error"])
+"""
 START = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
 
 
@@ -85,6 +96,20 @@ def test_of_very_many_findings_the_worst_are_shown_and_the_number_is_told(client
     assert client.ask("textDocument/codeAction", whole)["result"]
 
 
+@pytest.mark.parametrize(("pauses", "fewest"), [(1_000, 0), (30_000, 1)])
+def test_a_check_that_takes_too_long_shows_what_it_has_found_and_says_so(pauses: int, fewest: int) -> None:
+    """A pause counts for a second: a thousand are over while the text is read, thirty thousand between two rules."""
+    client = RawClient((sys.executable, "-c", LIMITED.format(pauses=pauses)))
+    client.initialize({"textDocument": {"diagnostic": {}}})
+    client.open(URI, LONGER)
+    *found, last = client.ask("textDocument/diagnostic", ABOUT)["result"]["items"]
+    assert len(found) >= fewest
+    assert last["message"].startswith("the check was stopped because it took too long")
+    client.change(URI, 2, [{"text": SMALL}])
+    assert client.ask("textDocument/diagnostic", ABOUT)["result"]["items"] == []
+    assert client.finish() == 0
+
+
 def test_of_very_many_symbols_the_first_are_answered(client: RawClient) -> None:
     client.open(URI, SMALL.replace("}", "".join(f',\n"key{number}": {{"x": 1}}' for number in range(MOST)) + "}"))
     assert len(client.ask("textDocument/documentSymbol", ABOUT)["result"]) == MOST
@@ -131,6 +156,26 @@ def test_work_whose_task_is_cancelled_ends_and_lets_the_next_one_begin() -> None
         return answer
 
     assert asyncio.run(session()) == "next"
+
+
+def test_work_about_no_document_leaves_no_garbage() -> None:
+    """A conversion leaves rings of objects by the megabyte, and the server makes too few others to search for them."""
+
+    class Ring:
+        def __init__(self) -> None:
+            self.itself = self
+
+    async def session() -> bool:
+        aside = Aside()
+        left = await aside.beside(lambda: weakref.ref(Ring()))
+        aside.end()
+        return left() is None
+
+    gc.disable()
+    try:
+        assert asyncio.run(session())
+    finally:
+        gc.enable()
 
 
 def test_a_change_ends_what_is_about_that_document_alone() -> None:

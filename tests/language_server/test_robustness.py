@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.language_server import soak
-from tests.language_server.raw import COMMAND, RawClient
+from tests.language_server.raw import COMMAND, Data, RawClient
 
 pytestmark = pytest.mark.slow
 CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
@@ -195,9 +195,24 @@ def test_what_is_no_json_is_answered_and_leaves_a_line_in_the_log(tmp_path: Path
 def test_a_message_of_no_known_form_is_an_invalid_request() -> None:
     client = RawClient()
     client.initialize()
-    for message in ({"jsonrpc": "1.0", "id": 5, "method": "x"}, {"jsonrpc": "2.0", "id": "a", "method": 5}):
+    odd: list[Data] = [{"jsonrpc": "1.0", "id": 5, "method": "x"}]
+    odd += [{"jsonrpc": "2.0", "id": "a", "method": method} for method in (5, [], {"x": 1})]
+    for message in odd:
         client.send(message)
         assert client.next_answer()["error"]["code"] == -32600
+    client.notify("workspace/didChangeConfiguration", {"settings": {"method": ["x"]}})
+    assert client.text(URI) is None
+    assert client.finish() == 0
+
+
+@pytest.mark.parametrize("method", ["selectionRange", "documentSymbol", "foldingRange"])
+def test_answers_about_a_deep_document_can_be_written(method: str) -> None:
+    client = RawClient()
+    client.initialize({"textDocument": {"documentSymbol": {"hierarchicalDocumentSymbolSupport": True}}})
+    text = '{"train_batch_size": 8, "a": [' + '{"a": [' * 239 + "1" + "]}" * 240
+    client.open(URI, text)
+    params = {"textDocument": {"uri": URI}, "positions": [{"line": 0, "character": text.index("1]")}]}
+    assert client.ask(f"textDocument/{method}", params).get("result") is not None
     assert client.finish() == 0
 
 

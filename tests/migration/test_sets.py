@@ -11,7 +11,7 @@ from dsmigrate.codemod.model import Options, Status
 from dsmigrate.migration.job import Job, Outcome, run
 from dsmigrate.migration.placement import place, writes
 from dsmigrate.migration.sets import flattened, project_root, reconcile
-from tests.codemod.across.together import ENGINE, ENTRY
+from tests.codemod.projects import ENGINE, ENTRY
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -26,19 +26,63 @@ def migrate(folder: Path, *names: str, root: Path | None = None) -> list[Outcome
     return flattened(reconcile([run(job) for job in jobs]))
 
 
-def test_what_a_script_outside_registers_under_its_name_is_a_conflict(tmp_path: Path) -> None:
-    engine = "import torch\nfrom loops import register\n" + dedent(ENGINE).replace("def train", "@register\ndef train")
-    loops = "def register(function):\n    return function\n"
-    alone = "import engine\nengine.train_one_epoch(1, 2, 3)\n"
-    write(tmp_path, {"train.py": ENTRY, "engine.py": engine, "loops.py": loops, "alone.py": alone})
+def test_what_a_script_outside_runs_too_stands_under_a_test_for_the_engine(tmp_path: Path) -> None:
+    alone = "import engine\n\nif __name__ == '__main__':\n    engine.train_one_epoch(model, loader, optimizer)\n"
+    write(tmp_path, {"train.py": ENTRY, "engine.py": ENGINE, "alone.py": alone})
+    _, engine, compat = migrate(tmp_path, "train.py")
+    assert [change.code for change in engine.result.changes if change.code == "MG120"] == ["MG120"]
+    made = (engine.result.new_source or b"").decode()
+    assert "        if ds_compat.is_engine(net):\n            net.backward(loss)\n            net.step()\n" in made
+    assert (
+        "        else:\n            optimizer.zero_grad()\n            loss.backward()\n            optimizer.step()\n"
+        in made
+    )
+    assert (compat.job.path.name, compat.is_new) == ("ds_compat.py", True)
+    assert b"def is_engine(" in (compat.result.new_source or b"")
+
+
+MAKER = """
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    def train(kind, clip, loader):
+        model = DistributedDataParallel(torch.nn.Linear(4, 4).cuda())
+        optimizer = kind(model.parameters(), lr=0.1)
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+    """
+CALLER = """
+    import torch
+    import torch.distributed as dist
+    import maker
+
+    dist.init_process_group("nccl")
+    maker.train(torch.optim.{kind}, {clip}, torch.rand(8, 4, 4))
+    """
+
+
+@pytest.mark.parametrize(("kind", "status"), [("AdamW", Status.CONVERTED), ("SGD", Status.REFUSED)])
+def test_an_engine_that_two_scripts_make_in_one_place_has_one_config(tmp_path: Path, kind: str, status: Status) -> None:
+    one, two = (CALLER.format(kind=name, clip="1.0") for name in ("Adam", kind))
+    write(tmp_path, {"one.py": one, "two.py": two, "maker.py": MAKER})
+    outcomes = {outcome.job.path.name: outcome for outcome in migrate(tmp_path, "one.py", "two.py")}
+    assert [outcomes[name].result.status for name in ("one.py", "two.py")] == [status, status]
+    if status is Status.REFUSED:
+        (change,) = outcomes["two.py"].result.changes
+        assert change.code == "MG914"
+        assert change.message == "maker.py makes the engine of one.py and two.py, which need different configs"
+
+
+def test_a_ds_compat_of_someone_else_is_not_touched(tmp_path: Path) -> None:
+    alone = "import engine\n\nif __name__ == '__main__':\n    engine.train_one_epoch(model, loader, optimizer)\n"
+    files = {"train.py": ENTRY, "engine.py": ENGINE, "alone.py": alone, "ds_compat.py": "mine = 1\n"}
+    write(tmp_path, files)
     (outcome,) = migrate(tmp_path, "train.py")
     assert outcome.result.status is Status.REFUSED
-    (change,) = outcome.result.changes
-    assert change.code == "MG914"
-    assert "train_one_epoch would change" in change.message
-    assert "alone.py uses the present form" in change.message
-    assert "has a decorator that may register it" in change.message
-    assert not writes(place([outcome], None), force=False, in_place=True)
+    assert "ds_compat.py is there and not dsmigrate's" in outcome.result.changes[0].message
 
 
 def test_a_function_that_a_decision_leaves_as_it_is_may_serve_other_scripts(tmp_path: Path) -> None:
@@ -60,7 +104,7 @@ def test_a_function_that_a_decision_leaves_as_it_is_may_serve_other_scripts(tmp_
     assert not any(c.code == "MG120" for outcome in outcomes for c in outcome.result.changes)
 
 
-def test_two_scripts_that_need_a_module_in_different_forms_are_both_refused(tmp_path: Path) -> None:
+def test_a_clip_that_one_of_two_scripts_asks_for_serves_both(tmp_path: Path) -> None:
     other = ENTRY.replace("model = Dis", "args = parse()\n        model = Dis").replace(
         "optimizer)\n\n", "optimizer, args.limit)\n\n"
     )
@@ -73,9 +117,10 @@ def test_two_scripts_that_need_a_module_in_different_forms_are_both_refused(tmp_
     engine = engine.replace("import torch.nn.functional", "import torch\n    import torch.nn.functional")
     unknown = other.replace("args.limit", "limits[rank]")
     write(tmp_path, {"one.py": ENTRY, "two.py": unknown, "engine.py": engine})
-    outcomes = migrate(tmp_path, "one.py", "two.py")
-    assert {outcome.result.status for outcome in outcomes} == {Status.REFUSED}
-    assert all("in different ways for" in outcome.result.changes[0].message for outcome in outcomes)
+    one, module, two = migrate(tmp_path, "one.py", "two.py")
+    assert [outcome.result.status for outcome in (one, module, two)] == [Status.CONVERTED] * 3
+    stages = [outcome.result.config["zero_optimization"]["stage"] for outcome in (one, two) if outcome.result.config]
+    assert stages == [2, 0]
 
 
 def test_two_scripts_that_agree_on_their_module_are_converted_together(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ CONVERTED = FileResult(
     ),
     diff="--- a/src/train.py\n+++ b/src/train.py\n@@ -1 +1 @@\n-a\n+b\n",
     new_source=b"b\n",
-    config={"train_micro_batch_size_per_gpu": 8},
+    config={"train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 2}},
     launch=("torchrun --nproc_per_node=2 src/train.py", "deepspeed src/train.py"),
     notes=(Change("MG801", Kind.KEPT, 41, 41, "buffers are broadcast once", "DDP does so at every forward"),),
 )

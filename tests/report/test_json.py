@@ -57,7 +57,7 @@ def test_the_schema_rejects_what_is_not_the_contract(path: tuple[str | int, ...]
 
 def test_the_top_carries_config_and_launch_of_the_first_converted_file() -> None:
     found = document(REPORTS["mixed"])
-    assert found["config"] == {"train_micro_batch_size_per_gpu": 8}
+    assert found["config"] == {"train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 2}}
     assert found["config_path"] == "src/ds_config.json"
     assert found["launch"] == "torchrun --nproc_per_node=2 src/train.py"
     assert found["files"][3]["launch_commands"][1] == "deepspeed src/train.py"

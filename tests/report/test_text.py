@@ -10,9 +10,10 @@ from dsmigrate.report.view import Entry, Report
 from tests.report.samples import BROKEN, CONVERTED, REFUSED, UNCHANGED, entry
 
 
-def shown(report: Report, **console: object) -> str:
+def shown(report: Report, *, verbose: bool = False, **console: object) -> str:
     out = io.StringIO()
-    show(report, Console(file=out, width=40, highlight=False, markup=False, **console))  # type: ignore[arg-type]
+    made = Console(file=out, width=40, highlight=False, markup=False, **console)  # type: ignore[arg-type]
+    show(report, made, verbose=verbose)
     return out.getvalue()
 
 
@@ -31,25 +32,44 @@ def test_an_unchanged_script_says_so() -> None:
     )
 
 
-def test_a_converted_script_lists_every_decision_by_kind_and_line() -> None:
-    report = Report((entry(CONVERTED),), write_command="dsmigrate src/train.py --write")
+def test_a_converted_script_lists_what_a_person_has_to_know() -> None:
+    report = Report(
+        (entry(CONVERTED),), write_command="dsmigrate src/train.py --write", verify_command="dsmigrate verify"
+    )
     assert shown(report) == (
-        "src/train.py: converted, with work left for you\n"
+        "src/train.py: converted, with work left for you, ZeRO 2\n"
         "  Left for you, marked # TODO(dsmigrate) in the script\n"
         "    src/train.py:200  MG601  the checkpoint is written by a helper of another module  (not seen here)\n"
+        "  Behaves differently under DeepSpeed\n"
+        "    src/train.py:41  MG801  buffers are broadcast once  (DDP does so at every forward)\n"
+        "  Train\n"
+        "    torchrun --nproc_per_node=2 src/train.py\n"
+        "\n"
+        "Nothing is written yet. Next:\n"
+        "    dsmigrate src/train.py --write\n"
+        "    dsmigrate verify\n"
+    )
+
+
+def test_a_verbose_report_lists_every_decision_by_kind_and_line() -> None:
+    report = Report((entry(CONVERTED),), write_command="dsmigrate src/train.py --write")
+    assert shown(report, verbose=True) == (
+        "src/train.py: converted, with work left for you, ZeRO 2\n"
+        "  Left for you, marked # TODO(dsmigrate) in the script\n"
+        "    src/train.py:200  MG601  the checkpoint is written by a helper of another module  (not seen here)\n"
+        "  Behaves differently under DeepSpeed\n"
+        "    src/train.py:41  MG801  buffers are broadcast once  (DDP does so at every forward)\n"
         "  Converted\n"
         "    src/train.py:41   MG101  the DDP wrap becomes deepspeed.initialize\n"
         "    src/train.py:120  MG301  GradScaler gives way to the engine  (fp16 scales in the engine)\n"
         "  Kept as it is\n"
         "    src/train.py:9  MG202  dist.barrier stays  (collectives work as before)\n"
-        "  Behaves differently under DeepSpeed\n"
-        "    src/train.py:41  MG801  buffers are broadcast once  (DDP does so at every forward)\n"
+        "  Train\n"
+        "    torchrun --nproc_per_node=2 src/train.py\n"
+        "    deepspeed src/train.py\n"
         "\n"
         "Nothing is written yet. Next:\n"
         "    dsmigrate src/train.py --write\n"
-        "Then train:\n"
-        "    torchrun --nproc_per_node=2 src/train.py\n"
-        "    deepspeed src/train.py\n"
     )
 
 
@@ -63,14 +83,14 @@ def test_a_config_in_the_way_is_said_before_writing_is_proposed() -> None:
 
 def test_after_writing_the_paths_stand_in_place_of_the_proposal() -> None:
     text = shown(Report((entry(CONVERTED),), ("src/train.py", "src/ds_config.json"), "dsmigrate src/train.py --write"))
-    assert "wrote src/train.py\nwrote src/ds_config.json\nThen train:\n" in text
+    assert text.endswith("wrote src/train.py\nwrote src/ds_config.json\n")
     assert "Nothing is written" not in text
 
 
 def test_of_several_files_those_without_a_decision_are_only_counted() -> None:
     text = shown(Report(tuple(map(entry, (UNCHANGED, CONVERTED, REFUSED, BROKEN)))))
     assert "utils.py" not in text
-    assert "  Launch  torchrun --nproc_per_node=2 src/train.py\n" in text
+    assert "  Train\n    torchrun --nproc_per_node=2 src/train.py\n" in text
     assert "old.py: not readable as a training script\n" in text
     assert text.endswith("4 files: 1 converted with todos, 1 unchanged, 1 refused, 1 error\n")
 

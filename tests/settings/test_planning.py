@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options
 from dsmigrate.settings.errors import SettingsError
 from dsmigrate.settings.fields import Value
 from dsmigrate.settings.options import resolve
+from tests.support.migrating import migrate_source
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "param_groups_adamw.py"
 

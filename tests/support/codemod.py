@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from dsmigrate.codemod.model import Change, FileResult, Idea, Kind, Options, Status
 from dsmigrate.files.diff import unified
-from dsmigrate.files.syntax import parse
-from dsmigrate.files.text import SourceError, decode, encode
+from dsmigrate.files.text import decode, encode
 
 IDEAS = (
     Idea(
@@ -34,13 +35,38 @@ def ideas() -> tuple[Idea, ...]:
     return IDEAS
 
 
-def migrate_source(source: bytes, *, path: str, options: Options, **_: object) -> FileResult:
+def with_example(idea: Idea) -> Idea:
+    return idea
+
+
+@dataclass(frozen=True)
+class Entry:
+    path: str
+    options: Options
+
+
+@dataclass(frozen=True)
+class Conversion:
+    entry: str
+    results: dict[str, FileResult]
+    compat: None = None
+    looked_at: tuple[str, ...] = ()
+    runs: frozenset[tuple[str, int]] = frozenset()
+    changes: frozenset[tuple[str, int]] = frozenset()
+
+
+def convert_together(
+    read: Callable[[str], bytes | None], entries: Sequence[Entry], *_: object, shown: Callable[[str], str], **__: object
+) -> list[Conversion]:
+    found = []
+    for entry in entries:
+        result = _migrated(read(entry.path) or b"", shown(entry.path), entry.options)
+        found.append(Conversion(entry.path, {entry.path: result}, looked_at=(entry.path,)))
+    return found
+
+
+def _migrated(source: bytes, path: str, options: Options) -> FileResult:
     found = decode(source)
-    try:
-        parse(found.text)
-    except SourceError as error:
-        change = Change("MG900", Kind.REFUSED, error.line, error.line, error.message, "the file is left as it is")
-        return FileResult(path, Status.ERROR, (change,))
     asked = re.search(r"# stub: (\w+)", found.text)
     line = found.text.count("\n", 0, asked.start()) + 1 if asked else 1
     match asked[1] if asked else "":

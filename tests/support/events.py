@@ -19,10 +19,14 @@ def until(happened: Callable[[], object], what: str = "it") -> None:
 
 
 class Clock:
-    """Stands for the module ``time``: no time passes until something has happened, and then all of it."""
+    """Stands for the module ``time``: no time passes until something has happened, and then all of it.
 
-    def __init__(self, happened: Callable[[], object]) -> None:
+    Whoever sleeps after that sleeps until ``then`` has happened too.
+    """
+
+    def __init__(self, happened: Callable[[], object], then: Callable[[], object] = lambda: True) -> None:
         self._happened = happened
+        self._then = then
         self._end = time.monotonic() + PATIENCE
         self._has_happened = False
         self._now = 0.0
@@ -38,3 +42,5 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         """Sleep as asked: others need the processor."""
         time.sleep(seconds)
+        if self._now:
+            until(self._then)

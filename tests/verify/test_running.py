@@ -28,7 +28,7 @@ def launch(tmp_path: Path, *scripts: str) -> Launch:
 
 def run(tmp_path: Path, *scripts: str, ended: bool = False) -> Outcome:
     return running.run(
-        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=60.0, has_ended=lambda: ended
+        launch(tmp_path, *scripts), folder=tmp_path, logs=tmp_path / "logs", timeout=PATIENCE, has_ended=lambda: ended
     )
 
 
@@ -151,15 +151,8 @@ def test_a_hang_says_where_the_script_stands(tmp_path: Path, monkeypatch: pytest
         wait_for_the_others()
     """
     printed = tmp_path / "logs" / "process0.txt"
-
-    class Patient(Clock):
-        def sleep(self, seconds: float) -> None:
-            """Wait for what the process has to say, however long it takes."""
-            if self.monotonic():
-                until(lambda: "<module>" in printed.read_text(), "the stack")
-            super().sleep(seconds)
-
-    monkeypatch.setattr(running, "time", Patient((tmp_path / "waits").exists))
+    clock = Clock((tmp_path / "waits").exists, then=lambda: "<module>" in printed.read_text())
+    monkeypatch.setattr(running, "time", clock)
     found = run(tmp_path, script)
     assert len(found.stacks) == 1
     assert f"{tmp_path / 'script0.py'}:5 in wait_for_the_others" in found.stacks[0]

@@ -54,9 +54,7 @@ def suppressions(document: Document, comments: Iterable[tuple[int, int]] | None 
             everywhere |= dict.fromkeys(codes)
             continue
         line = document.lines.line_of(start)
-        begin = document.lines.line_range(line)[0]
-        found = _NOT_BLANK.search(text, begin, start)
-        alone = found is None
+        alone = _NOT_BLANK.search(text, document.lines.line_range(line)[0], start) is None
         lines.setdefault(line + 1 if alone else line, {}).update(dict.fromkeys(codes))
     keyed, paths = _by_key(document)
     whole = tuple({**everywhere, **dict.fromkeys(keyed)})

@@ -1,28 +1,30 @@
-"""Every MG code with its documentation, collected from the steps, and its example, read from ``examples/``."""
+"""Every code of the codemod with its documentation, and its example, read from ``examples/``."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from dsmigrate.codemod import steps
+from dsmigrate.codemod import shared, validate
+from dsmigrate.codemod.idioms import catalogue
 from dsmigrate.codemod.model import Idea
 
 
 @cache
 def ideas() -> tuple[Idea, ...]:
-    """The ideas of all steps, sorted by code; a code that stands twice is an error of the project."""
+    """The ideas of the idioms and of what stands around them, sorted by code; each code once."""
     found: dict[str, Idea] = {}
-    for info in pkgutil.iter_modules(steps.__path__):
-        module = importlib.import_module(f"{steps.__name__}.{info.name}")
-        for idea in getattr(module, "IDEAS", ()):
-            if idea.code in found:
-                raise ValueError(f"{idea.code} stands in two steps")
-            found[idea.code] = replace(idea, before=example(idea.code, "before"), after=example(idea.code, "after"))
+    for idea in (*catalogue.ideas(), *shared.IDEAS, *validate.IDEAS):
+        if idea.code in found:
+            raise ValueError(f"{idea.code} stands in two places")
+        found[idea.code] = with_example(idea)
     return tuple(found[code] for code in sorted(found))
+
+
+def with_example(idea: Idea) -> Idea:
+    """An idea with its example, where there is one."""
+    return replace(idea, before=example(idea.code, "before"), after=example(idea.code, "after"))
 
 
 def example(code: str, side: str) -> str:

@@ -258,7 +258,10 @@ def _soundly(plans: list[Planned]) -> tuple[list[Planned], _Written]:
 
 
 def _edited(plan: Planned) -> set[str]:
-    return {part.module.path for one in plan.decisions for part in (one, *one.edits, *one.imports)}
+    found = {one.module.path for one in plan.decisions}
+    found.update(edit.module.path for one in plan.decisions for edit in one.edits)
+    found.update(needed.module.path for one in plan.decisions for needed in one.imports)
+    return found
 
 
 def _written(plans: Sequence[Planned]) -> _Written:

@@ -85,7 +85,7 @@ def _config(settings: dict[str, Setting]) -> dict[str, Any]:
             place = place.setdefault(section, {})
         if setting.static is not None or not setting.code:
             place[name] = setting.static
-    return {key: made[key] for key in sorted(made, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER))}
+    return {key: made[key] for key in sorted(made, key=_place)}
 
 
 def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
@@ -95,7 +95,7 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     if not dynamic:
         return f'str(Path(__file__).with_name("{name}"))'
     nested: dict[str, Any] = {}
-    for key, code in sorted(dynamic.items(), key=lambda pair: _ORDER.index(pair[0].split(".")[0])):
+    for key, code in sorted(dynamic.items(), key=lambda pair: _place(pair[0])):
         *sections, inner = key.split(".")
         place = nested
         for section in sections:
@@ -104,6 +104,12 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
     given = [f"{key}={_dictionary(value)}" for key, value in nested.items()]
     start = "__file__" if name == "ds_config.json" else f'__file__, "{name}"'
     return f"ds_compat.load_config({', '.join([start, *given])})"
+
+
+def _place(key: str) -> int:
+    """Where a setting stands among the others."""
+    section = key.split(".")[0]
+    return _ORDER.index(section) if section in _ORDER else len(_ORDER)
 
 
 def _dictionary(value: str | dict[str, Any]) -> str:

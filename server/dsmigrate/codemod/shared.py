@@ -98,6 +98,7 @@ class Sharing:
 
     def fitted(self, decisions: Iterable[Decision]) -> Iterator[Decision | Clash]:
         """The decisions, with tests around what others run in its old form."""
+        tested: dict[ast.AST | None, Edit] = {}
         for decision in decisions:
             if decision.suits_all or not any(self.is_shared(edit.module, edit.node) for edit in decision.edits):
                 yield decision
@@ -109,8 +110,14 @@ class Sharing:
                     yield decision.otherwise or Clash(decision, place_of(edit.module, edit.node))
                     break
                 edits.append(fitted)
+                if fitted is not edit and fitted.guard:
+                    tested.setdefault(edit.module.step(edit.node).function, edit)
             else:
                 yield replace(decision, edits=tuple(edits), parts=decision.parts | {"is_engine"})
+        for function, edit in tested.items():
+            name = getattr(function, "name", edit.module.path)
+            message = f"{name} runs with other models too: what changes stands under ds_compat.is_engine"
+            yield Decision("MG120", Kind.CONVERTED, edit.module, edit.node, message, "they keep what they run now")
 
     def _fitted(self, edit: Edit) -> Edit | None:
         if not self.is_shared(edit.module, edit.node):
@@ -119,6 +126,8 @@ class Sharing:
             return edit if edit.default is not None else replace(edit, default="None")
         if isinstance(edit, AddArgument):
             return edit
+        if edit.module.step(edit.node).function is self.home:  # no name is an engine before it is made
+            return None
         name = self.engine_name(edit.module, edit.node)
         return None if name is None else replace(edit, guard=f"ds_compat.is_engine({name})")
 

@@ -57,9 +57,10 @@ class Entry:
     def key(self) -> tuple[tuple[str, ...], str]:
         found: list[str] = []
         for is_loop, group in itertools.groupby(self.where, key=lambda one: isinstance(one, str)):
-            parts = {part for one in group for part in _parts_of(one)} if not is_loop else None
-            found += group if parts is None else sorted(f"if {condition_key(part)}" for part in parts)
-        return tuple(map(str, found)), self.what
+            here = list(group)
+            parts = {part for one in here for part in _parts_of(one)}
+            found += map(str, here) if is_loop else sorted(f"if {condition_key(part)}" for part in parts)
+        return tuple(found), self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,8 @@ class _Side(_Reader):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
                 if not wrapped and event["method"] != Const("") and all(isinstance(one, Expr) for one in self.settle(event["model"])):
                     return None  # of a model that is not read, which is known to be one from its wrap on only
+                if not wrapped and self.is_beside(event):
+                    return None
                 grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
                 method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
@@ -333,6 +336,15 @@ class _Side(_Reader):
                 of = event.what.get("of", Const(None))
                 return f"{_KEPT[event.kind]} {self.content(of)}".strip()
         return None
+
+    def is_beside(self, event: Event) -> bool:
+        """Whether a call is of the wrapped model on other ways: on this one nothing has wrapped it."""
+        arm = event.block
+        if arm.kind is not BlockKind.BRANCH or arm.node is not event.node or arm.up is None:
+            return False
+        arms = [item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node]
+        others = [one for item in arms for one in item.items if isinstance(one, Event) and one.kind is Happening.FORWARD]
+        return any(self.is_wrapped(one) for other in others for one in self.settle(other["model"]))
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
         del wrapped

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from dsmigrate.codemod.migrate import migrate_source
 from dsmigrate.codemod.model import Options
 from dsmigrate.files.diff import unified
 from dsmigrate.migration.configs import render
+from dsmigrate.migration.job import Job, run
 
 SCRIPT = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATCH = re.compile(r"^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -22,7 +23,7 @@ def refreshed(readme: str) -> str:
     patch = PATCH.search(readme)
     if script is None or patch is None:
         raise ValueError("the README has no python block, or no diff block, to make anew")
-    result = migrate_source(script[1].encode(), path="train.py", options=Options())
+    result = run(Job(Path("train.py"), Path(), Options(), script[1].encode())).result
     if result.config is None:
         raise ValueError("the script of the README is not converted")
     made = result.diff + unified(None, render(result.config), "ds_config.json")

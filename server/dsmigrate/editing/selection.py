@@ -6,11 +6,16 @@ from dsmigrate.document import Key, Scalar, Style, Where
 from dsmigrate.document.nodes import Member, Node
 from dsmigrate.editing.view import View
 
+_MOST = 200
+"""Ranges below the whole text: they nest in the answer, which neither side can read a thousand levels deep."""
 _QUOTED = frozenset({Style.DOUBLE, Style.SINGLE})
 
 
 def selections(view: View, offset: int) -> tuple[tuple[int, int], ...]:
-    """Return start and end of every range around ``offset``, the smallest first; there is always one."""
+    """Return start and end of the ranges around ``offset``, the smallest first, the last one the whole text.
+
+    Of a text that is nested very deeply the ranges between the smallest and the whole are left out.
+    """
     document = view.document
     place = document.place_at(offset)
     found: list[tuple[int, int]] = []
@@ -22,8 +27,8 @@ def selections(view: View, offset: int) -> tuple[tuple[int, int], ...]:
         found.append((place.member.start, place.member.end))
     for member, node in reversed([(None, document.root), *document.along(place.path)]):
         found += _around(node, member, offset)
-    found.append((0, len(document.text)))
-    return _growing(found, offset)
+    whole = (0, len(document.text))
+    return _growing([*found[:_MOST], whole], offset)
 
 
 def _quoted(node: Key | Scalar, offset: int) -> list[tuple[int, int]]:

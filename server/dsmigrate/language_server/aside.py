@@ -37,17 +37,27 @@ class Aside:
 
         Raises CancelledWorkError when the document changes meanwhile. Ends when the task is cancelled.
         """
-        return await self._in(self._pool, uri, work)
+
+        def without_collections() -> _Result:
+            with _without_collections():
+                return work()
+
+        return await self._in(self._pool, uri, without_collections, Patience(self._limit))
 
     async def beside(self, work: Callable[[], _Result]) -> _Result:
-        """Return what ``work`` returns, which is about no document that is open, in any thread."""
-        return await self._in(None, "", work)
+        """Return what ``work`` returns, which is about no open document, in any thread and without a limit."""
 
-    async def _in(self, pool: Executor | None, uri: str, work: Callable[[], _Result]) -> _Result:
-        patience = Patience(self._limit if pool is not None else float("inf"))
+        def leaving_no_garbage() -> _Result:  # a conversion leaves megabytes, which Python would keep for many more
+            try:
+                return work()
+            finally:
+                gc.collect()
 
+        return await self._in(None, "", leaving_no_garbage, Patience())
+
+    async def _in(self, pool: Executor | None, uri: str, work: Callable[[], _Result], patience: Patience) -> _Result:
         def patiently() -> _Result:
-            with patience.within(), _without_collections():
+            with patience.within():
                 return work()
 
         waiting = self._current.setdefault(uri, set())

@@ -175,9 +175,10 @@ class Protocol(LanguageServerProtocol):
         One that asks for an answer to what is no request gets an error; pygls would take it for the notification.
         """
         try:
-            known = types.METHOD_TO_TYPES.get(data.get("method", ""))
+            method = data.get("method")
+            known = types.METHOD_TO_TYPES.get(method) if isinstance(method, str) else None
             if known is not None and known[1] is None and "id" in data and "jsonrpc" in data:
-                raise JsonRpcInvalidRequest(f"{data['method']} is a notification")
+                raise JsonRpcInvalidRequest(f"{method} is a notification")
             return super().structure_message(data)
         except JsonRpcException as error:
             logger.warning("a message that does not fit the protocol: %.500r", data)

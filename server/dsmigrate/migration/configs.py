@@ -55,20 +55,27 @@ def to_rename(outcomes: Iterable[Outcome]) -> dict[int, Options]:
 
     Each of them gets a config named after it: ``ds_config.train.json`` for ``train.py``.
     """
-    by_path: dict[Path, list[tuple[int, Outcome]]] = defaultdict(list)
+    by_path: dict[Path, list[tuple[int, Job, Outcome]]] = defaultdict(list)
     for index, outcome in enumerate(outcomes):
-        if outcome.result.config is not None:
-            by_path[config_path(outcome.job)].append((index, outcome))
+        maker = with_config(outcome)
+        if maker is not None:
+            by_path[config_path(maker.job)].append((index, outcome.job, maker))
     renamed = {}
     for sharing in by_path.values():
-        if any(outcome.result.config != sharing[0][1].result.config for _, outcome in sharing):
-            for index, outcome in sharing:
-                renamed[index] = _named_after(outcome.job)
+        makers = {maker.job.path for _, _, maker in sharing}
+        if len(makers) > 1 and any(maker.result.config != sharing[0][2].result.config for _, _, maker in sharing):
+            for index, job, _ in sharing:
+                renamed[index] = _named_after(job)
     return renamed
 
 
+def with_config(outcome: Outcome) -> Outcome | None:
+    """The file of a conversion that makes the engine, which the config lies beside; None where there is no config."""
+    return next((one for one in (outcome, *outcome.modules) if one.result.config is not None), None)
+
+
 def config_path(job: Job) -> Path:
-    """Return where the config of a script goes when the script is rewritten in place."""
+    """Return where the config of a file that makes an engine goes when the file is rewritten in place."""
     return job.path.parent / job.options.config_name
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
+from dsmigrate.files import syntax
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
+from dsmigrate.languages import say
 from dsmigrate.migration.ideas import INTERNAL, UNREADABLE
+
+if TYPE_CHECKING:
+    from dsmigrate.codemod.convert import Conversion
+    from dsmigrate.codemod.program.project import Cache
+
+Place: TypeAlias = tuple[Path, int]
+"""A function of a project, by its file and its first line; line 0 is the file's own code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,7 @@ class Outcome:
     """What a job gave: the codemod's result, the bytes it was made from, and the encoding those are in.
 
     ``modules`` are the other files of the same training, changed together with it or not at all; ``looked_at`` all
-    files of it, resolved; ``alters`` the top-level names, by resolved path, that behave differently for their callers.
+    files of it, resolved.
     ``runs`` are the functions of the project that the script runs, by file and first line (0: the file's own code),
     ``changed`` those that its conversion changes. ``needs``: where ``ds_compat.py`` goes, and the names used of it.
     ``is_launcher``: the file is no script but starts one.
@@ -57,9 +68,8 @@ class Outcome:
     encoding: str = "utf-8"
     modules: tuple[Outcome, ...] = ()
     looked_at: tuple[Path, ...] = ()
-    alters: dict[Path, frozenset[str]] = field(default_factory=dict)
-    runs: frozenset[tuple[Path, int]] = frozenset()
-    changed: frozenset[tuple[Path, int]] = frozenset()
+    runs: frozenset[Place] = frozenset()
+    changed: frozenset[Place] = frozenset()
     needs: tuple[Path, frozenset[str]] | None = None
     of: str = ""
     """The script whose training the file is a part of, where that is known and another one."""
@@ -73,28 +83,66 @@ class Outcome:
         return self.result.new_source is not None or any(module.changes for module in self.modules)
 
 
-def run(job: Job) -> Outcome:
+def run(job: Job, cache: Cache | None = None) -> Outcome:
     """Read and migrate one file. Never raises for bad input: the outcome then has ``Status.ERROR`` and says why."""
+    return run_together([job], cache=cache)[0]
+
+
+def run_together(
+    jobs: Sequence[Job], others: frozenset[Place] = frozenset(), cache: Cache | None = None
+) -> list[Outcome]:
+    """Convert scripts of one project together, so that modules that they share suit all of them.
+
+    ``others`` is what scripts run of these modules that stay as they are; ``cache`` the files of the project that were
+    read already. Never raises for bad input, as ``run``.
+    """
+    as_read = [_read(job) for job in jobs]
+    left = [one for one in as_read if one.result.status is not Status.ERROR and _concerns(one)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
+            found = iter(syntax.with_deep_stack(lambda: _converted(left, others, cache)) if left else ())
+    except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
+        found = iter([replace(one, result=_failed(one.job, error)) for one in left])
+    return [next(found) if one in left else one for one in as_read]
+
+
+def _read(job: Job) -> Outcome:
+    """The file as it is; an error where it cannot be read, or is no Python."""
     source = b""
     try:
         source = read(job.path) if job.source is None else job.source
-        encoding = decode(source).encoding
+        text = decode(source)
+        syntax.parse(text.text)
     except SourceError as error:
-        return Outcome(job, failure(job, UNREADABLE, error.message, "the file is left as it is", error.line), source)
-    try:
-        if os.environ.get("DSMIGRATE_SECOND"):
-            return _second(job, source, encoding)
-        if job.project is not None:
-            together = _migrate_set(job, job.project, source, encoding)
-            if together is not None:
-                return together
-        result = _migrate(source, job)
-    except Exception as error:  # noqa: BLE001 - the promise is a message, never a traceback
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        message = f"dsmigrate failed on this file: {type(error).__name__}: {str(error)[:200]}"
-        reason = f"an error of dsmigrate, at {Path(where.filename).name}:{where.lineno}; the file is left as it is"
-        result = failure(job, INTERNAL, message, reason)
-    return Outcome(job, result, source, encoding)
+        result = failure(job, UNREADABLE, error.message, say("the file is left as it is"), error.line)
+        return Outcome(job, result, source)
+    return Outcome(job, FileResult(job.name, Status.UNCHANGED), source, text.encoding)
+
+
+_WORDS = re.compile(rb"DistributedDataParallel|DDP|init_process_group|init_distributed|\.backward\(")
+_RUNS = ast.If | ast.For | ast.While | ast.With | ast.Try | ast.Expr
+
+
+def _concerns(file: Outcome) -> bool:
+    """Whether a file may train: it says a word of it, or runs something of its project. Cheaper than to run it."""
+    if _WORDS.search(file.source):
+        return True
+    if file.job.project is None:
+        return False
+    body = ast.parse(decode(file.source).text).body
+    return any(isinstance(one, _RUNS) and not _is_text(one) for one in body)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _failed(job: Job, error: Exception) -> FileResult:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    message = f"dsmigrate failed on this file: {type(error).__name__}: {str(error)[:200]}"
+    reason = f"an error of dsmigrate, at {Path(where.filename).name}:{where.lineno}; the file is left as it is"
+    return failure(job, INTERNAL, message, reason)
 
 
 def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> FileResult:
@@ -103,44 +151,7 @@ def failure(job: Job, code: str, message: str, reason: str, line: int = 1) -> Fi
     return FileResult(job.name, Status.ERROR, (change,))
 
 
-def _migrate_set(job: Job, root: Path, source: bytes, encoding: str) -> Outcome | None:
-    """Migrate a script together with the modules it reaches; None where the training is in the script alone."""
-    from dsmigrate.codemod.across import migrate_set  # noqa: PLC0415 - as above
-
-    entry = relative(job.path, root)
-    if entry is None:
-        return None
-
-    def read_file(path: str) -> bytes | None:
-        return source if path == entry else read_below(job, root, path)
-
-    def shown(path: str) -> str:
-        return job.name if path == entry else (root / path).as_posix()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = migrate_set(read_file, entry, shown=shown, options=job.options)
-    if found is None:
-        return None
-    modules = []
-    for path, result in found.modules.items():
-        text = read_below(job, root, path) or b""
-        modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
-    inside = all(relative(module.job.path, job.path.parent) for module in modules)
-    own = job if inside else replace(job, root=root)
-    placed = tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules)
-    alters = {resolved(root / path): names for path, names in found.alters.items() if names}
-    looked_at = tuple(resolved(root / path) for path in found.looked_at)
-    return Outcome(own, found.entry, source, encoding, placed, looked_at, alters)
-
-
-def _second(job: Job, source: bytes, encoding: str) -> Outcome:
-    """The conversion of the codemod's second form, while both are there."""
-    del source, encoding
-    return run_together([job])[0]
-
-
-def runs_of(jobs: Sequence[Job]) -> list[frozenset[tuple[Path, int]]]:
+def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
     """What some scripts of one project run of its files; nothing of one that cannot be read."""
     from dsmigrate.codemod.convert import places  # noqa: PLC0415 - LibCST takes 0.2 s to import
     from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
@@ -158,53 +169,49 @@ def runs_of(jobs: Sequence[Job]) -> list[frozenset[tuple[Path, int]]]:
     return found
 
 
-def run_together(jobs: Sequence[Job], others: frozenset[tuple[Path, int]] = frozenset(), cache: Any = None) -> list[Outcome]:
-    """Convert the scripts of one project that share modules; ``others`` is what scripts run that stay as they are."""
+def _converted(files: Sequence[Outcome], others: frozenset[Place], cache: Cache | None) -> list[Outcome]:
     from dsmigrate.codemod.convert import Entry, convert_together  # noqa: PLC0415 - LibCST takes 0.2 s to import
 
-    first = jobs[0]
+    first = files[0].job
     root = first.project if first.project is not None else first.path.parent
-    sources = {relative(job.path, root) or job.path.name: job for job in jobs}
     base = resolved(root)
+    given = {relative(file.job.path, root) or file.job.path.name: file for file in files}
 
     def read_file(path: str) -> bytes | None:
-        given = sources.get(path)
-        if given is not None:
-            return read(given.path) if given.source is None else given.source
+        if path in given:
+            return given[path].source
         return read_below(first, root, path) if first.project is not None else None
 
     def shown(path: str) -> str:
-        return sources[path].name if path in sources else (root / path).as_posix()
+        return given[path].job.name if path in given else (root / path).as_posix()
 
-    entries = [Entry(path, job.options) for path, job in sources.items()]
+    entries = [Entry(path, file.job.options) for path, file in given.items()]
     inside = frozenset((path.relative_to(base).as_posix(), line) for path, line in others if path.is_relative_to(base))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
-        found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
-    return [_outcome(job, root, conversion, read_file) for job, conversion in zip(jobs, found, strict=True)]
+    found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
+    return [_outcome(file, root, conversion, read_file) for file, conversion in zip(files, found, strict=True)]
 
 
-def _outcome(job: Job, root: Path, found: Any, read_file: Callable[[str], bytes | None]) -> Outcome:
-    entry = relative(job.path, root) or job.path.name
-    source = read_file(entry) or b""
+def _outcome(file: Outcome, root: Path, found: Conversion, read_file: Callable[[str], bytes | None]) -> Outcome:
+    job, base = file.job, resolved(root)
     modules = []
     for path, result in found.results.items():
-        if path != entry and (result.changes or result.new_source is not None):
+        if path != found.entry and (result.changes or result.new_source is not None):
             text = read_file(path) or b""
             modules.append(Outcome(Job(root / path, root, job.options, text), result, text, decode(text).encoding))
     needs = None if found.compat is None else (root / found.compat.path, found.compat.parts)
-    files = [*(module.job.path for module in modules), *([needs[0]] if needs else [])]
-    inside = all(relative(path, job.path.parent) for path in files)
+    changed = [*(module.job.path for module in modules), *([needs[0]] if needs else [])]
+    inside = all(relative(path, job.path.parent) for path in changed)
     own = job if inside else replace(job, root=root)
-    base = resolved(root)
-    return Outcome(
-        own, found.results[entry], source, decode(source).encoding,
-        tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules),
-        tuple(resolved(root / path) for path in found.looked_at),
+    return replace(
+        file,
+        job=own,
+        result=found.results[found.entry],
+        modules=tuple(replace(module, job=replace(module.job, root=own.root)) for module in modules),
+        looked_at=tuple(resolved(root / path) for path in found.looked_at),
         runs=frozenset((base / path, line) for path, line in found.runs),
         changed=frozenset((base / path, line) for path, line in found.changes),
         needs=needs,
-    )  # fmt: skip
+    )
 
 
 def relative(path: Path, root: Path) -> str | None:
@@ -224,22 +231,3 @@ def read_below(job: Job, root: Path, path: str) -> bytes | None:
         return read(file)
     except SourceError:
         return None
-
-
-def _migrate(source: bytes, job: Job) -> FileResult:
-    from dsmigrate.codemod.migrate import migrate_source  # noqa: PLC0415 - LibCST takes 0.2 s to import
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Python thinks of the script's escapes is not what was asked
-        return migrate_source(source, path=job.name, options=job.options, beside=lambda: _texts_beside(job, source))
-
-
-def _texts_beside(job: Job, source: bytes) -> tuple[str, ...]:
-    """The texts of the local files that a script imports; none outside of a project."""
-    from dsmigrate.codemod.across import texts_beside  # noqa: PLC0415 - as above
-
-    root = job.project
-    entry = relative(job.path, root) if root is not None else None
-    if root is None or entry is None:
-        return ()
-    return texts_beside(lambda path: source if path == entry else read_below(job, root, path), entry)

@@ -10,10 +10,12 @@ import contextlib
 import multiprocessing
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from dsmigrate.migration.ideas import INTERNAL
@@ -52,8 +54,9 @@ def run_all(jobs: Sequence[Job], processes: int, advance: Callable[[Outcome], No
 
 def _outcomes(jobs: Sequence[Job], processes: int) -> Generator[tuple[int, Outcome], None, None]:
     if processes < 2 or len(jobs) < WORTH_A_POOL:
+        caches: defaultdict[Path | None, Any] = defaultdict(_files())
         for index, job in enumerate(jobs):
-            yield index, run(job)
+            yield index, run(job, caches[job.project])
         return
     _import_once()
     waiting = sorted(range(len(jobs)), key=lambda index: _size(jobs[index]))
@@ -118,16 +121,24 @@ def _serve(pipe: Any) -> None:  # noqa: ANN401 - see _Worker
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     sources = [pipe] if parent is None else [pipe, parent.sentinel]
+    caches: defaultdict[Path | None, Any] = defaultdict(_files())
     while pipe in connection.wait(sources):
         job = pipe.recv()
         if job is None:
             return
-        pipe.send(run(job))
+        pipe.send(run(job, caches[job.project]))
+
+
+def _files() -> Callable[[], Any]:
+    """What makes a memory of the files that were read, one for each project."""
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415 - only where there is something to convert
+
+    return Cache
 
 
 def _import_once() -> None:
     """Import the codemod before the processes fork off, so that they share it."""
-    import dsmigrate.codemod.migrate  # noqa: F401, PLC0415
+    import dsmigrate.codemod.convert  # noqa: F401, PLC0415
 
 
 def _size(job: Job) -> int:

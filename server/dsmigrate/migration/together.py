@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dsmigrate import __version__
 from dsmigrate.codemod.model import Change, FileResult, Kind, Status
@@ -13,27 +14,60 @@ from dsmigrate.files.diff import unified
 from dsmigrate.files.paths import resolved
 from dsmigrate.files.reading import read
 from dsmigrate.files.text import SourceError, decode
+from dsmigrate.migration.configs import with_config
 from dsmigrate.migration.ideas import CONFLICT
 from dsmigrate.migration.importers import users
-from dsmigrate.migration.job import Job, Outcome, run_together, runs_of
+from dsmigrate.migration.job import Job, Outcome, Place, run_together, runs_of
 
 
 def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes of a run as they hold together, each with the files of its project that it needs."""
     found = list(outcomes)
     outside = _outside(found)
-    for group in _groups(found):
-        changed = frozenset[tuple[Path, int]]().union(*(found[index].changed for index in group))
+    groups = _groups(found)
+    while groups:
+        group = groups.pop(0)
+        changed = frozenset[Place]().union(*(found[index].changed for index in group))
         staying = [one.runs for index, one in enumerate(found) if index not in group] + outside
         others = frozenset(place for runs in staying for place in runs & changed)
         if len(group) > 1 or others:
-            for index, outcome in zip(group, run_together([_job(found[index]) for index in group], others), strict=True):
+            for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
+        odd = _with_different_configs([found[index] for index in group])
+        refused = {index: one for index, one in zip(group, odd, strict=True) if one is not None}
+        for index, one in refused.items():
+            found[index] = one
+        if refused:
+            groups.insert(0, [index for index in group if index not in refused])
     return _with_compat(found)
 
 
-def _job(outcome: Outcome) -> Job:
-    return replace(outcome.job, source=outcome.source)
+def _with_different_configs(outcomes: Sequence[Outcome]) -> list[Outcome | None]:
+    """A refusal for each script whose engine is made where another one's is, with another config; else None."""
+    made: dict[Path, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if (maker := with_config(outcome)) is not None:
+            made[resolved(maker.job.path)].append(outcome)
+    found: list[Outcome | None] = []
+    for outcome in outcomes:
+        maker = with_config(outcome)
+        makers = [] if maker is None else made[resolved(maker.job.path)]
+        configs = [_in_file(one) for one in map(with_config, makers) if one is not None]
+        if maker is None or all(config == configs[0] for config in configs):
+            found.append(None)
+            continue
+        names = " and ".join(Path(one.job.name).name for one in makers)
+        message = f"{Path(maker.job.name).name} makes the engine of {names}, which need different configs"
+        found.append(
+            _refused(outcome, message, "a file takes its config from one place: make the engine in the scripts")
+        )
+    return found
+
+
+def _in_file(maker: Outcome) -> dict[str, Any]:
+    """The config of an engine, without what the script sets when it runs."""
+    _, _, call = (maker.result.new_source or maker.source).partition(b"load_config(")
+    return {key: value for key, value in (maker.result.config or {}).items() if f"{key}=".encode() not in call}
 
 
 def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
@@ -45,7 +79,8 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
         files = {path for path, _ in outcome.changed}
         near = [group for group in groups if group[0] & files]
         groups = [group for group in groups if group not in near]
-        groups.append((files.union(*(group[0] for group in near)), sorted([index, *(one for group in near for one in group[1])])))
+        members = [index, *(one for group in near for one in group[1])]
+        groups.append((files.union(*(group[0] for group in near)), sorted(members)))
     return [group for _, group in groups]
 
 
@@ -71,21 +106,21 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
     from dsmigrate.codemod.runtime.sources import sources  # noqa: PLC0415
 
     found = list(outcomes)
-    needs: dict[Path, list[int]] = defaultdict(list)
+    needs: dict[Path, list[tuple[int, Path, frozenset[str]]]] = defaultdict(list)
     for index, outcome in enumerate(found):
         if outcome.needs is not None and outcome.changes:
-            needs[resolved(outcome.needs[0])].append(index)
-    for path, indexes in needs.items():
-        parts = frozenset[str]().union(*(one.needs[1] for one in (found[index] for index in indexes) if one.needs is not None))
-        first = found[indexes[0]]
-        assert first.needs is not None
-        home = first.needs[0]
-        existing = _existing(path)
+            needs[resolved(outcome.needs[0])].append((index, *outcome.needs))
+    for path, needing in needs.items():
+        parts = frozenset[str]().union(*(one for _, _, one in needing))
+        indexes = [index for index, _, _ in needing]
+        first, home = found[indexes[0]], needing[0][1]
+        existing = _existing(path, first.job)
         text = None if existing is None else decode(existing).text
         made = assemble(parts, sources(), __version__, text)
         if made.origin is Origin.FOREIGN:
             for index in indexes:
-                found[index] = _refused(found[index], f"{home.as_posix()} is there and not dsmigrate's: rename it")
+                message = f"{home.as_posix()} is there and not dsmigrate's: rename it"
+                found[index] = _refused(found[index], message, "the converted script needs a file of that name")
             continue
         changed = made.text != text
         result = FileResult(
@@ -101,16 +136,19 @@ def _with_compat(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return found
 
 
-def _existing(path: Path) -> bytes | None:
+def _existing(path: Path, job: Job) -> bytes | None:
+    if path in job.unsaved:
+        return job.unsaved[path]
     try:
         return read(path) if path.exists() else None
     except SourceError:
         return None
 
 
-def _refused(outcome: Outcome, message: str) -> Outcome:
-    change = Change(CONFLICT, Kind.REFUSED, 1, 1, message, "the converted script needs a file of that name")
-    return replace(outcome, result=FileResult(outcome.result.path, Status.REFUSED, (change,)), modules=(), needs=None)
+def _refused(outcome: Outcome, message: str, reason: str) -> Outcome:
+    change = Change(CONFLICT, Kind.REFUSED, 1, 1, message, reason)
+    result = FileResult(outcome.result.path, Status.REFUSED, (change,))
+    return replace(outcome, result=result, modules=(), changed=frozenset(), needs=None)
 
 
 __all__ = ["settled"]

@@ -11,8 +11,8 @@ from dsmigrate.document import parse
 from dsmigrate.editing.view import View
 from dsmigrate.languages import say
 from dsmigrate.memory import STATES, Place, text, traffic, usage
-from dsmigrate.rules.context import Context
 from dsmigrate.rules import Settings
+from dsmigrate.rules.context import Context
 
 
 def gains(config: Mapping[str, Any], training: Accumulation, release: str) -> Iterator[str]:
@@ -20,7 +20,8 @@ def gains(config: Mapping[str, Any], training: Accumulation, release: str) -> It
     before, after = (_context(config, training, stage, release) for stage in (0, None))
     states = [_states(context) for context in (before, after)]
     if training.optimizer and None not in states and states[0] != states[1]:
-        yield say("memory per GPU (weights, gradients, optimizer states): {after} bytes, DDP {before}; Ψ parameters, N GPUs",
+        yield say("memory per GPU (weights, gradients, optimizer states): {after} bytes, DDP {before}; "
+                  "Ψ parameters, N GPUs",
                   before=states[0], after=states[1])  # fmt: skip
     each = 1 if not (training.accumulates and training.sends_each) else training.micro_batches
     sent = ["2gΨ" if each is None else f"{2 * each}Ψ", _sent(after)]  # an all-reduce, counted as two passes

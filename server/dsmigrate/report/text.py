@@ -51,12 +51,13 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[Text]:
 def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
     entry, result = parts[0], parts[0].result
     status, style = _STATUS[result.status]
-    stage = next((one.result.config["zero_optimization"]["stage"] for one in parts if one.result.config), None)
+    config = next((one.result.config for one in parts if one.result.config), None)
+    stage = None if config is None else config.get("zero_optimization", {}).get("stage", 0)
     zero = "" if stage is None else f", ZeRO {stage}"
     yield Text.assemble((result.path, "bold"), ": ", (say(status), style), zero)
     if result.status is Status.UNCHANGED and not result.changes:
         yield Text("  " + say("nothing of DistributedDataParallel to convert in it"))
-    told = [(part, change) for part in parts for change in part.result.changes]
+    told = [(part, one) for part in parts for one in sorted(part.result.changes, key=lambda one: (one.line, one.code))]
     differs = [(part, note) for part in parts for note in part.result.notes]
     yield from _group(say("Refused"), "red", [one for one in told if one[1].kind is Kind.REFUSED])
     left = say("Left for you") if entry.is_launcher else say("Left for you, marked # TODO(dsmigrate) in the script")
@@ -69,7 +70,8 @@ def _training(parts: Sequence[Entry], *, verbose: bool) -> Iterator[Text]:
         yield from _group(say("Kept as it is"), "cyan", kept)
     yield from _gains(parts)
     if result.launch:
-        filled = say(" (put your values for {words})", words=", ".join(result.placeholders)) if result.placeholders else ""
+        words = ", ".join(result.placeholders)
+        filled = say(" (put your values for {words})", words=words) if words else ""
         yield Text("  " + say("Train") + filled, style="bold")
         yield from (Text(f"    {command}") for command in result.launch[: None if verbose else 1])
 

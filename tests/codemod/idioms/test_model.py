@@ -198,7 +198,7 @@ def test_weights_that_are_written_reach_the_masters(step: str, model: str) -> No
     found = trained(model=f"model = DDP({model}.cuda())", step=step, helpers=HELPERS)
     assert "ds_compat.refresh_masters(model)\n" in found.text
     assert found.text.count("refresh_masters") == 1
-    assert not found.todos
+    assert {code for code, _ in found.todos} <= ({"MG999"} if model == "make()" else set())  # an unread model is read back otherwise
 
 
 @pytest.mark.parametrize(

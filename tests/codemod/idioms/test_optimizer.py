@@ -156,10 +156,6 @@ def test_a_stage_follows_what_the_run_chooses() -> None:
     assert 'zero_optimization={"stage": 0 if args.opt' in found.text
 
 
-def test_an_optimizer_that_wraps_another_is_refused() -> None:
-    assert script(f"timm.optim.Lookahead(base_optimizer={SGD}, k=5)").codes(Kind.REFUSED) == {"MG609"}
-
-
 @pytest.mark.parametrize("made", ["torch.optim.Adagrad(model.parameters())", "Own(model.parameters())"])
 def test_the_own_adagrad_is_put_back(made: str) -> None:
     found = script(made, "class Own(torch.optim.Adagrad):\n    pass")

@@ -73,15 +73,14 @@ def test_a_module_is_taken_as_the_editor_shows_it(project: Path) -> None:
 def test_what_is_left_in_a_module_counts_for_the_whole(project: Path) -> None:
     script = project / "train.py"
     script.write_text(
-        "import torch.distributed as dist\nfrom torch import nn, optim\n"
+        "import torch\nimport torch.distributed as dist\nfrom torch import nn, optim\n"
         "from torch.nn.parallel import DistributedDataParallel as DDP\nfrom loop import train\n"
         'dist.init_process_group("nccl")\nmodel = DDP(nn.Linear(2, 2).cuda())\n'
-        "optimizer = optim.SGD(model.parameters(), lr=0.1)\ntrain(model, optimizer, [])\n"
+        "optimizer = optim.SGD(model.parameters(), lr=0.1)\ntrain(model, optimizer, torch.rand(8, 4, 2))\n"
     )
     (project / "loop.py").write_text(
-        "import torch\n\ndef train(model, optimizer, data):\n    model.load_state_dict(torch.load('best.pt'))\n"
-        "    for x in data:\n        optimizer.zero_grad()\n        loss = model(x).sum()\n        loss.backward()\n"
-        "        optimizer.step()\n"
+        "def train(model, optimizer, data):\n    for x in data:\n        loss = model(x).sum()\n"
+        "        loss.backward()\n        optimizer.step()\n"  # gradients that nothing zeroes
     )
     found = converted(script)
     assert found.status == "converted_with_todos", found.reasons

@@ -379,7 +379,7 @@ def _shifted(value: Value, loop: ast.AST) -> Value | None:
                 return None
             return Expr(value.op, *parts, varies=value.varies, loops=loops_of(part for part in parts if isinstance(part, Choice)))
         case Choice():
-            options = [(condition, _shifted(option, loop)) for condition, option in value.options if loop not in condition.loops]
-            whole = len(options) == len(value.options) and all(option is not None for _, option in options)
-            return Choice(tuple(options)) if whole else None
+            pairs = [(condition, _shifted(option, loop)) for condition, option in value.options if loop not in condition.loops]
+            options = tuple((condition, option) for condition, option in pairs if option is not None)
+            return Choice(options) if len(options) == len(value.options) else None
     return value

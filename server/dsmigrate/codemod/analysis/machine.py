@@ -62,7 +62,7 @@ _IMPATIENT = 2
 UNROLLED = 8
 """Items of a list that is written out, up to which a loop over it is run item by item."""
 
-_TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(")
+_TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|GradScaler|\.zero_grad\(|\bsys\.path\b")
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
 
 

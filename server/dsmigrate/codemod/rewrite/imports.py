@@ -36,6 +36,8 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     if at < len(body) and not existing:
         made = made.with_changes(leading_lines=list(getattr(body[at], "leading_lines", ())))
         body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])  # type: ignore[call-arg]
+    elif _is_standard(source) and any(index == at - 1 and _is_standard(_source_of(line)) for index, line in existing):  # type: ignore[arg-type]
+        pass  # the last of its group
     elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
         leading = list(body[at].leading_lines)  # type: ignore[union-attr]
         made = made.with_changes(leading_lines=leading)

@@ -101,6 +101,18 @@ def _written(view: View, spot: Spot | None, change: Change | None, *, new: bool)
 
 def value(held: object) -> Any:  # noqa: ANN401 - any JSON
     """Return a value as JSON has it: null for none, "auto" for what the consumer decides, a text for Infinity."""
+    made: list[Any] = [held]
+    waiting: list[tuple[Any, Any]] = [(made, 0)]
+    while waiting:  # values nest deeper than calls may
+        holder, place = waiting.pop()
+        inner = holder[place] = _plain(holder[place])
+        if isinstance(inner, dict | list):
+            waiting += ((inner, key) for key in (inner if isinstance(inner, dict) else range(len(inner))))
+    return made[0]
+
+
+def _plain(held: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value as JSON has it; what a list or an object holds stays as it is."""
     if held is MISSING:
         return None
     if held is UNKNOWN:
@@ -108,10 +120,8 @@ def value(held: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(held, float) and not math.isfinite(held):
         return str(held)
     if isinstance(held, dict):
-        return {str(name): value(inner) for name, inner in held.items()}
-    if isinstance(held, list):
-        return [value(inner) for inner in held]
-    return held
+        return {str(name): inner for name, inner in held.items()}
+    return list(held) if isinstance(held, list) else held
 
 
 def _range(view: View, spot: Spot | None) -> dict[str, Any] | None:

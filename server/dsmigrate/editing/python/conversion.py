@@ -36,13 +36,17 @@ class AnnotatedEdit:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedModule:
-    """A module that is changed together with the script or not at all, as ``Converted`` has the script itself."""
+    """A file that is changed together with the script or not at all, as ``Converted`` has the script itself.
+
+    ``is_new``: it is not there yet, as ``ds_compat.py`` in a project that is converted for the first time.
+    """
 
     path: Path
     before: str
     after: str
     edits: tuple[AnnotatedEdit, ...]
     result: FileResult
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def convert(text: str, path: Path, unsaved: Mapping[Path, str] | None = None) ->
     ``unsaved`` has the texts of other files that differ from the disk. Raises SettingsError for settings that
     contradict each other. Takes about as long as ``dsmigrate FILE``.
     """
-    from dsmigrate.migration.configs import render  # noqa: PLC0415 - the codemod is not in memory before
+    from dsmigrate.migration.configs import config_path, render, with_config  # noqa: PLC0415 - the codemod is not in memory before
     from dsmigrate.migration.job import Job, run  # noqa: PLC0415
     from dsmigrate.migration.sets import project_root, reconcile  # noqa: PLC0415
     from dsmigrate.settings.options import resolve  # noqa: PLC0415
@@ -103,7 +107,8 @@ def convert(text: str, path: Path, unsaved: Mapping[Path, str] | None = None) ->
     (outcome,) = reconcile([run(Job(path, path.parent, options, _bytes(text), root, texts))])
     result = _from_its_folder(outcome.result, path, root)
     new = None if result.new_source is None else result.new_source.decode(outcome.encoding)
-    config = None if result.config is None else render(result.config)
+    maker = with_config(outcome)
+    config = None if maker is None or maker.result.config is None else render(maker.result.config)
     modules = tuple(_module(module, root) for module in outcome.modules if module.changes)
     reasons = _reasons(result)
     for module in modules:
@@ -111,7 +116,7 @@ def convert(text: str, path: Path, unsaved: Mapping[Path, str] | None = None) ->
     return Converted(
         status=_status([result, *(module.result for module in modules)]),
         edits=() if new is None else tuple(_annotated(text, new, result)),
-        config_path=None if config is None else path.parent / options.config_name,
+        config_path=None if maker is None else config_path(maker.job),
         config_text=config,
         reasons=tuple(reasons),
         launch=result.launch,
@@ -125,7 +130,8 @@ def _module(outcome: Outcome, root: Path) -> ConvertedModule:
     path, encoding = outcome.job.path, outcome.encoding
     result = replace(_from_its_folder(outcome.result, path, root), path=path.relative_to(root).as_posix())
     before, after = outcome.source.decode(encoding), (result.new_source or b"").decode(encoding)
-    return ConvertedModule(path, before, after, tuple(_annotated(before, after, result)), result)
+    edits = tuple(_annotated(before, after, result))
+    return ConvertedModule(path, before, after, edits, result, outcome.is_new)
 
 
 def _status(results: list[FileResult]) -> str:

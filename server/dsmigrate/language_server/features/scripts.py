@@ -171,10 +171,16 @@ def _workspace_edit(session: Session, document: OpenDocument, converted: Convert
     """Return the change of the script, of its modules and of the config beside it, as rich as the client takes it."""
     can = session.client.can
     opened = _opened(session)
+    creatable = can("workspace.workspace_edit.document_changes") and "create" in [
+        getattr(kind, "value", kind) for kind in can("workspace.workspace_edit.resource_operations") or ()
+    ]
     parts: list[tuple[str, int | None, Lines, Sequence[AnnotatedEdit]]] = []
     if converted.edits:
         parts.append((document.uri, document.version, document.lines, converted.edits))
+    new = [module for module in converted.modules if module.is_new and creatable]
     for module in converted.modules:
+        if module in new:
+            continue
         shown = opened.get(resolved(module.path))
         lines = shown.lines if shown is not None else Lines(LineIndex(module.before), session.documents.encoding)
         version = None if shown is None else shown.version
@@ -187,9 +193,8 @@ def _workspace_edit(session: Session, document: OpenDocument, converted: Convert
     for uri, version, lines, items in parts:
         edits = [_edit(item, lines, annotations if annotated else None) for item in items]
         changes.append({"textDocument": {"uri": uri, "version": version}, "edits": edits})
-    creatable = "create" in [
-        getattr(kind, "value", kind) for kind in can("workspace.workspace_edit.resource_operations") or ()
-    ]
+    for module in new:
+        changes += _new_file(uri_of(module.path), module.after)
     if creatable and converted.config_path is not None and not converted.config_path.exists():
         changes += _new_file(uri_of(converted.config_path), converted.config_text or "")
     return {"documentChanges": changes, **({"changeAnnotations": annotations} if annotated else {})}

@@ -36,7 +36,6 @@ def _initialize(asked: Call) -> Value:
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
-    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.event(

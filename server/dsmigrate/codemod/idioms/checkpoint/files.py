@@ -44,10 +44,10 @@ IDEAS = (
     Idea(
         "MG626",
         "An unread function is given the model and the optimizer",
-        "It may save or load their state: what it finds is whole, as gather_checkpoint comes before it.",
+        "It may save or load their state: where it is called, gather_checkpoint has to come before it.",
         "ZeRO spreads the optimizer's state over the ranks, and all of them have to be there to gather it.",
         "deepspeed/utils/tensor_fragment.py",
-        Kind.CONVERTED,
+        Kind.TODO,
     ),
     Idea(
         "MG627",

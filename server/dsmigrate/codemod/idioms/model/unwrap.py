@@ -14,7 +14,7 @@ from dsmigrate.codemod.analysis.values import Expr, Lib, Obj, Tup, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant, is_statement, library_name
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Remove, Replace, ReplaceStatement, Template, Unwrap
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, ReplaceStatement, Template, Unwrap
 from dsmigrate.codemod.program.module import Module
 
 IDEAS = (
@@ -281,12 +281,12 @@ def modes(training: Training, facts: Facts) -> Iterator[Decision]:
         node = event.node
         if node in seen or not training.is_wrapper(event["of"]) or training.is_before(event):
             continue
-        seen.add(node)
         is_training = event.kind is Happening.ACCESS and constant(event["name"]) == "training"
         taken = event.kind is Happening.MODE and isinstance(node, ast.Call) and not is_statement(event)
         holder = node.value if isinstance(node, ast.Attribute) else node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None  # fmt: skip
         if holder is None or not (is_training or taken):
             continue
+        seen.add(node)
         if is_training:
             yield Decision(
                 "MG505", Kind.CONVERTED, event.module, node, "training → module.training", "engine.training is always True",
@@ -306,6 +306,11 @@ def _taken_mode(event: Event, holder: ast.expr, facts: Facts) -> Iterator[Decisi
         yield Decision(
             "MG505", Kind.CONVERTED, module, node, f"{module.text(statement)} → {module.text(node)}", "engine.train() returns nothing",
             edits=(ReplaceStatement(module, statement, ((node,),)),),
+        )  # fmt: skip
+    elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.Return) and statement.value is node:
+        yield Decision(
+            "MG505", Kind.CONVERTED, module, node, f"{module.text(node)} stands by itself", "it returns nothing for the engine",
+            edits=(Insert(module, statement, ((module.text(node),),)), Replace(module, node, (holder,))),
         )  # fmt: skip
     else:
         yield Decision("MG505", Kind.TODO, module, node, f"{module.text(node)} returns nothing for the engine: use {module.text(holder)}")

@@ -162,7 +162,9 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
     manager = next((one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None)
     given = manager.own.get("enabled") if manager is not None else None
     run = training.analysis.run
-    for scope in facts.site.names if given is not None else ():
+    if given is None:
+        return None
+    for scope in facts.site.names:
         for name, held in scope.items():
             for one in each(held):
                 holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None

@@ -43,14 +43,6 @@ IDEAS = (
         "deepspeed/runtime/engine.py, step",
         Kind.REFUSED,
     ),
-    Idea(
-        "MG609",
-        "An optimizer that wraps another",
-        "DeepSpeed asserts that the client optimizer is a torch.optim.Optimizer or a callable.",
-        "Wrappers such as apex's LARC are neither.",
-        "deepspeed/runtime/engine.py, _configure_optimizer",
-        Kind.REFUSED,
-    ),
 )
 
 
@@ -117,14 +109,6 @@ def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
     """Refuse a training whose optimizer is stepped where it cannot be seen: by a scaler through an object around it, by unread code."""
     for event in training.events(Happening.STEP):
         around = [one for one in each(event["optimizer"]) if isinstance(one, Obj) and one not in training.optimizers]
-        wrapping = next((one for one in around if one.cls is None and any(map(training.is_optimizer, _given(one)))), None)
-        if wrapping is not None:
-            name = wrapping.made_by.rpartition(".")[2]
-            yield Decision(
-                "MG609", Kind.REFUSED, event.module, event.node, f"what {name}, which wraps the optimizer, does in its step is not read",
-                "the engine steps one torch.optim.Optimizer",
-            )  # fmt: skip
-            return
         if "scaler" in event.what and any(training.is_optimizer(value) for one in around for value in one.own.values()):
             yield Decision(
                 "MG913", Kind.REFUSED, event.module, event.node, "scaler.step runs the step of an object that holds the optimizer",
@@ -135,11 +119,6 @@ def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
         return
     event = next((one for one in training.events(Happening.OPAQUE) if any(training.is_optimizer(value) for value in one.what.values())), training.backwards[0])
     yield Decision("MG910", Kind.REFUSED, event.module, event.node, "no step of the optimizer is seen", "half a conversion would not train")
-
-
-def _given(one: Obj) -> list[Value]:
-    given = one.data.get("arguments", {"args": (), "named": {}})
-    return [*given["args"], *given["named"].values()]
 
 
 def _is_lbfgs(one: Value) -> bool:

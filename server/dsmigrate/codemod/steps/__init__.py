@@ -1,1 +1,0 @@
-"""One conversion step per file; each carries the MG codes it decides."""

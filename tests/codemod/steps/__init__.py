@@ -1,1 +1,0 @@
-"""One test module per step of the codemod."""
