@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.codemod.spelling.outcomes import Read, apart, outcome
 from tests.codemod.spelling.rewritings import REWRITINGS, rewritten
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -69,7 +70,11 @@ def main() -> int:
     every = list(scripts(given.only))
     if given.dev:
         rows = [json.loads(line) for line in given.dev[0].read_text().splitlines()]
-        every += [(given.dev[1] / row["repo"].replace("/", "+"), row["path"]) for row in rows if given.only in f"{row['repo']}/{row['path']}"]
+        every += [
+            (given.dev[1] / row["repo"].replace("/", "+"), row["path"])
+            for row in rows
+            if given.only in f"{row['repo']}/{row['path']}"
+        ]
     applied = dict.fromkeys(REWRITINGS, 0)
     same = dict.fromkeys(REWRITINGS, 0)
     with ProcessPoolExecutor(given.jobs) as pool:

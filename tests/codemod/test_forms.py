@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import dedent, indent
 
 import pytest
-
 from dsmigrate.codemod.migrate import migrate_source
+
 from dsmigrate.codemod.model import Kind, Options
 from tests.codemod.checks import Migrated, check_refused, convert, script
 
@@ -181,9 +181,7 @@ def test_a_teacher_that_follows_the_student_stays_below_stage_3() -> None:
 
 def test_a_teacher_that_follows_the_student_sees_whole_parameters_at_stage_3() -> None:
     migrated = convert(**TEACHER, loop=distilled(AVERAGE), to={"zero_stage": 3})
-    assert "    with deepspeed.zero.GatheredParameters(list(student.parameters())):\n" in migrated.section(
-        "loop"
-    )
+    assert "    with deepspeed.zero.GatheredParameters(list(student.parameters())):\n" in migrated.section("loop")
 
 
 def test_a_student_that_is_set_to_its_teacher_keeps_what_it_is_set_to() -> None:

@@ -211,9 +211,7 @@ def _write_command(paths: Sequence[str], flags: dict[str, Any], output: Path | N
         for name, value in flags.items()
         for part in ((f"--{name}",) if value is True else (f"--{name}", str(value)))
     ]
-    return shlex.join(
-        ["dsmigrate", *map(_argument, paths), *given, "--write"]
-    )
+    return shlex.join(["dsmigrate", *map(_argument, paths), *given, "--write"])
 
 
 def _verify_command(placed: Sequence[Placed], flags: dict[str, Any]) -> str | None:

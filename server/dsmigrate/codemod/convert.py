@@ -102,7 +102,12 @@ def convert(read: Read, entry: str, options: Options, *, shown: Shown = str, cac
 
 
 def convert_together(
-    read: Read, entries: Sequence[Entry], others: frozenset[Place] = frozenset(), *, shown: Shown = str, cache: Cache | None = None
+    read: Read,
+    entries: Sequence[Entry],
+    others: frozenset[Place] = frozenset(),
+    *,
+    shown: Shown = str,
+    cache: Cache | None = None,
 ) -> list[Conversion]:
     """Convert entry scripts that share modules; ``others`` is what scripts run of these that stay as they are."""
     forget()
@@ -165,7 +170,9 @@ def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -
         if other is plan:
             continue
         changed = other.changes
-        theirs |= {place for place in other.runs if own.get(place) != changed.get(place) and place[0] != plan.entry.path}
+        theirs |= {
+            place for place in other.runs if own.get(place) != changed.get(place) and place[0] != plan.entry.path
+        }
     fitted = []
     for facts, one in plan.trainings:
         decisions = []
@@ -185,8 +192,14 @@ def _clash(clash: Clash, plans: Sequence[Planned]) -> Change:
 
 def _validated(read: Read, plan: Planned, texts: Mapping[str, _Text], cache: Cache) -> Planned:
     """The plan with a mark at everything that the result does otherwise than the script, and of which nothing is said."""
-    found = tuple((facts, _marked(facts, one, differences)) for facts, one, differences in validation(read, plan, texts, cache))
-    return replace(plan, trainings=found) if any(new[1] is not old[1] for new, old in zip(found, plan.trainings, strict=True)) else plan
+    found = tuple(
+        (facts, _marked(facts, one, differences)) for facts, one, differences in validation(read, plan, texts, cache)
+    )
+    return (
+        replace(plan, trainings=found)
+        if any(new[1] is not old[1] for new, old in zip(found, plan.trainings, strict=True))
+        else plan
+    )
 
 
 def validation(
@@ -195,7 +208,9 @@ def validation(
     """What the result does otherwise than the script, by training."""
     if not plan.trainings:
         return
-    changed = {path: encode(text.after, text.module.source) for path, text in texts.items() if text.after != text.before}
+    changed = {
+        path: encode(text.after, text.module.source) for path, text in texts.items() if text.after != text.before
+    }
     after = result_of(read, plan.entry.path, changed, cache)
     for facts, one in plan.trainings:
         yield facts, one, differences(facts.training, after, one)
@@ -253,8 +268,17 @@ def _soundly(plans: list[Planned]) -> tuple[list[Planned], _Written]:
         try:
             return plans, _written(plans)
         except _UnsoundError as error:
-            said = Change("MG999", Kind.REFUSED, 1, 1, f"the converted {error.path} would not run: {error.why}", "a gap in dsmigrate: say so in an issue")
-            plans = [replace(plan, trainings=(), refused=said) if error.path in _edited(plan) else plan for plan in plans]
+            said = Change(
+                "MG999",
+                Kind.REFUSED,
+                1,
+                1,
+                f"the converted {error.path} would not run: {error.why}",
+                "a gap in dsmigrate: say so in an issue",
+            )
+            plans = [
+                replace(plan, trainings=(), refused=said) if error.path in _edited(plan) else plan for plan in plans
+            ]
 
 
 def _edited(plan: Planned) -> set[str]:
@@ -297,7 +321,7 @@ def _written(plans: Sequence[Planned]) -> _Written:
         try:
             after = _without_unused(before, rewritten(module, edits[path], imports[path]))
             compile(after, path, "exec", dont_inherit=True)
-        except Exception as error:  # noqa: BLE001 - whatever comes of edits that do not fit together
+        except Exception as error:
             raise _UnsoundError(path, str(error).partition("\n")[0]) from error
         new = undefined_names(ast.parse(after)) - undefined_names(ast.parse(before))
         if new:
@@ -313,7 +337,9 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
     if plan.refused is not None or not plan.trainings:
         status = Status.UNCHANGED if plan.refused is None else Status.REFUSED
         changes = plan.said if plan.refused is None else (plan.refused,)
-        return Conversion(entry, {entry: FileResult(shown(entry), status, changes)}, looked_at=looked_at, runs=plan.runs)
+        return Conversion(
+            entry, {entry: FileResult(shown(entry), status, changes)}, looked_at=looked_at, runs=plan.runs
+        )
     paths = dict.fromkeys([entry, *(edit.module.path for one in plan.decisions for edit in one.edits)])
     paths.update(dict.fromkeys(one.module.path for one in plan.decisions))
     notes = {_change(one) for one in plan.decisions if one.differs}
@@ -326,7 +352,11 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
         todo = any(change.kind is Kind.TODO for change in changes)
         results[path] = FileResult(
             shown(path),
-            Status.UNCHANGED if not changed and path != entry else Status.CONVERTED_WITH_TODOS if todo else Status.CONVERTED,
+            Status.UNCHANGED
+            if not changed and path != entry
+            else Status.CONVERTED_WITH_TODOS
+            if todo
+            else Status.CONVERTED,
             changes,
             "" if text is None else unified(text.before, text.after, shown(path)),
             encode(text.after, text.module.source) if text is not None and changed else None,
@@ -338,7 +368,14 @@ def _conversion(plan: Planned, written: _Written, shown: Shown) -> Conversion:
             placeholders=launched.placeholders if path == entry else (),
         )
     parts = parts_in(written.texts[path].after for path in paths if path in written.texts)
-    return Conversion(entry, results, Compat(written.home.path, parts) if written.home and parts else None, looked_at, plan.runs, frozenset(plan.changes))
+    return Conversion(
+        entry,
+        results,
+        Compat(written.home.path, parts) if written.home and parts else None,
+        looked_at,
+        plan.runs,
+        frozenset(plan.changes),
+    )
 
 
 def _accumulation(facts: Facts) -> Accumulation:

@@ -72,7 +72,11 @@ def _commands(analysis: Analysis, start: Start, made: list[Group], shown: str, w
     script = f"-m {name}" if module else shlex.quote(name)
     tail = " ".join((script, *words))
     tellers = set().union(*(group.tellers for group in made)) if made else set()
-    if start.spawned or tellers == {Teller.NOBODY} or (made and all(is_given(group) and handed_to(analysis, group.event.block) for group in made)):
+    if (
+        start.spawned
+        or tellers == {Teller.NOBODY}
+        or (made and all(is_given(group) and handed_to(analysis, group.event.block) for group in made))
+    ):
         yield f"{there}python {tail}"
         return
     flags = _by_option(analysis, made) if tellers == {Teller.OPTION} else []
@@ -107,7 +111,9 @@ def _asks(analysis: Analysis, name: str) -> bool:
 def _address(analysis: Analysis, made: list[Group]) -> str:
     """The address that processes of SLURM or MPI meet at, where the script has none of its own."""
     written = any(event["name"] == Const("MASTER_ADDR") for event in analysis.of(Happening.ENVIRONMENT))
-    given = any(group.event.what.get("init_method", Const("env://")) not in {Const("env://"), Const(None)} for group in made)
+    given = any(
+        group.event.what.get("init_method", Const("env://")) not in {Const("env://"), Const(None)} for group in made
+    )
     return "" if written or given else "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "
 
 
@@ -118,7 +124,12 @@ def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
     tellers = set().union(*(group.tellers for group in made)) if made else set()
     local = any("local_rank" in parser.data["options"] for parser in parsers(analysis))
     asked = {_manager(leaf) for group in made for _, value in group.rank for leaf in leaves(value)}
-    basic = {"local_rank": local, "slurm": Teller.SLURM in tellers | asked, "mpi": Teller.MPI in tellers | asked, "own": bool(spawns)}
+    basic = {
+        "local_rank": local,
+        "slurm": Teller.SLURM in tellers | asked,
+        "mpi": Teller.MPI in tellers | asked,
+        "own": bool(spawns),
+    }
     if not spawns:
         return Start(**basic)
     counts = {_meaning(analysis, spawn["count"]) for spawn in spawns}
@@ -132,7 +143,13 @@ def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
 
 def _manager(leaf: Expr) -> Teller | None:
     name = str(leaf.args[0]) if leaf.op == "env" else ""
-    return Teller.SLURM if name.startswith("SLURM_") else Teller.MPI if name.startswith(("OMPI_", "PMI_", "MV2_")) else None
+    return (
+        Teller.SLURM
+        if name.startswith("SLURM_")
+        else Teller.MPI
+        if name.startswith(("OMPI_", "PMI_", "MV2_"))
+        else None
+    )
 
 
 def _is_switch(condition: Condition, count: Value) -> bool:
@@ -171,14 +188,22 @@ def _meaning(analysis: Analysis, value: Value) -> tuple[str, str]:
 def _count(analysis: Analysis, start: Start, made: list[Group], wanted: list[_Word]) -> _Word | None:
     """The option that says how many processes there are, where its default is not that many."""
     if start.spawned:
-        if start.count.startswith("-") and start.default != DEVICES and not (start.default.isdecimal() and int(start.default) > 1):
+        if (
+            start.count.startswith("-")
+            and start.default != DEVICES
+            and not (start.default.isdecimal() and int(start.default) > 1)
+        ):
             return _Word(start.count, str(PROCESSES))
         return None
     for group in made:
         size = group.event.what.get("world_size")
         if isinstance(size, Expr) and size.op == "arg":
             option = _option(analysis, size.args[0])
-            if option is not None and _flag(option) not in {word.option for word in wanted} and static_value(analysis, size) != PROCESSES:
+            if (
+                option is not None
+                and _flag(option) not in {word.option for word in wanted}
+                and static_value(analysis, size) != PROCESSES
+            ):
                 return _Word(_flag(option), str(PROCESSES))
     return None
 
@@ -204,7 +229,9 @@ def _option(analysis: Analysis, name: object) -> dict[str, object] | None:
 def _flag(option: dict[str, object]) -> str:
     """The long spelling of an option; "" for a positional argument."""
     flags = [str(flag) for flag in option["flags"]]  # type: ignore[attr-defined]
-    return next((flag for flag in flags if flag.startswith("--")), flags[0] if flags and flags[0].startswith("-") else "")
+    return next(
+        (flag for flag in flags if flag.startswith("--")), flags[0] if flags and flags[0].startswith("-") else ""
+    )
 
 
 def _wanted(analysis: Analysis, trainings: Sequence[Training], spawns: list[Event]) -> list[_Word]:
@@ -275,19 +302,30 @@ def _of_literal(analysis: Analysis, literal: Literal) -> Iterator[_Word]:
 
 def _needed(analysis: Analysis) -> Iterator[_Word]:
     """The arguments without which the script's parser stops, or that it takes for a path when it starts."""
-    parsed = {obj.data["parser"] for obj in analysis.run.made.values() if obj.kind is Kind.NAMESPACE and "parser" in obj.data and not obj.data.get("told")}
+    parsed = {
+        obj.data["parser"]
+        for obj in analysis.run.made.values()
+        if obj.kind is Kind.NAMESPACE and "parser" in obj.data and not obj.data.get("told")
+    }
     paths = {name for name, condition in analysis.run.paths if holds_by_default(analysis, condition)}
     for parser in parsers(analysis):
         if parser not in parsed:
             continue
         for name, option in parser.data["options"].items():
-            if name in _LAUNCHERS or not option["flags"] or not holds_by_default(analysis, option.get("condition", TRUE)):
+            if (
+                name in _LAUNCHERS
+                or not option["flags"]
+                or not holds_by_default(analysis, option.get("condition", TRUE))
+            ):
                 continue
             flag, nargs, default = _flag(option), option.get("nargs"), option.get("default")
             open_path = name in paths and default in {None, Const(None)} and "action" not in option
             if flag and option.get("required") != TRUE_VALUE and not open_path:
                 continue
-            if not flag and ("action" in option or not (nargs in {None, Const("+")} or (isinstance(nargs, Const) and _is_count(nargs)))):
+            if not flag and (
+                "action" in option
+                or not (nargs in {None, Const("+")} or (isinstance(nargs, Const) and _is_count(nargs)))
+            ):
                 continue
             yield _Word(flag, _placeholder(option, name), open=True)
 
@@ -349,7 +387,11 @@ def _base(analysis: Analysis, entry: Module) -> str:
         path = top.module.path.removesuffix(".py").removesuffix("/__init__")
         if path == tail or path.endswith(f"/{tail}"):
             base = path[: len(path) - len(tail)].rstrip("/")
-            if base not in known and (here == base or here.startswith(f"{base}/") or base == "") and len(base) < len(found):
+            if (
+                base not in known
+                and (here == base or here.startswith(f"{base}/") or base == "")
+                and len(base) < len(found)
+            ):
                 found = base
     return found
 
@@ -370,7 +412,11 @@ def _starts_in_its_folder(analysis: Analysis, entry: str) -> bool:
     here = posixpath.dirname(entry)
     source = analysis.project.source
     for text in texts:
-        if "." in posixpath.basename(text) and source(posixpath.normpath(posixpath.join(here, text))) is not None and source(text) is None:
+        if (
+            "." in posixpath.basename(text)
+            and source(posixpath.normpath(posixpath.join(here, text))) is not None
+            and source(text) is None
+        ):
             return True
     said = [prefix for folder in _above(here) for prefix in _in_readme(analysis, folder, posixpath.basename(entry))]
     return bool(said) and all(prefix in {"", "./"} for prefix in said)
@@ -389,5 +435,7 @@ def _in_readme(analysis: Analysis, folder: str, name: str) -> Iterator[str]:
         data = analysis.project.source(posixpath.join(folder, readme))
         if data is not None:
             text = data.decode("utf-8", "replace")
-            for match in re.finditer(rf"(?:python[\d.]*|torchrun|launch)\b[^\n`]*?[\s\"']((?:[\w.-]+/)*){re.escape(name)}\b", text):
+            for match in re.finditer(
+                rf"(?:python[\d.]*|torchrun|launch)\b[^\n`]*?[\s\"']((?:[\w.-]+/)*){re.escape(name)}\b", text
+            ):
                 yield match[1]

@@ -42,7 +42,14 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     held = [one if one.stage >= stage or one in tests else one.otherwise or one for one in found]
     needs = frozenset().union(*(one.needs for one in held)) if held else frozenset()
     held = [one if not one.excludes & needs else one.otherwise or one for one in held]
-    held.append(stage_said(training, facts, stage, _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage})))
+    held.append(
+        stage_said(
+            training,
+            facts,
+            stage,
+            _stage(facts, stage, {one: test for one, test in tests.items() if one.stage < stage}),
+        )
+    )
     held += offload(facts, stage)
     settings: dict[str, Setting] = {"gradient_accumulation_steps": Setting(None, static=1)}
     for one in held:
@@ -54,7 +61,9 @@ def settled(training: Training, facts: Facts, decisions: Iterable[Decision]) -> 
     code = _config_code(facts, settings)
     done = [_with_config(one, code) for one in held]
     imports = (Import(facts.site.module, "pathlib", "Path"),) if "Path(" in code else ()
-    done.append(Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0)))
+    done.append(
+        Decision("MG101", Kind.CONVERTED, facts.site.module, facts.site.node, "imports", imports=imports, lines=(0, 0))
+    )
     return Settled(tuple(done), config, stage)
 
 
@@ -108,13 +117,17 @@ def _config_code(facts: Facts, settings: dict[str, Setting]) -> str:
 
 def _place(key: str) -> int:
     """Where a setting stands among the others."""
-    section = key.split(".")[0]
+    section = key.split(".", maxsplit=1)[0]
     return _ORDER.index(section) if section in _ORDER else len(_ORDER)
 
 
 def _dictionary(value: str | dict[str, Any]) -> str:
     """Code, or a dictionary of code."""
-    return value if isinstance(value, str) else "{" + ", ".join(f'"{key}": {_dictionary(inner)}' for key, inner in value.items()) + "}"
+    return (
+        value
+        if isinstance(value, str)
+        else "{" + ", ".join(f'"{key}": {_dictionary(inner)}' for key, inner in value.items()) + "}"
+    )
 
 
 def _with_config(decision: Decision, code: str) -> Decision:

@@ -127,7 +127,9 @@ def differences(training: Training, after: Analysis, settled: Settled) -> list[D
 
 
 def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
-    matcher = difflib.SequenceMatcher(None, [entry.key for entry in before], [entry.key for entry in after], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [entry.key for entry in before], [entry.key for entry in after], autojunk=False
+    )
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             continue
@@ -141,7 +143,12 @@ def _joined(entries: Iterator[Entry]) -> list[Entry]:
     found: list[Entry] = []
     for entry in entries:
         last = found[-1] if found else None
-        if last is not None and last.event.node is entry.event.node and last.what == entry.what and last.event.kind is entry.event.kind:
+        if (
+            last is not None
+            and last.event.node is entry.event.node
+            and last.what == entry.what
+            and last.event.kind is entry.event.kind
+        ):
             loops = [one for one in last.where if isinstance(one, str)]
             if loops == [one for one in entry.where if isinstance(one, str)]:
                 found[-1] = Entry(_either(last.where, entry.where), entry.what, last.event)
@@ -230,7 +237,12 @@ class _Reader:
     def settle(self, value: Value) -> list[Value]:
         """What a value may be for those that run under the wrapper."""
         if isinstance(value, Choice):
-            return [one for condition, option in value.options if self.left(condition) is not FALSE for one in self.settle(option)]
+            return [
+                one
+                for condition, option in value.options
+                if self.left(condition) is not FALSE
+                for one in self.settle(option)
+            ]
         return [] if value is UNBOUND else [value]
 
     def precision(self, event: Event) -> str:
@@ -277,23 +289,38 @@ class _Side(_Reader):
     @cached_property
     def saving(self) -> set[ast.AST]:
         """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
-        return {sub for event in self.analysis.of(Happening.SAVE) for sub in ast.walk(event.node) if isinstance(sub, ast.Call)}
+        return {
+            sub
+            for event in self.analysis.of(Happening.SAVE)
+            for sub in ast.walk(event.node)
+            if isinstance(sub, ast.Call)
+        }
 
     @cached_property
     def trained(self) -> set[ast.AST]:
         """The forwards that a backward comes from."""
-        return {forward.node for event in self.analysis.of(Happening.BACKWARD) for forward in forwards_in(event["loss"])}
+        return {
+            forward.node for event in self.analysis.of(Happening.BACKWARD) for forward in forwards_in(event["loss"])
+        }
 
     def role(self, value: Value) -> str | None:
         if self.is_wrapped(value) or self.is_model(value):
             return "the model"
-        if isinstance(value, Obj) and role_of(value) is Role.REPLICAS and any(self.is_model(one) for one in each(value.get("module", Const(None)))):
+        if (
+            isinstance(value, Obj)
+            and role_of(value) is Role.REPLICAS
+            and any(self.is_model(one) for one in each(value.get("module", Const(None))))
+        ):
             return "the model"
         if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
             return self.role(value.data["copy_of"])
         if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
             return self.role(value.args[0])
-        if isinstance(value, Obj) and "copy_of" in value.data and (copied := self.role(value.data["copy_of"])) is not None:
+        if (
+            isinstance(value, Obj)
+            and "copy_of" in value.data
+            and (copied := self.role(value.data["copy_of"])) is not None
+        ):
             return f"a copy of {copied}"
         if isinstance(value, Obj) and role_of(value) is Role.OPTIMIZER:
             return "the optimizer"
@@ -302,14 +329,28 @@ class _Side(_Reader):
     def common(self, event: Event) -> str | None:
         """The events that have to be the same on both sides."""
         match event.kind:
-            case Happening.FORWARD if any(self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])):
+            case Happening.FORWARD if any(
+                self.is_wrapped(one) or self.is_model(one) for one in self.settle(event["model"])
+            ):
                 wrapped = any(self.is_wrapped(one) for one in self.settle(event["model"]))
-                if not wrapped and event["method"] != Const("") and all(isinstance(one, Expr) for one in self.settle(event["model"])):
+                if (
+                    not wrapped
+                    and event["method"] != Const("")
+                    and all(isinstance(one, Expr) for one in self.settle(event["model"]))
+                ):
                     return None  # of a model that is not read, which is known to be one from its wrap on only
                 if not wrapped and self.is_beside(event):
                     return None
-                grad = "" if self.without_grad(event) else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
-                method = f" by {event['method'].value}" if isinstance(event["method"], Const) and event["method"].value else ""
+                grad = (
+                    ""
+                    if self.without_grad(event)
+                    else " with gradients" + (", averaged" if wrapped and event.node in self.trained else "")
+                )
+                method = (
+                    f" by {event['method'].value}"
+                    if isinstance(event["method"], Const) and event["method"].value
+                    else ""
+                )
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
             case Happening.SAVE:
                 return f"save {self.content(event['content'])} to {key_of(event['path'])}"
@@ -343,7 +384,9 @@ class _Side(_Reader):
         if arm.kind is not BlockKind.BRANCH or arm.node is not event.node or arm.up is None:
             return False
         arms = [item for item in arm.up.items if isinstance(item, Block) and item.node is arm.node]
-        others = [one for item in arms for one in item.items if isinstance(one, Event) and one.kind is Happening.FORWARD]
+        others = [
+            one for item in arms for one in item.items if isinstance(one, Event) and one.kind is Happening.FORWARD
+        ]
         return any(self.is_wrapped(one) for other in others for one in self.settle(other["model"]))
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
@@ -359,8 +402,18 @@ class _Side(_Reader):
                 parts.append(named)
             elif isinstance(one, Obj) and "state_dict_of" in one.data:
                 parts.append(f"state of {self.name(one.data['state_dict_of'], self.role)}")
-            elif isinstance(one, Obj) and one.kind is Kind.DICT and list(one.own) == [REST] and (states := _renamed(one.own[REST])):
-                parts += [f"state of {self.name(owner(state.of), self.role)}" if isinstance(state, Tensor) else self.content(state, depth) for state in states]
+            elif (
+                isinstance(one, Obj)
+                and one.kind is Kind.DICT
+                and list(one.own) == [REST]
+                and (states := _renamed(one.own[REST]))
+            ):
+                parts += [
+                    f"state of {self.name(owner(state.of), self.role)}"
+                    if isinstance(state, Tensor)
+                    else self.content(state, depth)
+                    for state in states
+                ]
             elif isinstance(one, Obj) and one.kind in {Kind.DICT, Kind.LIST} and depth < 3:
                 inner = ", ".join(f"{key}: {self.content(item, depth + 1)}" for key, item in one.own.items())
                 parts.append("{" + inner + "}")
@@ -386,7 +439,15 @@ def _renamed(value: Value) -> list[Value]:
     return list(dict.fromkeys(found))
 
 
-_OURS = frozenset({"gather_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters"})
+_OURS = frozenset(
+    {
+        "gather_checkpoint",
+        "broadcast_buffers",
+        "broadcast_buffers_each_forward",
+        "broadcast_model",
+        "send_odd_parameters",
+    }
+)
 
 
 class _Original(_Side):
@@ -421,7 +482,11 @@ class _Result(_Side):
     def __init__(self, analysis: Analysis, holds: Condition, settled: Settled) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
-        wraps = [event for event in analysis.of(Happening.WRAP) if any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["wrapper"]))]
+        wraps = [
+            event
+            for event in analysis.of(Happening.WRAP)
+            if any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["wrapper"]))
+        ]
         self.engines = {one for event in wraps for one in each(event["wrapper"])}
         self.models = {model for event in wraps for model in raw_models(analysis.run, event["module"])}
 
@@ -484,7 +549,7 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
-def key_of(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each kind of value
+def key_of(value: object) -> str:
     """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
     match value:
         case Const():
@@ -505,7 +570,9 @@ def key_of(value: object) -> str:  # noqa: PLR0911, PLR0912 - one line for each 
         case Tensor():
             return value.kind.value
         case Obj():
-            name = value.made_by or (value.cls.data["name"] if value.cls is not None else str(value.data.get("name", "")))
+            name = value.made_by or (
+                value.cls.data["name"] if value.cls is not None else str(value.data.get("name", ""))
+            )
             return name or value.kind.value
         case ast.AST():
             return _code(value)

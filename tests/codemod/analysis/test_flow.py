@@ -69,7 +69,11 @@ def test_nested_early_returns_leave_what_no_return_took() -> None:
             return 2
         torch.save(f(), "x")
         """
-    ) == ["1 if (args.a and not args.b)", "2 if (not args.a or not args.b)", "1 if (args.a and args.b) | 2 if (not args.a or not args.b)"]
+    ) == [
+        "1 if (args.a and not args.b)",
+        "2 if (not args.a or not args.b)",
+        "1 if (args.a and args.b) | 2 if (not args.a or not args.b)",
+    ]
 
 
 def test_an_exit_of_some_ranks_divides_what_follows() -> None:
@@ -246,12 +250,18 @@ def test_a_handler_starts_from_whatever_the_body_had_done() -> None:
 
 
 def test_a_name_that_only_a_handler_leaves_out_is_bound_behind_it() -> None:
-    assert values("try:\n    import apex\n    has = True\nexcept ImportError:\n    has = False")["has"] == "True if maybe | False if maybe"
+    assert (
+        values("try:\n    import apex\n    has = True\nexcept ImportError:\n    has = False")["has"]
+        == "True if maybe | False if maybe"
+    )
     assert values("try:\n    x = 1\nexcept ValueError:\n    raise")["x"] == "1"
 
 
 def test_an_error_that_is_caught_ends_nothing() -> None:
-    assert saved("try:\n    raise ValueError\nexcept ValueError:\n    torch.save(1, 'x')\ntorch.save(2, 'x')") == ["1 if maybe", "2"]
+    assert saved("try:\n    raise ValueError\nexcept ValueError:\n    torch.save(1, 'x')\ntorch.save(2, 'x')") == [
+        "1 if maybe",
+        "2",
+    ]
 
 
 def test_the_end_of_the_process_goes_past_handlers_of_errors() -> None:
@@ -278,7 +288,9 @@ def test_finally_is_run_on_the_ways_out_too() -> None:
 
 
 def test_the_else_of_try_is_run_where_the_body_comes_through() -> None:
-    assert saved("try:\n    x = 1\nexcept ValueError:\n    x = 2\nelse:\n    x = 3\ntorch.save(x, 'x')") == ["3 if maybe | 2 if maybe"]
+    assert saved("try:\n    x = 1\nexcept ValueError:\n    x = 2\nelse:\n    x = 3\ntorch.save(x, 'x')") == [
+        "3 if maybe | 2 if maybe"
+    ]
 
 
 def test_match_takes_the_first_case_that_fits() -> None:
@@ -302,7 +314,9 @@ def test_match_takes_the_first_case_that_fits() -> None:
 
 
 def test_match_of_something_known_runs_one_case() -> None:
-    assert saved("match 'b':\n    case 'a':\n        torch.save(1, 'x')\n    case other:\n        torch.save(other, 'x')") == ["'b'"]
+    assert saved(
+        "match 'b':\n    case 'a':\n        torch.save(1, 'x')\n    case other:\n        torch.save(other, 'x')"
+    ) == ["'b'"]
 
 
 def test_a_walrus_binds_where_it_stands() -> None:

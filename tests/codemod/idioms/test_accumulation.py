@@ -172,7 +172,7 @@ def test_older_releases_are_told_where_a_window_ends(loop: str, line: str) -> No
         ),
     ],
 )
-def test_gradients_that_no_step_used_are_dropped(loop: str, dropped: bool) -> None:  # noqa: FBT001
+def test_gradients_that_no_step_used_are_dropped(loop: str, dropped: bool) -> None:
     found = script(loop)
     assert ("ds_compat.drop_gradients(model)" in found.text) is dropped
     assert "zero_grad()" not in found.text

@@ -101,7 +101,9 @@ def test_an_optimizer_around_another_zeroes_its_gradients() -> None:
     assert "zero_grad" not in found.text
 
 
-@pytest.mark.parametrize("loss", ["out.loss", "out.loss / 4", "out.loss.mean()", "nn.functional.cross_entropy(out.logits, x)"])
+@pytest.mark.parametrize(
+    "loss", ["out.loss", "out.loss / 4", "out.loss.mean()", "nn.functional.cross_entropy(out.logits, x)"]
+)
 def test_parts_of_what_a_model_gives_are_its_loss(loss: str) -> None:
     script = f"""
     from transformers import GPT2LMHeadModel
@@ -136,11 +138,18 @@ def test_a_window_over_one_of_two_numbers_is_known() -> None:
             optimizer.step()
             optimizer.zero_grad()
     """
-    found = converted(START.replace('"--level"', '"--count", type=int, default=2)\nparser.add_argument("--level"') + textwrap.dedent(script))
+    found = converted(
+        START.replace('"--level"', '"--count", type=int, default=2)\nparser.add_argument("--level"')
+        + textwrap.dedent(script)
+    )
     assert "MG407" not in found.codes(Kind.TODO)
     assert "zero_grad" not in found.text
 
 
 def test_apexs_larc_is_refused() -> None:
-    found = converted(START + "from apex.parallel.LARC import LARC\noptimizer = LARC(optimizer=optimizer)\n" + APEX.split("\n", 6)[-1].lstrip())
+    found = converted(
+        START
+        + "from apex.parallel.LARC import LARC\noptimizer = LARC(optimizer=optimizer)\n"
+        + APEX.split("\n", 6)[-1].lstrip()
+    )
     assert found.status is Status.REFUSED

@@ -178,7 +178,7 @@ def test_a_choice_by_size_names_what_it_was_made_for() -> None:
 
 
 @pytest.mark.parametrize(("stage", "has_parameters"), [(1, False), (2, False), (3, True)])
-def test_offload(stage: int, has_parameters: bool) -> None:  # noqa: FBT001 - a case
+def test_offload(stage: int, has_parameters: bool) -> None:
     found = converted(script(), zero_stage=stage, offload="nvme", nvme_path="/local")
     section = found.config["zero_optimization"]
     device = {"device": "nvme", "nvme_path": "/local"}
@@ -196,7 +196,7 @@ def test_offload_at_stage_zero_is_left_to_the_person() -> None:
 @pytest.mark.parametrize(
     ("release", "there"), [("0.12.6", True), ("0.13.1", True), ("0.13.2", False), ("0.11.2", False), ("0.19.8", False)]
 )
-def test_the_step_of_older_releases_is_undone(release: str, there: bool) -> None:  # noqa: FBT001 - a case
+def test_the_step_of_older_releases_is_undone(release: str, there: bool) -> None:
     assert ("ds_compat.forget_first_step(model)\n" in converted(script(), target_version=release).text) is there
 
 
@@ -374,16 +374,38 @@ def test_type_and_parameters_are_written_out(expression: str, section: dict[str,
 @pytest.mark.parametrize(
     ("head", "size", "limit", "rate"),
     [
-        ('import yaml\nwith open("c.yaml") as f:\n    cfg = yaml.safe_load(f)\n', 'cfg["batch"]', 'cfg["clip"]', 'cfg["optim"]["lr"]'),
-        ('import yaml\ncfg = yaml.safe_load(open("c.yaml"))\n', 'cfg.get("batch", 32)', 'cfg.get("clip", 1.0)', 'cfg.get("lr", 0.1)'),
-        ('from omegaconf import OmegaConf\ncfg = OmegaConf.load("c.yaml")\n', "cfg.data.batch", "cfg.clip", "cfg.optim.lr"),
+        (
+            'import yaml\nwith open("c.yaml") as f:\n    cfg = yaml.safe_load(f)\n',
+            'cfg["batch"]',
+            'cfg["clip"]',
+            'cfg["optim"]["lr"]',
+        ),
+        (
+            'import yaml\ncfg = yaml.safe_load(open("c.yaml"))\n',
+            'cfg.get("batch", 32)',
+            'cfg.get("clip", 1.0)',
+            'cfg.get("lr", 0.1)',
+        ),
+        (
+            'from omegaconf import OmegaConf\ncfg = OmegaConf.load("c.yaml")\n',
+            "cfg.data.batch",
+            "cfg.clip",
+            "cfg.optim.lr",
+        ),
         ("import settings\nfrom settings import CFG\n", "CFG.batch", 'CFG["clip"]', "settings.LR"),
-        ('SIZE, CLIP, LR = int(os.environ.get("S", 8)), float(os.getenv("C", "1")), float(os.getenv("L", "1"))\n', "SIZE", "CLIP", "LR"),
+        (
+            'SIZE, CLIP, LR = int(os.environ.get("S", 8)), float(os.getenv("C", "1")), float(os.getenv("L", "1"))\n',
+            "SIZE",
+            "CLIP",
+            "LR",
+        ),
         ("from absl import flags\nFLAGS = flags.FLAGS\n", "FLAGS.batch", "FLAGS.clip", "FLAGS.lr"),
     ],
 )
 def test_settings_come_from_where_the_script_has_them(head: str, size: str, limit: str, rate: str) -> None:
-    loop = LOOP.replace("    optimizer.step()", f"    torch.nn.utils.clip_grad_norm_(model.parameters(), {limit})\n    optimizer.step()")
+    loop = LOOP.replace(
+        "    optimizer.step()", f"    torch.nn.utils.clip_grad_norm_(model.parameters(), {limit})\n    optimizer.step()"
+    )
     model = MODEL.replace("lr=0.1", f"lr={rate}, weight_decay={rate}")
     text = script(f"loader = DataLoader(data, batch_size={size})\n", imports=head, model=model, loop=loop)
     found = converted(text)
@@ -407,7 +429,9 @@ optimizer = torch.optim.SGD([{"params": net.body.parameters()}, {"params": net.h
 """
 
 
-@pytest.mark.parametrize("freeze", ["net.body.requires_grad_(False)", "for p in net.body.parameters():\n    p.requires_grad = False"])
+@pytest.mark.parametrize(
+    "freeze", ["net.body.requires_grad_(False)", "for p in net.body.parameters():\n    p.requires_grad = False"]
+)
 def test_a_group_that_is_frozen_as_a_whole_needs_stage_zero(freeze: str) -> None:
     found = converted(script(model=f"{NET}{freeze}{SPLIT}"))
     assert found.config["zero_optimization"]["stage"] == 0

@@ -55,7 +55,11 @@ def worker(setup: str, start: str, *, options: str = "", parameters: str = "rank
 def test_a_group_that_deepspeed_would_set_up_otherwise_stays(call: str) -> None:
     found = converted(script(f"{call}\n", options='parser.add_argument("--rank", type=int, default=0)\n'))
     assert call in found.text
-    assert found.said("MG201", Kind.KEPT).line == found.text.splitlines().index(call) + 1 - found.text.split(call)[0].count("deepspeed\n") or True
+    assert (
+        found.said("MG201", Kind.KEPT).line
+        == found.text.splitlines().index(call) + 1 - found.text.split(call)[0].count("deepspeed\n")
+        or True
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,11 +88,16 @@ def test_a_launchers_group_is_deepspeeds(before: str, after: str) -> None:
 
 def test_a_group_of_a_helper_is_converted_there() -> None:
     helper = 'def setup(backend):\n    if not dist.is_initialized():\n        dist.init_process_group(backend)\n    return int(os.environ["LOCAL_RANK"])\n'
-    assert "        deepspeed.init_distributed(dist_backend=backend)\n" in converted(script(f'{helper}local = setup("nccl")\n')).text
+    assert (
+        "        deepspeed.init_distributed(dist_backend=backend)\n"
+        in converted(script(f'{helper}local = setup("nccl")\n')).text
+    )
 
 
 def test_groups_of_two_branches_stay_or_go_together() -> None:
-    text = script('if torch.cuda.is_available():\n    dist.init_process_group("nccl")\nelse:\n    dist.init_process_group("gloo")\n')
+    text = script(
+        'if torch.cuda.is_available():\n    dist.init_process_group("nccl")\nelse:\n    dist.init_process_group("gloo")\n'
+    )
     assert "init_distributed" not in converted(text).text
 
 
@@ -109,8 +118,14 @@ SPAWNED = 'os.environ["LOCAL_RANK"] = str(rank)'
         ('os.environ["LOCAL_RANK"] = str(rank)\ndist.init_process_group("nccl", rank=rank, world_size=size)', None),
         ('dist.init_process_group("nccl", rank=rank, world_size=size)\nos.environ.update(LOCAL_RANK=str(rank))', None),
         ('dist.init_process_group("nccl", rank=rank, world_size=size)', SPAWNED),
-        ('os.environ["MASTER_ADDR"] = "localhost"\ndist.init_process_group("nccl", rank=rank, world_size=size)', SPAWNED),
-        ('gpu = rank\ndist.init_process_group("nccl", rank=2 * int(os.environ["NODE"]) + gpu, world_size=size)', SPAWNED),
+        (
+            'os.environ["MASTER_ADDR"] = "localhost"\ndist.init_process_group("nccl", rank=rank, world_size=size)',
+            SPAWNED,
+        ),
+        (
+            'gpu = rank\ndist.init_process_group("nccl", rank=2 * int(os.environ["NODE"]) + gpu, world_size=size)',
+            SPAWNED,
+        ),
         ("from launch import started\nstarted(size)\nDEVICE = rank", SPAWNED),
     ],
 )
@@ -141,9 +156,14 @@ def test_the_device_that_a_worker_chooses_is_its_local_rank() -> None:
 
 def test_a_group_in_a_helper_gets_it_there_and_branches_get_it_once() -> None:
     helper = 'def setup(index, n):\n    dist.init_process_group("nccl", rank=index, world_size=n)\n'
-    text = worker("setup(rank, size)", "mp.spawn(run, args=(2,), nprocs=2)").replace("\ndef run", f"\n{helper}\ndef run")
+    text = worker("setup(rank, size)", "mp.spawn(run, args=(2,), nprocs=2)").replace(
+        "\ndef run", f"\n{helper}\ndef run"
+    )
     assert '    os.environ["LOCAL_RANK"] = str(index)\n    dist.init_process_group(' in converted(text).text
-    setup = "".join(f'{word}:\n    dist.init_process_group("{name}", rank=rank, world_size=size)\n' for word, name in (("if torch.cuda.is_available()", "nccl"), ("else", "gloo")))
+    setup = "".join(
+        f'{word}:\n    dist.init_process_group("{name}", rank=rank, world_size=size)\n'
+        for word, name in (("if torch.cuda.is_available()", "nccl"), ("else", "gloo"))
+    )
     found = converted(worker(setup, "mp.spawn(run, args=(2,), nprocs=2)"))
     assert found.text.count(SPAWNED) == 1
     assert f"{SPAWNED}\n    if torch.cuda.is_available()" in found.text
@@ -153,7 +173,9 @@ def test_a_worker_that_is_called_too_keeps_a_launchers_number() -> None:
     options = 'parser.add_argument("--many", action="store_true")\nparser.add_argument("--gpu", type=int)\nparser.add_argument("--url", default="env://")\n'
     setup = 'if args.many:\n    dist.init_process_group("nccl", init_method=args.url, world_size=2, rank=rank)'
     start = "if args.many:\n    mp.spawn(run, nprocs=2, args=(args,))\nelse:\n    run(args.gpu, args)"
-    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many:\n    model = DDP(model)")
+    train = TRAIN.replace(
+        "DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many:\n    model = DDP(model)"
+    )
     found = converted(worker(setup, start, options=options, parameters="rank, args", train=train))
     assert SPAWNED in found.text
     assert found.launch == ("python train.py --many",)
@@ -161,8 +183,14 @@ def test_a_worker_that_is_called_too_keeps_a_launchers_number() -> None:
 
 
 SLURM = 'rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])\nlocal = int(os.environ["SLURM_LOCALID"])\n'
-MPI = SLURM.replace("SLURM_PROCID", "OMPI_COMM_WORLD_RANK").replace("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE").replace("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
-LAUNCHER = SLURM.replace("SLURM_PROCID", "RANK").replace("SLURM_NTASKS", "WORLD_SIZE").replace("SLURM_LOCALID", "LOCAL_RANK")
+MPI = (
+    SLURM.replace("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+    .replace("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
+    .replace("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+)
+LAUNCHER = (
+    SLURM.replace("SLURM_PROCID", "RANK").replace("SLURM_NTASKS", "WORLD_SIZE").replace("SLURM_LOCALID", "LOCAL_RANK")
+)
 OWN = 'dist.init_process_group("nccl", rank=rank, world_size=size)\n'
 ADDRESS = "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
 
@@ -191,7 +219,8 @@ def test_a_managers_ranks_give_the_local_rank_and_the_command(group: str, line: 
 EITHER = [
     f'if "RANK" in os.environ:\n{block(LAUNCHER)}elif "SLURM_PROCID" in os.environ:\n{block(SLURM)}' + OWN,
     f'if "RANK" not in os.environ:\n{block(SLURM)}else:\n{block(LAUNCHER)}' + OWN,
-    'rank = int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0)))\nsize = int(os.environ.get("WORLD_SIZE", 1))\n' + OWN,
+    'rank = int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0)))\nsize = int(os.environ.get("WORLD_SIZE", 1))\n'
+    + OWN,
 ]
 
 
@@ -247,7 +276,9 @@ def test_other_variables_and_those_of_managers_and_workers_stay() -> None:
     for text in (
         script('os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'),
         script(f'if "SLURM_PROCID" in os.environ:\n    {line}{SLURM}' + OWN) if False else script(SLURM + line + OWN),
-        worker(line + 'dist.init_process_group("nccl", rank=rank, world_size=size)', "mp.spawn(run, args=(2,), nprocs=2)"),
+        worker(
+            line + 'dist.init_process_group("nccl", rank=rank, world_size=size)', "mp.spawn(run, args=(2,), nprocs=2)"
+        ),
     ):
         assert "setdefault(" not in converted(text).text.replace('setdefault("LOCAL_RANK"', "")
 
@@ -257,9 +288,19 @@ def test_devices_that_are_chosen_late_are_marked_and_early_ones_are_not() -> Non
     found = converted(script(f'{line}dist.init_process_group("nccl")\n'))
     assert found.said("MG225", Kind.TODO).message.startswith("set CUDA_VISIBLE_DEVICES for the launcher")
     assert not converted(script().replace("import os\n", f"import os\n{line}", 1)).todos
-    spawned = worker('dist.init_process_group("nccl", rank=rank, world_size=size)', f"{line}mp.spawn(run, args=(2,), nprocs=2)")
+    spawned = worker(
+        'dist.init_process_group("nccl", rank=rank, world_size=size)', f"{line}mp.spawn(run, args=(2,), nprocs=2)"
+    )
     assert not converted(spawned).todos
-    assert [code for code, _ in converted(worker(f'{line}dist.init_process_group("nccl", rank=rank, world_size=size)', "mp.spawn(run, args=(2,), nprocs=2)")).todos] == ["MG225"]
+    assert [
+        code
+        for code, _ in converted(
+            worker(
+                f'{line}dist.init_process_group("nccl", rank=rank, world_size=size)',
+                "mp.spawn(run, args=(2,), nprocs=2)",
+            )
+        ).todos
+    ] == ["MG225"]
 
 
 # -- runs alone, and on the CPU ------------------------------------------------------------------------------------------------
@@ -272,35 +313,60 @@ ALONE = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif
     [
         ('dist.init_process_group("nccl")\n', "args.wrap", False),
         ('if args.wrap:\n    dist.init_process_group("nccl")\n', "args.wrap", True),
-        ('many = int(os.environ.get("WORLD_SIZE", 1)) > 1\nif many:\n    dist.init_process_group("nccl")\n', "many", True),
+        (
+            'many = int(os.environ.get("WORLD_SIZE", 1)) > 1\nif many:\n    dist.init_process_group("nccl")\n',
+            "many",
+            True,
+        ),
         ('if args.wrap:\n    dist.init_process_group("nccl")\n', "True", False),
     ],
 )
-def test_a_run_without_a_group_needs_a_launcher_now(group: str, test: str, says: bool) -> None:  # noqa: FBT001 - a case
-    found = converted(script(group, options='parser.add_argument("--wrap", action="store_true")\n', train=ALONE.format(test=test)))
+def test_a_run_without_a_group_needs_a_launcher_now(group: str, test: str, says: bool) -> None:
+    found = converted(
+        script(group, options='parser.add_argument("--wrap", action="store_true")\n', train=ALONE.format(test=test))
+    )
     messages = [change.message for change in found.changes if change.code == "MG216"]
-    assert messages == (["Start with `torchrun --nproc_per_node 1`; `python train.py` no longer works."] if says else [])
+    assert messages == (
+        ["Start with `torchrun --nproc_per_node 1`; `python train.py` no longer works."] if says else []
+    )
 
 
 def test_a_local_rank_of_none_is_said_to_be_another() -> None:
     options = 'parser.add_argument("--local_rank", type=int, default=-1)\n'
-    found = converted(script('if args.local_rank != -1:\n    dist.init_process_group("nccl")\n', options=options, train=ALONE.format(test="args.local_rank != -1")))
+    found = converted(
+        script(
+            'if args.local_rank != -1:\n    dist.init_process_group("nccl")\n',
+            options=options,
+            train=ALONE.format(test="args.local_rank != -1"),
+        )
+    )
     assert found.said("MG216").message.endswith("Its local rank is 0 there, not -1.")
 
 
 def test_a_script_for_the_cpu_alone_is_told_how_to_stay_there() -> None:
     on_cpu = TRAIN.replace(".cuda()", "")
-    assert "DS_ACCELERATOR=cpu" in converted(script('dist.init_process_group("gloo")\n', train=on_cpu)).said("MG213", Kind.KEPT).message
-    for text in (script('dist.init_process_group("gloo")\n'), script('dist.init_process_group("nccl")\n', train=on_cpu)):
+    assert (
+        "DS_ACCELERATOR=cpu"
+        in converted(script('dist.init_process_group("gloo")\n', train=on_cpu)).said("MG213", Kind.KEPT).message
+    )
+    for text in (
+        script('dist.init_process_group("gloo")\n'),
+        script('dist.init_process_group("nccl")\n', train=on_cpu),
+    ):
         assert "MG213" not in {change.code for change in converted(text).changes}
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("read", ['os.environ["LOCAL_RANK"]', 'os.environ.get("LOCAL_WORLD_SIZE", "1")', '"GROUP_RANK" in os.environ'])
+@pytest.mark.parametrize(
+    "read", ['os.environ["LOCAL_RANK"]', 'os.environ.get("LOCAL_WORLD_SIZE", "1")', '"GROUP_RANK" in os.environ']
+)
 def test_both_launchers_start_a_script(read: str) -> None:
-    assert converted(script() + f"print({read})\n").launch == (TORCHRUN, "deepspeed --num_gpus 2 --no_local_rank train.py")
+    assert converted(script() + f"print({read})\n").launch == (
+        TORCHRUN,
+        "deepspeed --num_gpus 2 --no_local_rank train.py",
+    )
 
 
 @pytest.mark.parametrize("name", ["LOCAL_WORLD_SIZE", "GROUP_RANK"])
@@ -315,13 +381,21 @@ def test_a_script_that_needs_what_torchrun_sets_is_started_by_it(name: str) -> N
         ('parser.add_argument("data_path", type=str)', " DATA_PATH", ("DATA_PATH",)),
         ('parser.add_argument("--data", metavar="a dir", required=True)', " --data A_DIR", ("A_DIR",)),
         ('parser.add_argument("-o", "--out-dir", required=True)', " --out-dir OUT_DIR", ("OUT_DIR",)),
-        ('parser.add_argument("--out", required=True)\nparser.add_argument("files", nargs="+")', " FILES --out OUT", ("FILES", "OUT")),
+        (
+            'parser.add_argument("--out", required=True)\nparser.add_argument("files", nargs="+")',
+            " FILES --out OUT",
+            ("FILES", "OUT"),
+        ),
         ('parser.add_argument("data", nargs="?", default="d")', "", ()),
         ('parser.add_argument("rest", nargs=argparse.REMAINDER)', "", ()),
         ('parser.add_argument("--lr", default=0.1)', "", ()),
         ('if args.more:\n    parser.add_argument("data")', "", ()),
         ('sub = parser.add_subparsers()\none = sub.add_parser("one")\none.add_argument("data")', "", ()),
-        ('group = parser.add_argument_group("paths")\ngroup.add_argument("--data", required=True)', " --data DATA", ("DATA",)),
+        (
+            'group = parser.add_argument_group("paths")\ngroup.add_argument("--data", required=True)',
+            " --data DATA",
+            ("DATA",),
+        ),
     ],
 )
 def test_what_the_parser_asks_for_is_to_be_filled_in(options: str, tail: str, placeholders: tuple[str, ...]) -> None:
@@ -347,8 +421,12 @@ def test_a_parser_of_another_module_and_one_that_reads_nothing() -> None:
         ("default=None", "path = os.path.realpath(args.file) if args.file else ''", ()),
     ],
 )
-def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(option: str, use: str, placeholders: tuple[str, ...]) -> None:
-    found = converted(script(f'{use}\ndist.init_process_group("nccl")\n', options=f'parser.add_argument("--file", {option})\n'))
+def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(
+    option: str, use: str, placeholders: tuple[str, ...]
+) -> None:
+    found = converted(
+        script(f'{use}\ndist.init_process_group("nccl")\n', options=f'parser.add_argument("--file", {option})\n')
+    )
     assert found.placeholders == placeholders
 
 
@@ -365,13 +443,19 @@ def test_an_option_that_is_none_and_taken_for_a_path_is_to_be_filled_in(option: 
 def test_options_without_which_nothing_is_trained_are_part_of_the_command(options: str, test: str, tail: str) -> None:
     found = converted(script(options=f"{options}\n", train=f"if {test}:\n{block(TRAIN)}"))
     assert found.launch[0] == TORCHRUN + tail
-    early = converted(script(f'dist.init_process_group("nccl")\nif not ({test}):\n    raise SystemExit\n', options=f"{options}\n"))
+    early = converted(
+        script(f'dist.init_process_group("nccl")\nif not ({test}):\n    raise SystemExit\n', options=f"{options}\n")
+    )
     assert early.launch[0] == TORCHRUN + tail
 
 
 def test_a_size_that_is_an_option_is_given() -> None:
-    options = 'parser.add_argument("--world_size", type=int, default=1)\nparser.add_argument("--local_rank", type=int)\n'
-    found = converted(script('dist.init_process_group("nccl", rank=args.local_rank, world_size=args.world_size)\n', options=options))
+    options = (
+        'parser.add_argument("--world_size", type=int, default=1)\nparser.add_argument("--local_rank", type=int)\n'
+    )
+    found = converted(
+        script('dist.init_process_group("nccl", rank=args.local_rank, world_size=args.world_size)\n', options=options)
+    )
     assert found.launch[0] == f"{TORCHRUN} --world_size 2"
 
 
@@ -385,7 +469,9 @@ def test_a_size_that_is_an_option_is_given() -> None:
         ("lab/main.py", "import sys\nsys.path.append(os.path.dirname(os.path.dirname(__file__)))\nfrom other import x\n", {"other.py": "x = 1"}, "torchrun --nproc_per_node 2 lab/main.py"),
     ],
 )  # fmt: skip
-def test_a_script_is_started_from_where_its_imports_are_found(path: str, imports: str, files: dict[str, str], command: str) -> None:
+def test_a_script_is_started_from_where_its_imports_are_found(
+    path: str, imports: str, files: dict[str, str], command: str
+) -> None:
     found = converted(script().replace("import os\n", f"import os\n{imports}", 1), files, path)
     assert found.launch[0] == command
 
@@ -394,13 +480,27 @@ def test_a_script_is_started_from_where_its_imports_are_found(path: str, imports
     ("options", "files", "command"),
     [
         ('parser.add_argument("--data", default="../data")\n', {}, "cd lab && torchrun --nproc_per_node 2 main.py"),
-        ('parser.add_argument("--config", default="conf/a.yaml")\n', {"lab/conf/a.yaml": "x"}, "cd lab && torchrun --nproc_per_node 2 main.py"),
-        ('parser.add_argument("--config", default="conf/a.yaml")\n', {"conf/a.yaml": "x"}, "torchrun --nproc_per_node 2 lab/main.py"),
-        ("", {"README.md": "Run\n```\npython -m torch.distributed.launch main.py --x\n```\n"}, "cd lab && torchrun --nproc_per_node 2 main.py"),
+        (
+            'parser.add_argument("--config", default="conf/a.yaml")\n',
+            {"lab/conf/a.yaml": "x"},
+            "cd lab && torchrun --nproc_per_node 2 main.py",
+        ),
+        (
+            'parser.add_argument("--config", default="conf/a.yaml")\n',
+            {"conf/a.yaml": "x"},
+            "torchrun --nproc_per_node 2 lab/main.py",
+        ),
+        (
+            "",
+            {"README.md": "Run\n```\npython -m torch.distributed.launch main.py --x\n```\n"},
+            "cd lab && torchrun --nproc_per_node 2 main.py",
+        ),
         ("", {"README.md": "Run\n```\npython lab/main.py\n```\n"}, "torchrun --nproc_per_node 2 lab/main.py"),
     ],
 )
-def test_a_script_is_started_in_the_folder_that_its_paths_need(options: str, files: dict[str, str], command: str) -> None:
+def test_a_script_is_started_in_the_folder_that_its_paths_need(
+    options: str, files: dict[str, str], command: str
+) -> None:
     assert converted(script(options=options), files, "lab/main.py").launch[0] == command
 
 
@@ -426,7 +526,9 @@ def test_a_refused_script_has_no_command() -> None:
     assert found.launch == ()
 
 
-SAVED = HEAD + """
+SAVED = (
+    HEAD
+    + """
 import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument({option})
@@ -441,6 +543,7 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
 if args.{name} == 0:
     torch.save(model.state_dict(), "model.pt")
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -454,6 +557,8 @@ if args.{name} == 0:
 def test_an_option_that_says_the_rank_differs_by_rank(option: str, name: str) -> None:
     found = converted(SAVED.format(option=option, name=name), zero_stage=3)
     assert f"ds_compat.gather_checkpoint(model, optimizer=False)\nif args.{name} == 0:" in found.text
+
+
 # -- other ways to start processes ---------------------------------------------------------------------------------------------
 
 GROUP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'
@@ -476,7 +581,9 @@ def test_processes_of_any_context_get_their_number(maker: str) -> None:
         ("run(*launch())", GROUP, False, TORCHRUN),
     ],
 )
-def test_code_that_is_not_read_and_starts_the_training_is_marked(start: str, group: str, marked: bool, command: str) -> None:  # noqa: FBT001 - a case
+def test_code_that_is_not_read_and_starts_the_training_is_marked(
+    start: str, group: str, marked: bool, command: str
+) -> None:
     found = converted(worker(group, f"from elsewhere import launch\n{start}"))
     assert ("MG208" in found.codes(Kind.TODO)) is marked
     assert found.launch[0] == command
@@ -490,10 +597,21 @@ def test_processes_that_are_told_their_rank_by_an_option_are_started_one_by_one(
     assert 'os.environ.setdefault("LOCAL_RANK", str(args.gpu))' in found.text
 
 
-@pytest.mark.parametrize(("test", "unsure"), [("args.gpus > 1", False), ("args.gpus >= 2", False), ("args.gpus > 2", True), ("'X' in os.environ", True), ("args.many", False)])
-def test_what_else_decides_about_a_spawn_makes_it_unsure(test: str, unsure: bool) -> None:  # noqa: FBT001 - a case
+@pytest.mark.parametrize(
+    ("test", "unsure"),
+    [
+        ("args.gpus > 1", False),
+        ("args.gpus >= 2", False),
+        ("args.gpus > 2", True),
+        ("'X' in os.environ", True),
+        ("args.many", False),
+    ],
+)
+def test_what_else_decides_about_a_spawn_makes_it_unsure(test: str, unsure: bool) -> None:
     options = 'parser.add_argument("--gpus", type=int, default=4)\nparser.add_argument("--many", action="store_true")'
-    found = converted(worker(GROUP, f"if {test}:\n    mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)", options=options))
+    found = converted(
+        worker(GROUP, f"if {test}:\n    mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)", options=options)
+    )
     assert found.start is not None
     assert (found.start.unsure, found.start.count) == (unsure, "--gpus")
 
@@ -503,10 +621,18 @@ def test_each_turn_of_a_loop_around_a_spawn_has_processes_of_its_own() -> None:
     assert "MG712" not in {change.code for change in found.changes}
 
 
-@pytest.mark.parametrize("other", ["else:\n    model = DDP(model)\n", "else:\n    model = DDP(model, device_ids=[0])\n"])
+@pytest.mark.parametrize(
+    "other", ["else:\n    model = DDP(model)\n", "else:\n    model = DDP(model, device_ids=[0])\n"]
+)
 def test_a_model_that_is_wrapped_on_all_ways_needed_a_launcher_before(other: str) -> None:
     made = f'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\nmodel = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}'
-    found = converted(script(made, options='parser.add_argument("--a", type=int)\n', train=TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())\n", "")))
+    found = converted(
+        script(
+            made,
+            options='parser.add_argument("--a", type=int)\n',
+            train=TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())\n", ""),
+        )
+    )
     assert "MG216" not in {change.code for change in found.changes}
 
 
@@ -516,23 +642,34 @@ def test_a_device_that_is_reckoned_is_the_local_rank() -> None:
 
 
 def test_nodes_are_counted_for_processes_that_the_script_starts() -> None:
-    options = "".join(f'parser.add_argument("--{name}", type=int, default=-1)\n' for name in ("nodes", "node")) + 'parser.add_argument("--many", action="store_true")\n'
+    options = (
+        "".join(f'parser.add_argument("--{name}", type=int, default=-1)\n' for name in ("nodes", "node"))
+        + 'parser.add_argument("--many", action="store_true")\n'
+    )
     setup = (
         "if args.nodes > 1 or args.many:\n    if args.many:\n        args.node = args.node * size + rank\n"
         '    dist.init_process_group("nccl", world_size=args.nodes, rank=args.node)'
     )
     start = "if args.many:\n    args.nodes = 2 * args.nodes\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, 2, args)"
-    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)")
+    train = TRAIN.replace(
+        "DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)"
+    )
     found = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train))
     assert found.launch == ("python train.py --many --nodes 1 --node 0",)
 
 
 def test_a_save_of_a_worker_that_is_spawned_or_called_is_gathered_once_where_all_ranks_are() -> None:
-    options = 'parser.add_argument("--many", action="store_true")\nparser.add_argument("--nodes", type=int, default=1)\n'
+    options = (
+        'parser.add_argument("--many", action="store_true")\nparser.add_argument("--nodes", type=int, default=1)\n'
+    )
     setup = 'if args.many or args.nodes > 1:\n    dist.init_process_group("nccl", world_size=size, rank=rank)'
     start = "if args.many:\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, args.nodes, args)"
-    train = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many or args.nodes > 1:\n    model = DDP(model)")
-    train += 'if not args.many or (args.many and rank % 2 == 0):\n    torch.save({"o": optimizer.state_dict()}, "a.pt")\n'
+    train = TRAIN.replace(
+        "DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.many or args.nodes > 1:\n    model = DDP(model)"
+    )
+    train += (
+        'if not args.many or (args.many and rank % 2 == 0):\n    torch.save({"o": optimizer.state_dict()}, "a.pt")\n'
+    )
     text = converted(worker(setup, start, options=options, parameters="rank, size, args", train=train)).text
     assert text.count("gather_checkpoint(") == 1
     assert text.index("gather_checkpoint(") < text.index("if not args.many or (")
@@ -540,6 +677,15 @@ def test_a_save_of_a_worker_that_is_spawned_or_called_is_gathered_once_where_all
 
 def test_an_accelerator_of_any_kind_is_a_device() -> None:
     setup = 'device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")\n'
-    train = TRAIN.replace("model = DDP(nn.Linear(4, 4).cuda())", 'model = nn.Linear(4, 4)\nif device.type == "cuda":\n    model = DDP(model.to(device))')
-    found = converted(script(setup + 'dist.init_process_group("nccl")\ntorch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))\n', train=train))
+    train = TRAIN.replace(
+        "model = DDP(nn.Linear(4, 4).cuda())",
+        'model = nn.Linear(4, 4)\nif device.type == "cuda":\n    model = DDP(model.to(device))',
+    )
+    found = converted(
+        script(
+            setup
+            + 'dist.init_process_group("nccl")\ntorch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))\n',
+            train=train,
+        )
+    )
     assert found.status is Status.CONVERTED

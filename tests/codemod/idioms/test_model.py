@@ -59,9 +59,7 @@ main()
 def trained(*, model: str = "model = DDP(Net().cuda())", **parts: str) -> Converted:
     zero_stage = parts.pop("zero_stage", None)
     given = (
-        dict.fromkeys(("imports", "helpers", "seed", "before", "between", "step", "end"), "")
-        | parts
-        | {"model": model}
+        dict.fromkeys(("imports", "helpers", "seed", "before", "between", "step", "end"), "") | parts | {"model": model}
     )
     indents = {"seed": 4, "model": 4, "before": 4, "between": 4, "step": 8, "end": 4}
     return converted(
@@ -198,7 +196,9 @@ def test_weights_that_are_written_reach_the_masters(step: str, model: str) -> No
     found = trained(model=f"model = DDP({model}.cuda())", step=step, helpers=HELPERS)
     assert "ds_compat.refresh_masters(model)\n" in found.text
     assert found.text.count("refresh_masters") == 1
-    assert {code for code, _ in found.todos} <= ({"MG999"} if model == "make()" else set())  # an unread model is read back otherwise
+    assert {code for code, _ in found.todos} <= (
+        {"MG999"} if model == "make()" else set()
+    )  # an unread model is read back otherwise
 
 
 @pytest.mark.parametrize(

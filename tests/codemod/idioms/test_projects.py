@@ -49,7 +49,11 @@ def project(imported: str, call: str, path: str = "train.py", **files: str) -> C
         ("from lib import engine", "engine.train_one_epoch", "lib/engine.py"),
         ("from lib.engine import train_one_epoch", "train_one_epoch", "lib/engine.py"),
         ("import sys\nsys.path.append('tools')\nimport engine", "engine.train_one_epoch", "tools/engine.py"),
-        ("import sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'tools'))\nimport engine", "engine.train_one_epoch", "tools/engine.py"),
+        (
+            "import sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'tools'))\nimport engine",
+            "engine.train_one_epoch",
+            "tools/engine.py",
+        ),
         ("def late(*given):\n    from engine import train_one_epoch\n    train_one_epoch(*given)", "late", "engine.py"),
     ],
 )
@@ -61,7 +65,12 @@ def test_every_way_of_importing_is_followed(imported: str, call: str, path: str)
 
 def test_files_that_are_not_reached_stay() -> None:
     unused = "\ndef alone(net, loader, other):\n    for x in loader:\n        net(x).sum().backward()\n        other.step()\n"
-    found = project("import engine\nimport names", "engine.train_one_epoch", engine=ENGINE + unused, names="import torch\nCLASSES = ['cat']\n")
+    found = project(
+        "import engine\nimport names",
+        "engine.train_one_epoch",
+        engine=ENGINE + unused,
+        names="import torch\nCLASSES = ['cat']\n",
+    )
     assert set(found.texts) == {"train.py", "engine.py"}
     assert unused in found.texts["engine.py"]
 
@@ -69,9 +78,18 @@ def test_files_that_are_not_reached_stay() -> None:
 @pytest.mark.parametrize(
     ("record", "made"),
     [
-        ("@dataclasses.dataclass\nclass State:\n    count: typing.ClassVar[int] = 0\n    model: object\n    optimizer: object = None\n", "State(model, optimizer=optimizer)"),
-        ("@dataclasses.dataclass(slots=True)\nclass State:\n    model: object\n    optimizer: object = None\n", "State(model, optimizer)"),
-        ("class State(typing.NamedTuple):\n    model: object\n    optimizer: object = None\n", "State(optimizer=optimizer, model=model)"),
+        (
+            "@dataclasses.dataclass\nclass State:\n    count: typing.ClassVar[int] = 0\n    model: object\n    optimizer: object = None\n",
+            "State(model, optimizer=optimizer)",
+        ),
+        (
+            "@dataclasses.dataclass(slots=True)\nclass State:\n    model: object\n    optimizer: object = None\n",
+            "State(model, optimizer)",
+        ),
+        (
+            "class State(typing.NamedTuple):\n    model: object\n    optimizer: object = None\n",
+            "State(optimizer=optimizer, model=model)",
+        ),
         ("import types\n", "types.SimpleNamespace(model=model, optimizer=optimizer)"),
         ("State = dict\n", "State(model=model, optimizer=optimizer)"),
     ],
@@ -89,7 +107,9 @@ def test_records_that_carry_a_training_are_followed(record: str, made: str) -> N
 
 def test_a_function_without_the_model_is_given_the_engine() -> None:
     helper = "\ndef finish(loss, optimizer):\n    loss.backward()\n    optimizer.step()\n"
-    engine = ENGINE.replace("        loss.backward()\n        optimizer.step()", "        finish(loss, optimizer)") + helper
+    engine = (
+        ENGINE.replace("        loss.backward()\n        optimizer.step()", "        finish(loss, optimizer)") + helper
+    )
     text = project("import engine", "engine.train_one_epoch", engine=engine).texts["engine.py"]
     assert "finish(loss, optimizer, engine=net)" in text
     assert "def finish(loss, optimizer, engine):\n    engine.backward(loss)\n    engine.step()\n" in text
@@ -99,7 +119,9 @@ def test_a_function_without_the_model_is_given_the_engine() -> None:
 
 
 def test_a_refusal_of_another_file_names_it() -> None:
-    found = project("import engine", "engine.train_one_epoch", engine=ENGINE.replace("backward()", "backward(create_graph=True)"))
+    found = project(
+        "import engine", "engine.train_one_epoch", engine=ENGINE.replace("backward()", "backward(create_graph=True)")
+    )
     assert (found.status, found.texts) == (Status.REFUSED, {})
     assert found.said("MG905", Kind.REFUSED).message.startswith("engine.py:6: ")
 
@@ -112,7 +134,9 @@ def test_a_mark_stands_in_the_file_that_it_is_about() -> None:
 
 
 def test_a_file_that_is_imported_by_a_script_is_converted_with_that_one() -> None:
-    found = converted(f"{HEAD}\ndef fit(model, data):\n    model = DDP(model)\n    optimizer = torch.optim.SGD(model.parameters(), 0.1)\n    model(data).sum().backward()\n    optimizer.step()\n")
+    found = converted(
+        f"{HEAD}\ndef fit(model, data):\n    model = DDP(model)\n    optimizer = torch.optim.SGD(model.parameters(), 0.1)\n    model(data).sum().backward()\n    optimizer.step()\n"
+    )
     assert found.status is Status.UNCHANGED
     assert "convert the script that imports it" in found.said("MG209", Kind.KEPT).message
 
@@ -144,9 +168,15 @@ START = "import torch.distributed as dist\n\ndef start(backend):\n    dist.init_
 FILES = {"lab/__init__.py": "", "lab/stepper.py": STEPPER, "lab/start.py": START}
 
 
-def together(files: Mapping[str, str], *entries: str, others: frozenset[tuple[str, int]] = frozenset()) -> list[Conversion]:
+def together(
+    files: Mapping[str, str], *entries: str, others: frozenset[tuple[str, int]] = frozenset()
+) -> list[Conversion]:
     every = {path: textwrap.dedent(text) for path, text in {**FILES, **files}.items()}
-    return convert_together(lambda path: every[path].encode() if path in every else None, [Entry(path, Options()) for path in entries], others)
+    return convert_together(
+        lambda path: every[path].encode() if path in every else None,
+        [Entry(path, Options()) for path in entries],
+        others,
+    )
 
 
 def text_of(found: Conversion, path: str) -> str:
@@ -186,7 +216,9 @@ def test_a_process_group_that_another_script_sets_up_too_is_no_obstacle() -> Non
 def test_a_second_run_on_scripts_that_share_files_changes_nothing() -> None:
     (plain,) = together({"b.py": PLAIN}, "b.py")
     (first,) = together({"a.py": SCRIPT}, "a.py", others=plain.runs)
-    after = {path: result.new_source.decode() for path, result in first.results.items() if result.new_source is not None}
+    after = {
+        path: result.new_source.decode() for path, result in first.results.items() if result.new_source is not None
+    }
     (again,) = together(after, "a.py", others=plain.runs)
     assert again.results["a.py"].status is Status.UNCHANGED
     assert [change.code for change in again.results["a.py"].changes] == ["MG904"]

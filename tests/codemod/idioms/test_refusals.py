@@ -79,7 +79,13 @@ def test_a_helper_module_is_read_for_the_function_that_is_used() -> None:
         if __name__ == "__main__":
             profile(None)
         """
-    found = converted(script(imports="from tools import mean", loop=LOOP.replace(".mean()", "").replace("(model(x) - y).pow(2)", "mean((model(x) - y).pow(2))")), {"tools.py": helper})
+    found = converted(
+        script(
+            imports="from tools import mean",
+            loop=LOOP.replace(".mean()", "").replace("(model(x) - y).pow(2)", "mean((model(x) - y).pow(2))"),
+        ),
+        {"tools.py": helper},
+    )
     assert found.status is Status.CONVERTED
 
 
@@ -94,7 +100,9 @@ else:
 
 
 def test_a_teacher_that_nobody_trains_is_no_second_model() -> None:
-    teacher = MODEL + "teacher = DDP(nn.Linear(4, 4).cuda())\nfor p in teacher.parameters():\n    p.requires_grad = False\n"
+    teacher = (
+        MODEL + "teacher = DDP(nn.Linear(4, 4).cuda())\nfor p in teacher.parameters():\n    p.requires_grad = False\n"
+    )
     loop = LOOP.replace("(model(x) - y)", "(model(x) - teacher(x))")
     assert converted(script(model=teacher, loop=loop)).status is not Status.REFUSED
 
@@ -179,8 +187,15 @@ def test_another_kind_of_distributed_training_is_refused(imports: str, line: str
 
 
 def test_optimizers_over_rpc_and_local_sgd_are_refused() -> None:
-    made = MODEL.replace("torch.optim.AdamW(model.parameters(), lr=0.1)", "DistributedOptimizer(torch.optim.SGD, model.parameters())")
-    refused(script(imports="from torch.distributed.optim import DistributedOptimizer", model=made), "MG903", "DistributedOptimizer(t", "DistributedOptimizer")
+    made = MODEL.replace(
+        "torch.optim.AdamW(model.parameters(), lr=0.1)", "DistributedOptimizer(torch.optim.SGD, model.parameters())"
+    )
+    refused(
+        script(imports="from torch.distributed.optim import DistributedOptimizer", model=made),
+        "MG903",
+        "DistributedOptimizer(t",
+        "DistributedOptimizer",
+    )
 
 
 @pytest.mark.parametrize("manager", ["model.join()", "Join([model])"])
@@ -191,7 +206,12 @@ def test_uneven_inputs_are_refused(manager: str) -> None:
 
 @pytest.mark.parametrize("layer", ["nn.Embedding(10, 4, sparse=True)", "torch.nn.EmbeddingBag(10, 4, sparse=True)"])
 def test_sparse_gradients_are_refused(layer: str) -> None:
-    refused(script(model=MODEL.replace("nn.Linear(4, 4)", f"nn.Sequential({layer}, nn.Linear(4, 4))")), "MG903", layer, "sparse")
+    refused(
+        script(model=MODEL.replace("nn.Linear(4, 4)", f"nn.Sequential({layer}, nn.Linear(4, 4))")),
+        "MG903",
+        layer,
+        "sparse",
+    )
 
 
 def test_a_group_of_its_own_is_refused() -> None:
@@ -229,8 +249,22 @@ def test_a_backward_of_another_form_is_refused(arguments: str) -> None:
 
 def test_gradients_of_gradients_are_refused_and_a_penalty_of_data_is_not() -> None:
     line = "    (slope,) = torch.autograd.grad(loss, x, create_graph=True)\n"
-    refused(script(loop=LOOP.replace("    loss.backward()", f"{line}    (loss + slope.norm()).backward()")), "MG905", "create_graph=True", "gradients of gradients")
-    assert converted(script(loop=LOOP.replace("    loss.backward()", line.replace(", create_graph=True", "") + "    loss.backward()"))).status is not Status.REFUSED
+    refused(
+        script(loop=LOOP.replace("    loss.backward()", f"{line}    (loss + slope.norm()).backward()")),
+        "MG905",
+        "create_graph=True",
+        "gradients of gradients",
+    )
+    assert (
+        converted(
+            script(
+                loop=LOOP.replace(
+                    "    loss.backward()", line.replace(", create_graph=True", "") + "    loss.backward()"
+                )
+            )
+        ).status
+        is not Status.REFUSED
+    )
 
 
 def test_two_backwards_over_one_graph_are_refused_and_over_two_are_not() -> None:
@@ -238,12 +272,16 @@ def test_two_backwards_over_one_graph_are_refused_and_over_two_are_not() -> None
     refused(script(loop=shared), "MG905", "retain_graph=True", "one graph")
     parted = LOOP.replace("    loss.backward()", "    loss.backward()\n    model(y).sum().backward()")
     assert converted(script(loop=parted)).status is not Status.REFUSED
-    assert converted(script(loop=LOOP.replace("backward()", "backward(retain_graph=True)"))).status is not Status.REFUSED
+    assert (
+        converted(script(loop=LOOP.replace("backward()", "backward(retain_graph=True)"))).status is not Status.REFUSED
+    )
 
 
 @pytest.mark.parametrize("call", ["optimizer.step(closure)", "optimizer.step(closure=lambda: 0)"])
 def test_a_closure_is_refused(call: str) -> None:
-    loop = LOOP.replace("optimizer.step()", call).replace("    optimizer.zero_grad()", "    closure = lambda: 0\n    optimizer.zero_grad()")
+    loop = LOOP.replace("optimizer.step()", call).replace(
+        "    optimizer.zero_grad()", "    closure = lambda: 0\n    optimizer.zero_grad()"
+    )
     refused(script(loop=loop), "MG906", call)
 
 
@@ -251,7 +289,9 @@ def test_a_closure_is_refused(call: str) -> None:
 
 
 def test_a_script_without_processes_is_left_alone() -> None:
-    found = converted(f"{HEAD}\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.AdamW(model.parameters())\n{DATA}{LOOP}")
+    found = converted(
+        f"{HEAD}\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.AdamW(model.parameters())\n{DATA}{LOOP}"
+    )
     assert (found.status, found.changes) == (Status.UNCHANGED, ())
 
 
@@ -268,7 +308,9 @@ def test_an_evaluation_of_a_wrapped_model_is_left_alone() -> None:
 
 
 def test_a_file_that_only_defines_things_says_so() -> None:
-    text = f"{HEAD}\ndef train(data):\n" + "\n".join(f"    {line}" for line in (MODEL + LOOP).strip().splitlines()) + "\n"
+    text = (
+        f"{HEAD}\ndef train(data):\n" + "\n".join(f"    {line}" for line in (MODEL + LOOP).strip().splitlines()) + "\n"
+    )
     found = converted(text)
     assert found.status is Status.UNCHANGED
     assert found.said("MG209", Kind.KEPT).line == line_of(text, "import DistributedDataParallel")
@@ -276,22 +318,36 @@ def test_a_file_that_only_defines_things_says_so() -> None:
 
 def test_another_framework_is_named() -> None:
     loop = LOOP.replace("loss.backward()", "accelerator.backward(loss)")
-    text = script(imports="from accelerate import Accelerator", model="\naccelerator = Accelerator()\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\nmodel, optimizer = accelerator.prepare(model, optimizer)\n", loop=loop)
+    text = script(
+        imports="from accelerate import Accelerator",
+        model="\naccelerator = Accelerator()\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\nmodel, optimizer = accelerator.prepare(model, optimizer)\n",
+        loop=loop,
+    )
     refused(text, "MG907", "accelerator = Accelerator()", "accelerate drives the training")
 
 
 def test_a_wrap_that_is_not_read_is_refused_at_the_loop() -> None:
-    text = script(imports="from elsewhere import built", model="\nmodel = built()\noptimizer = torch.optim.SGD(model.parameters())\n")
+    text = script(
+        imports="from elsewhere import built",
+        model="\nmodel = built()\noptimizer = torch.optim.SGD(model.parameters())\n",
+    )
     refused(text, "MG912", "loss.backward()", "no DistributedDataParallel")
 
 
 def test_a_loop_that_is_not_read_is_refused_at_the_wrap() -> None:
-    text = script(imports="from elsewhere import train", loop="\ntrain(model, optimizer, loader)\n", end="def other(loss):\n    loss.backward()\n")
+    text = script(
+        imports="from elsewhere import train",
+        loop="\ntrain(model, optimizer, loader)\n",
+        end="def other(loss):\n    loss.backward()\n",
+    )
     refused(text, "MG910", "model = DDP(", "backward")
 
 
 def test_gradients_that_the_script_averages_itself_are_named() -> None:
-    loop = LOOP.replace("    optimizer.step()", "    for p in model.parameters():\n        dist.all_reduce(p.grad)\n    optimizer.step()")
+    loop = LOOP.replace(
+        "    optimizer.step()",
+        "    for p in model.parameters():\n        dist.all_reduce(p.grad)\n    optimizer.step()",
+    )
     text = script(model="\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\n", loop=loop)
     refused(text, "MG912", "dist.all_reduce(p.grad)", "averages gradients itself")
 
@@ -302,18 +358,32 @@ def test_a_training_that_cannot_be_followed_is_refused() -> None:
 
 
 def test_an_optimizer_that_is_not_seen_is_refused() -> None:
-    text = script(imports="from elsewhere import stepped", model="\nmodel = DDP(nn.Linear(4, 4))\n", loop="\nfor x, y in loader:\n    model(x).sum().backward()\n    stepped()\n")
+    text = script(
+        imports="from elsewhere import stepped",
+        model="\nmodel = DDP(nn.Linear(4, 4))\n",
+        loop="\nfor x, y in loader:\n    model(x).sum().backward()\n    stepped()\n",
+    )
     assert [change.code for change in converted(text).changes] == ["MG911"]
 
 
-@pytest.mark.parametrize("loop", ["train(model, optimizer, loader)", "Trainer(model=model, optimizers=(optimizer, None)).fit(loader)"])
+@pytest.mark.parametrize(
+    "loop", ["train(model, optimizer, loader)", "Trainer(model=model, optimizers=(optimizer, None)).fit(loader)"]
+)
 def test_a_training_that_unread_code_runs_is_refused_at_the_wrap(loop: str) -> None:
-    refused(script(imports="from elsewhere import train, Trainer", loop=f"\n{loop}\n"), "MG910", "model = DDP(", "is not read")
+    refused(
+        script(imports="from elsewhere import train, Trainer", loop=f"\n{loop}\n"),
+        "MG910",
+        "model = DDP(",
+        "is not read",
+    )
 
 
 @pytest.mark.parametrize(
     ("imports", "made", "name"),
-    [("import pytorch_lightning as pl", 'pl.Trainer(strategy="ddp").fit(model)', "lightning"), ("from lightning.fabric import Fabric", "Fabric().setup(model)", "lightning")],
+    [
+        ("import pytorch_lightning as pl", 'pl.Trainer(strategy="ddp").fit(model)', "lightning"),
+        ("from lightning.fabric import Fabric", "Fabric().setup(model)", "lightning"),
+    ],
 )
 def test_a_framework_is_named_where_ddp_is_only_imported(imports: str, made: str, name: str) -> None:
     found = converted(f"{HEAD}{imports}\nmodel = nn.Linear(4, 4)\n{made}\n")
@@ -380,9 +450,14 @@ GONE = "dist.destroy_process_group()\n"
 
 @pytest.mark.parametrize(
     ("end", "marked"),
-    [(GONE + SAVE.replace("dist.get_rank()", "rank"), True), (f"if args.amp:\n    {GONE}" + SAVE, True), (SAVE + GONE, False), (f"if args.amp:\n    {GONE}    raise SystemExit\n{SAVE}", False)],
+    [
+        (GONE + SAVE.replace("dist.get_rank()", "rank"), True),
+        (f"if args.amp:\n    {GONE}" + SAVE, True),
+        (SAVE + GONE, False),
+        (f"if args.amp:\n    {GONE}    raise SystemExit\n{SAVE}", False),
+    ],
 )
-def test_a_save_behind_the_end_of_the_group_is_marked(end: str, marked: bool) -> None:  # noqa: FBT001 - a case
+def test_a_save_behind_the_end_of_the_group_is_marked(end: str, marked: bool) -> None:
     found = converted(script(model=f"rank = dist.get_rank()\n{MODEL}", end=end))
     assert ("MG633" in found.codes(Kind.TODO)) is marked
     assert ("gather_checkpoint(" in found.text) is not marked

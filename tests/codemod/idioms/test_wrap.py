@@ -24,7 +24,9 @@ def engine(text: str) -> str:
     [
         "",
         "import torch\nprint(torch.ones(2))\n",
-        HEAD + "model = nn.DataParallel(nn.Linear(4, 4))\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n" + LOOP,
+        HEAD
+        + "model = nn.DataParallel(nn.Linear(4, 4))\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        + LOOP,
         HEAD + "class Net(nn.Module):\n    def forward(self, x):\n        return x\n",
         HEAD + "model = DDP(nn.Linear(4, 4))\nprint(model(torch.ones(4)))\n",
     ],
@@ -36,7 +38,9 @@ def test_what_trains_no_wrapped_model_is_left_alone(script: str) -> None:
 
 
 def test_a_model_and_an_optimizer_that_never_meet_are_refused() -> None:
-    found = converted(HEAD + """
+    found = converted(
+        HEAD
+        + """
     class Holder:
         def __init__(self):
             self.__dict__["o"] = torch.optim.SGD(load(), 0.1)
@@ -51,13 +55,16 @@ def test_a_model_and_an_optimizer_that_never_meet_are_refused() -> None:
             holder.update()
 
     main(Holder())
-    """)
+    """
+    )
     assert found.codes(Kind.REFUSED) <= {"MG911", "MG913"}
     assert found.status is Status.REFUSED
 
 
 def test_a_wrapped_model_that_nothing_trains_stays() -> None:
-    found = trained(wrap="model = DDP(Net())\nteacher = DDP(Net())", end="print(isinstance(teacher, DDP), teacher.module)")
+    found = trained(
+        wrap="model = DDP(Net())\nteacher = DDP(Net())", end="print(isinstance(teacher, DDP), teacher.module)"
+    )
     assert "teacher = DDP(Net())" in found.text
     assert "isinstance(teacher, DDP), teacher.module" in found.text
     assert "MG105" in found.codes(Kind.KEPT)
@@ -116,13 +123,19 @@ def test_nothing_is_left_of_the_wrap(wrap: str, left: str) -> None:
 
 
 def test_the_engine_takes_the_place_of_a_wrap_behind_the_optimizer() -> None:
-    found = trained(wrap="model = Net()", optimizer="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel = DDP(model)")
+    found = trained(
+        wrap="model = Net()", optimizer="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel = DDP(model)"
+    )
     assert engine(found.text).startswith("model=deepspeed.initialize(model=model,optimizer=optimizer,")
 
 
 def test_a_name_of_its_own_for_the_wrapper_is_the_engines() -> None:
     for optimizer in ("torch.optim.SGD(net.parameters(), 0.1)", "torch.optim.SGD(ddp.parameters(), 0.1)"):
-        found = trained(wrap="net = Net()\nddp = DDP(net)", optimizer=f"optimizer = {optimizer}", loop=LOOP.replace("model(", "ddp("))
+        found = trained(
+            wrap="net = Net()\nddp = DDP(net)",
+            optimizer=f"optimizer = {optimizer}",
+            loop=LOOP.replace("model(", "ddp("),
+        )
         assert engine(found.text).startswith("ddp=deepspeed.initialize(model=net,")
         assert "ddp = net" not in found.text
         assert "optimizer = torch.optim.SGD(net.parameters(), 0.1)" in found.text
@@ -176,7 +189,9 @@ def test_a_helper_that_wraps_and_one_that_makes_the_optimizer() -> None:
 
 
 def test_a_trainer_makes_the_engine_of_its_own_attributes() -> None:
-    found = converted(HEAD + """
+    found = converted(
+        HEAD
+        + """
     class Trainer:
         def __init__(self, model):
             self.model = DDP(model)
@@ -192,14 +207,17 @@ def test_a_trainer_makes_the_engine_of_its_own_attributes() -> None:
                 self.optimizer.step()
 
     Trainer(nn.Linear(4, 4)).fit(torch.utils.data.DataLoader(data, batch_size=8))
-    """)
+    """
+    )
     assert found.status is Status.CONVERTED
     assert engine(found.text).startswith("self.model=deepspeed.initialize(model=self.model,optimizer=self.optimizer,")
     assert found.text.index("self.optimizer = self.build()") < found.text.index("deepspeed.initialize(")
 
 
 def test_a_function_that_makes_the_optimizer_and_trains_makes_the_engine() -> None:
-    found = converted(HEAD + """
+    found = converted(
+        HEAD
+        + """
     def train(model, loader):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for x in loader:
@@ -218,7 +236,8 @@ def test_a_function_that_makes_the_optimizer_and_trains_makes_the_engine() -> No
         report(model)
 
     main(torch.utils.data.DataLoader(data, batch_size=8))
-    """)
+    """
+    )
     assert found.status is Status.CONVERTED
     assert "print(model, model(0))" in found.text  # main goes on with the plain model, which holds the trained weights
     assert 'print(getattr(net, "module", net))' in found.text
@@ -228,18 +247,29 @@ def test_a_function_that_makes_the_optimizer_and_trains_makes_the_engine() -> No
 def test_what_leaves_before_the_optimizer_is_made_changes_nothing() -> None:
     for leave in ("if args.seed > 3:\n    raise NotImplementedError", "if not args.seed:\n    exit()"):
         found = trained(wrap=f"model = DDP(Net())\n{leave}")
-        assert found.text.index("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel = deepspeed.initialize(") > 0
+        assert (
+            found.text.index("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel = deepspeed.initialize(")
+            > 0
+        )
 
 
-@pytest.mark.parametrize("params", ["make_groups(model)", "make_groups(model.head, 0.1)", "[p for g in make_groups(model) for p in g]"])
+@pytest.mark.parametrize(
+    "params", ["make_groups(model)", "make_groups(model.head, 0.1)", "[p for g in make_groups(model) for p in g]"]
+)
 def test_parameters_from_an_unread_function_are_the_models(params: str) -> None:
-    found = trained(helpers="from somewhere import make_groups", optimizer=f"optimizer = torch.optim.SGD({params}, lr=0.1)")
+    found = trained(
+        helpers="from somewhere import make_groups", optimizer=f"optimizer = torch.optim.SGD({params}, lr=0.1)"
+    )
     assert found.status in {Status.CONVERTED, Status.CONVERTED_WITH_TODOS}
     assert "deepspeed.initialize(" in found.text
 
 
 @pytest.mark.parametrize(
-    "part", ["model = Net()\nmodel.head = nn.Sequential(nn.Linear(4, 4))\nmodel = DDP(model)", "body = nn.Linear(4, 4)\nmodel = DDP(nn.Sequential(body))"]
+    "part",
+    [
+        "model = Net()\nmodel.head = nn.Sequential(nn.Linear(4, 4))\nmodel = DDP(model)",
+        "body = nn.Linear(4, 4)\nmodel = DDP(nn.Sequential(body))",
+    ],
 )
 def test_an_optimizer_of_a_part_is_the_models(part: str) -> None:
     inner = "model.module.head" if "head" in part else "body"
@@ -248,8 +278,14 @@ def test_an_optimizer_of_a_part_is_the_models(part: str) -> None:
 
 
 def test_a_training_in_a_loop_makes_an_engine_in_each_turn() -> None:
-    body = "model = DDP(Net())\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)" + LOOP + "dist.destroy_process_group()"
-    found = trained(wrap="", optimizer="", loop="for fold in range(3):\n" + "\n".join(f"    {line}" for line in body.splitlines()))
+    body = (
+        "model = DDP(Net())\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+        + LOOP
+        + "dist.destroy_process_group()"
+    )
+    found = trained(
+        wrap="", optimizer="", loop="for fold in range(3):\n" + "\n".join(f"    {line}" for line in body.splitlines())
+    )
     assert "MG712" in found.codes(Kind.KEPT)
     assert [code for code, _ in found.todos] == ["MG712"]
 
@@ -265,13 +301,20 @@ def test_two_trainings_of_a_file_have_an_engine_each() -> None:
             optimizer.step()
     """
     loader = "torch.utils.data.DataLoader(data, batch_size=8)"
-    found = converted(HEAD + one + one.replace("first", "second").replace("4, 4", "4, 1") + f"\n    first({loader})\n    second({loader})\n")
+    found = converted(
+        HEAD
+        + one
+        + one.replace("first", "second").replace("4, 4", "4, 1")
+        + f"\n    first({loader})\n    second({loader})\n"
+    )
     assert found.status is Status.CONVERTED
     assert found.text.count("deepspeed.initialize(") == 2
     assert found.text.count("net.backward(") == 2
 
 
-HOOKED = HEAD + """
+HOOKED = (
+    HEAD
+    + """
 dist.init_process_group("nccl")
 
 class Trainer:
@@ -295,12 +338,16 @@ class Trainer:
 
 Trainer(nn.Linear(4, 4).cuda(), 0.5).fit()
 """
+)
 
 
 @pytest.mark.parametrize("rest", ["p.ndim <= 1", "not p.ndim > 1", "p.dim() < 2", "len(p.shape) < 2"])
 def test_an_attribute_that_a_method_reads_before_the_engine_is_the_plain_model_until_then(rest: str) -> None:
     found = converted(HOOKED.format(rest=rest))
-    assert "self.model = self.net\n        self.optimizer = self.configured()\n        self.model = deepspeed.initialize(" in found.text
+    assert (
+        "self.model = self.net\n        self.optimizer = self.configured()\n        self.model = deepspeed.initialize("
+        in found.text
+    )
     assert found.status is Status.CONVERTED  # the groups together have all parameters
 
 

@@ -55,9 +55,7 @@ def assigned(scope: ast.AST) -> dict[str, int]:
             found[node.id] = found.get(node.id, 0) + 1
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             found[node.target.id] = found.get(node.target.id, 0) + 1
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = found.get(node.name, 0) + 1
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) or (isinstance(node, ast.ExceptHandler) and node.name):
             found[node.name] = found.get(node.name, 0) + 1
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
@@ -76,7 +74,9 @@ def parameters(function: Function | ast.Lambda) -> set[str]:
 def is_plain(function: Function) -> bool:
     """Whether a function has no scopes in it and no names of other scopes that it binds."""
     return not any(
-        isinstance(node, _NESTED | _COMPREHENSION | ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.NamedExpr)
+        isinstance(
+            node, _NESTED | _COMPREHENSION | ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.NamedExpr
+        )
         or (isinstance(node, ast.Name) and node.id in {"locals", "exec", "eval", "vars"})
         for node in own_nodes(function)
     )
@@ -84,7 +84,12 @@ def is_plain(function: Function) -> bool:
 
 def loaded(nodes: list[ast.stmt]) -> set[str]:
     """The names that statements read."""
-    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    return {
+        one.id
+        for node in nodes
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
+    }
 
 
 def is_builtin(name: str) -> bool:
@@ -123,7 +128,9 @@ def each_statement(tree: ast.AST, change: Callable[[ast.stmt], list[ast.stmt] | 
 
 def negated(test: ast.expr) -> ast.expr:
     """The opposite of a test."""
-    return test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else ast.UnaryOp(ast.Not(), test)
+    return (
+        test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else ast.UnaryOp(ast.Not(), test)
+    )
 
 
 class Renamed(ast.NodeTransformer):

@@ -78,7 +78,9 @@ def other_names(tree: ast.Module, fresh: Fresh) -> None:
 def other_function_names(tree: ast.Module, fresh: Fresh) -> None:
     """Functions of the module get names that say nothing."""
     bound = assigned(tree)
-    names = {one.name: fresh("vanilla") for one in tree.body if isinstance(one, ast.FunctionDef) and bound[one.name] == 1}
+    names = {
+        one.name: fresh("vanilla") for one in tree.body if isinstance(one, ast.FunctionDef) and bound[one.name] == 1
+    }
     names = {old: new for old, new in names.items() if not any(rebinds(one, old) for one in tree.body)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in names:
@@ -100,7 +102,9 @@ def _held(tree: ast.Module, fresh: Fresh, hold: Callable[[str, str], tuple[ast.s
                 match block[index]:
                     case ast.Assign(targets=[ast.Name(id=old)], value=ast.Call()) if counts.get(old) == 1:
                         rest = block[index + 1 :]
-                        uses = sum(isinstance(node, ast.Name) and node.id == old for one in rest for node in ast.walk(one))
+                        uses = sum(
+                            isinstance(node, ast.Name) and node.id == old for one in rest for node in ast.walk(one)
+                        )
                         if uses and not any(rebinds(one, old) for one in rest):
                             statement, reading = hold(old, fresh("kiwi"))
                             change = Renamed({old: reading})
@@ -118,7 +122,9 @@ def items_of_dictionaries(tree: ast.Module, fresh: Fresh) -> None:
     """``parts = {"it": model}``."""
 
     def hold(old: str, new: str) -> tuple[ast.stmt, ast.expr]:
-        return assign(new, ast.Dict([ast.Constant("it")], [name(old)])), ast.Subscript(name(new), ast.Constant("it"), ast.Load())
+        return assign(new, ast.Dict([ast.Constant("it")], [name(old)])), ast.Subscript(
+            name(new), ast.Constant("it"), ast.Load()
+        )
 
     _held(tree, fresh, hold)
 
@@ -153,7 +159,9 @@ def tuples_and_back(tree: ast.Module, fresh: Fresh) -> None:
     """``pair = (model, 0)``."""
 
     def hold(old: str, new: str) -> tuple[ast.stmt, ast.expr]:
-        return assign(new, ast.Tuple([name(old), ast.Constant(0)], ast.Load())), ast.Subscript(name(new), ast.Constant(0), ast.Load())
+        return assign(new, ast.Tuple([name(old), ast.Constant(0)], ast.Load())), ast.Subscript(
+            name(new), ast.Constant(0), ast.Load()
+        )
 
     _held(tree, fresh, hold)
 
@@ -173,10 +181,17 @@ def temporaries(tree: ast.Module, fresh: Fresh) -> None:
         if not isinstance(statement, ast.Assign | ast.Expr | ast.Return) or not isinstance(statement.value, ast.Call):
             return None
         call = statement.value
-        if not _is_simple(call.func) or any(isinstance(one, ast.Starred) for one in call.args) or any(not one.arg for one in call.keywords):
+        if (
+            not _is_simple(call.func)
+            or any(isinstance(one, ast.Starred) for one in call.args)
+            or any(not one.arg for one in call.keywords)
+        ):
             return None
         made: list[ast.stmt] = []
-        for holder, field in [*((call.args, index) for index in range(len(call.args))), *((one, "value") for one in call.keywords)]:
+        for holder, field in [
+            *((call.args, index) for index in range(len(call.args))),
+            *((one, "value") for one in call.keywords),
+        ]:
             value = holder[field] if isinstance(holder, list) else holder.value  # type: ignore[index]
             if isinstance(value, ast.Name | ast.Constant):
                 continue
@@ -214,7 +229,10 @@ def keywords_by_name(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
             args = known[node.func.id].args
             if args.posonlyargs or args.vararg or any(isinstance(one, ast.Starred) for one in node.args):
                 continue
-            node.keywords = [*(ast.keyword(one.arg, value) for one, value in zip(args.args, node.args, strict=False)), *node.keywords]
+            node.keywords = [
+                *(ast.keyword(one.arg, value) for one, value in zip(args.args, node.args, strict=False)),
+                *node.keywords,
+            ]
             node.args = []
 
 
@@ -225,7 +243,9 @@ def partials(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
     found = False
     for node in list(ast.walk(tree)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
-            node.func = ast.Call(ast.Attribute(name("functools"), "partial", ast.Load()), [node.func, *node.args], node.keywords)
+            node.func = ast.Call(
+                ast.Attribute(name("functools"), "partial", ast.Load()), [node.func, *node.args], node.keywords
+            )
             node.args, node.keywords = [], []
             found = True
     if found:
@@ -237,7 +257,11 @@ def methods_by_getattr(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
     """``x.f()`` is ``getattr(x, "f")()``, other than of modules."""
     modules = _modules(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _is_module(node.func.value, modules):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not _is_module(node.func.value, modules)
+        ):
             if isinstance(node.func.value, ast.Call):  # super().f()
                 continue
             node.func = ast.Call(name("getattr"), [node.func.value, ast.Constant(node.func.attr)], [])
@@ -264,7 +288,9 @@ def walrus(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
 
     def change(statement: ast.stmt) -> list[ast.stmt] | None:
         match statement:
-            case ast.Assign(targets=[ast.Name() as target], value=value) if not isinstance(value, ast.Yield | ast.YieldFrom | ast.Await):
+            case ast.Assign(targets=[ast.Name() as target], value=value) if not isinstance(
+                value, ast.Yield | ast.YieldFrom | ast.Await
+            ):
                 return [ast.Expr(ast.NamedExpr(target, value))]
         return None
 
@@ -277,7 +303,9 @@ def comprehensions_as_loops(tree: ast.Module, fresh: Fresh) -> None:
 
     def change(statement: ast.stmt) -> list[ast.stmt] | None:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=target)], value=ast.ListComp(elt=elt, generators=[generator])) if not generator.is_async:
+            case ast.Assign(targets=[ast.Name(id=target)], value=ast.ListComp(elt=elt, generators=[generator])) if (
+                not generator.is_async
+            ):
                 inner = {one.id for one in ast.walk(generator.target) if isinstance(one, ast.Name)}
                 names: dict[str, str] = {one: fresh("grape") for one in inner}
                 for node in ast.walk(ast.Tuple([elt, generator.target, *generator.ifs], ast.Load())):
@@ -323,7 +351,12 @@ def named_conditions(tree: ast.Module, fresh: Fresh) -> None:
 def nested_conditions(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
     """``if a and b:`` without an else is ``if a:`` and ``if b:``."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and not node.orelse and isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And):
+        if (
+            isinstance(node, ast.If)
+            and not node.orelse
+            and isinstance(node.test, ast.BoolOp)
+            and isinstance(node.test.op, ast.And)
+        ):
             first, *others = node.test.values
             for test in reversed(others):
                 node.body = [ast.If(test, node.body, [])]
@@ -397,7 +430,9 @@ def while_with_a_counter(tree: ast.Module, fresh: Fresh) -> None:
 
     def change(statement: ast.stmt) -> list[ast.stmt] | None:
         match statement:
-            case ast.For(target=ast.Name() as target, iter=ast.Call(func=ast.Name(id="range"), args=args, keywords=[]), orelse=[]):
+            case ast.For(
+                target=ast.Name() as target, iter=ast.Call(func=ast.Name(id="range"), args=args, keywords=[]), orelse=[]
+            ):
                 if len(args) > 2 or any(isinstance(one, ast.Starred) for one in args) or _continues(statement):
                     return None
                 start, stop = (ast.Constant(0), args[0]) if len(args) == 1 else args
@@ -438,7 +473,9 @@ def managers_on_a_stack(tree: ast.Module, fresh: Fresh) -> None:
             new = fresh("stack")
             made: list[ast.stmt] = []
             for item in node.items:
-                enter: ast.expr = ast.Call(ast.Attribute(name(new), "enter_context", ast.Load()), [item.context_expr], [])
+                enter: ast.expr = ast.Call(
+                    ast.Attribute(name(new), "enter_context", ast.Load()), [item.context_expr], []
+                )
                 made.append(ast.Expr(enter) if item.optional_vars is None else ast.Assign([item.optional_vars], enter))
             stack = ast.Call(ast.Attribute(name("contextlib"), "ExitStack", ast.Load()), [], [])
             node.items = [ast.withitem(stack, ast.Name(new, ast.Store()))]
@@ -494,17 +531,37 @@ def statements_in_closures(tree: ast.Module, fresh: Fresh) -> None:
         block[start:end] = made
 
 
-def _moved(tree: ast.Module, fresh: Fresh, *, also_of_module: bool) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
+def _moved(
+    tree: ast.Module, fresh: Fresh, *, also_of_module: bool
+) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
     """Functions made of runs of calls with what they read as parameters, and the places from where they are to be called."""
     top = {*assigned(tree)}
     for function, block, start, end in list(_runs(tree)):
-        outer = {one for other in functions(tree) if function in set(ast.walk(other)) for one in (*assigned(other), *parameters(other))}
+        outer = {
+            one
+            for other in functions(tree)
+            if function in set(ast.walk(other))
+            for one in (*assigned(other), *parameters(other))
+        }
         if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(function)):
             continue
         bound = {
-            one.id for statement in block[start:end] for one in ast.walk(statement) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
-        } | {one for statement in block[start:end] for node in ast.walk(statement) if isinstance(node, ast.Lambda) for one in parameters(node)}
-        needed = sorted(one for one in loaded(block[start:end]) - bound if one in outer or (also_of_module and one in top and not is_builtin(one)))
+            one.id
+            for statement in block[start:end]
+            for one in ast.walk(statement)
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        } | {
+            one
+            for statement in block[start:end]
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Lambda)
+            for one in parameters(node)
+        }
+        needed = sorted(
+            one
+            for one in loaded(block[start:end]) - bound
+            if one in outer or (also_of_module and one in top and not is_builtin(one))
+        )
         if bound & outer:
             continue
         made = ast.parse(f"def {fresh('moved')}({', '.join(needed)}):\n    pass").body[0]
@@ -594,11 +651,17 @@ def arguments_as_a_namespace(tree: ast.Module, fresh: Fresh) -> None:  # noqa: A
     """``args = parser.parse_args()`` becomes a namespace of its own."""
     found = False
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+        ):
             if node.value.func.attr == "parse_args":
                 found = True
                 every = ast.Call(name("vars"), [node.value], [])
-                node.value = ast.Call(ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)])
+                node.value = ast.Call(
+                    ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)]
+                )
     if found:
         _import(tree, "types")
 
@@ -615,10 +678,14 @@ def imports_of_whole_modules(tree: ast.Module, fresh: Fresh) -> None:
         kept = True
         if isinstance(one, ast.ImportFrom) and not one.level and (one.module or "").partition(".")[0] == "torch":
             bound = [alias.asname or alias.name for alias in one.names]
-            if all(assigned(tree)[text] == 1 and not any(rebinds(other, text) for other in tree.body) for text in bound):
+            if all(
+                assigned(tree)[text] == 1 and not any(rebinds(other, text) for other in tree.body) for text in bound
+            ):
                 for alias in one.names:
                     names[alias.asname or alias.name] = ast.parse(f"{one.module}.{alias.name}", mode="eval").body
-                made.extend(ast.parse("import torch\n" + (f"import {one.module}" if _is_known_module(one.module) else "")).body)
+                made.extend(
+                    ast.parse("import torch\n" + (f"import {one.module}" if _is_known_module(one.module) else "")).body
+                )
                 kept = False
         if kept:
             made.append(one)
@@ -632,10 +699,17 @@ def imports_with_other_names(tree: ast.Module, fresh: Fresh) -> None:
     """Modules and what is imported get names that say nothing."""
     names: dict[str, ast.expr] = {}
     for one in tree.body:
-        if isinstance(one, ast.Import | ast.ImportFrom) and not (isinstance(one, ast.ImportFrom) and one.module == "__future__"):
+        if isinstance(one, ast.Import | ast.ImportFrom) and not (
+            isinstance(one, ast.ImportFrom) and one.module == "__future__"
+        ):
             for alias in one.names:
                 bound = alias.asname or alias.name
-                if alias.name == "*" or "." in bound or assigned(tree).get(bound) != 1 or any(rebinds(other, bound) for other in tree.body):
+                if (
+                    alias.name == "*"
+                    or "." in bound
+                    or assigned(tree).get(bound) != 1
+                    or any(rebinds(other, bound) for other in tree.body)
+                ):
                     continue
                 alias.asname = fresh("melon")
                 names[bound] = name(alias.asname)
@@ -647,7 +721,9 @@ def imports_with_other_names(tree: ast.Module, fresh: Fresh) -> None:
 
 def _in_functions(tree: ast.Module, change: Callable[[ast.stmt], list[ast.stmt] | None]) -> None:
     """Change the statements of functions; those of the module and of classes are parts of an interface."""
-    for function in [one for one in functions(tree) if not any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(one))]:
+    for function in [
+        one for one in functions(tree) if not any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(one))
+    ]:
         if not any(function in set(ast.walk(other)) for other in functions(tree) if other is not function):
             each_statement(function, change)
 
@@ -666,12 +742,20 @@ def _at_head(tree: ast.Module, made: list[ast.stmt]) -> None:
     if made and all(isinstance(one, ast.Import) for one in made):
         tree.body[index:index] = made
         return
-    last = max((place for place, one in enumerate(tree.body) if isinstance(one, ast.Import | ast.ImportFrom)), default=index - 1)
+    last = max(
+        (place for place, one in enumerate(tree.body) if isinstance(one, ast.Import | ast.ImportFrom)),
+        default=index - 1,
+    )
     tree.body[last + 1 : last + 1] = made
 
 
 def _modules(tree: ast.Module) -> set[str]:
-    return {(alias.asname or alias.name).partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names}
+    return {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def _is_module(node: ast.expr, modules: set[str]) -> bool:
@@ -681,7 +765,14 @@ def _is_module(node: ast.expr, modules: set[str]) -> bool:
 
 
 def _is_known_module(text: str | None) -> bool:
-    return text in {"torch.nn.parallel", "torch.utils.data", "torch.utils.data.distributed", "torch.optim.lr_scheduler", "torch.nn", "torch.optim"}
+    return text in {
+        "torch.nn.parallel",
+        "torch.utils.data",
+        "torch.utils.data.distributed",
+        "torch.optim.lr_scheduler",
+        "torch.nn",
+        "torch.optim",
+    }
 
 
 def _is_main(node: ast.If) -> bool:

@@ -243,8 +243,17 @@ def exclusive(one: Event, other: Event) -> bool:
     if both(one.condition, other.condition) is FALSE:
         return True
     common = nearest_common([one, other])
-    first, second = (next((block for block in event.block.around() if block.up is common), None) for event in (one, other))
-    return first is not None and second is not None and first is not second and first.kind is BlockKind.BRANCH and second.kind is BlockKind.BRANCH and first.node is second.node
+    first, second = (
+        next((block for block in event.block.around() if block.up is common), None) for event in (one, other)
+    )
+    return (
+        first is not None
+        and second is not None
+        and first is not second
+        and first.kind is BlockKind.BRANCH
+        and second.kind is BlockKind.BRANCH
+        and first.node is second.node
+    )
 
 
 def under(block: Block, outer: Block) -> bool:
@@ -380,7 +389,11 @@ def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
             for one in each(held):
                 if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
                     for attribute, inner in one.own.items():
-                        if isinstance(attribute, str) and _now(one, attribute, inner) == value and attribute.isidentifier():
+                        if (
+                            isinstance(attribute, str)
+                            and _now(one, attribute, inner) == value
+                            and attribute.isidentifier()
+                        ):
                             return f"{name}.{attribute}"
         hidden.update(name for name in scope if isinstance(name, str))
     return None
@@ -388,8 +401,17 @@ def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
 
 def _now(of: Obj, attribute: str, inner: Value) -> Value:
     """What an attribute is: of an option that is overwritten on some ways only, what the command line said on the others."""
-    if of.kind is Kind.NAMESPACE and isinstance(inner, Choice) and any(option is UNBOUND for _, option in inner.options):
-        return Choice(tuple((condition, option_of(of, attribute) if option is UNBOUND else option) for condition, option in inner.options))
+    if (
+        of.kind is Kind.NAMESPACE
+        and isinstance(inner, Choice)
+        and any(option is UNBOUND for _, option in inner.options)
+    ):
+        return Choice(
+            tuple(
+                (condition, option_of(of, attribute) if option is UNBOUND else option)
+                for condition, option in inner.options
+            )
+        )
     return inner
 
 
@@ -446,8 +468,15 @@ def default_of(analysis: Analysis, name: str) -> object:
 
 def is_left_out(analysis: Analysis, name: str) -> bool:
     """Whether an option is None where it is not given."""
-    option = next((parser.data["options"][name] for parser in parsers(analysis) if name in parser.data["options"]), None)
-    if option is None or "action" in option or option.get("default", NONE) != NONE or option.get("required", FALSE_VALUE) != FALSE_VALUE:
+    option = next(
+        (parser.data["options"][name] for parser in parsers(analysis) if name in parser.data["options"]), None
+    )
+    if (
+        option is None
+        or "action" in option
+        or option.get("default", NONE) != NONE
+        or option.get("required", FALSE_VALUE) != FALSE_VALUE
+    ):
         return False
     return any(flag.startswith("-") for flag in option["flags"])
 
@@ -467,9 +496,11 @@ def static_value(analysis: Analysis, value: Value) -> object:
                 return None
             return _reckoned(value.op, parts)
         case Choice():
-            from dsmigrate.codemod.analysis.code import holds_by_default  # noqa: PLC0415 - which asks for values itself
+            from dsmigrate.codemod.analysis.code import holds_by_default
 
-            likely = [(holds_by_default(analysis, condition), one) for condition, one in value.options if one is not UNBOUND]
+            likely = [
+                (holds_by_default(analysis, condition), one) for condition, one in value.options if one is not UNBOUND
+            ]
             certain = [one for holds, one in likely if holds] or [one for holds, one in likely if holds is None]
             options = [static_value(analysis, one) for one in certain]
             return next((one for one in options if one is not None), None)

@@ -232,7 +232,9 @@ def instantiate(run: Machine, cls: Obj, given: Given, node: ast.AST) -> Value:
 
 def _around_another(run: Machine, made: Obj, node: ast.AST) -> None:
     """An optimizer of the script that holds another one, as Lookahead does, has the other's parameters."""
-    inner = next((value for value in made.own.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), None)
+    inner = next(
+        (value for value in made.own.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), None
+    )
     if inner is not None:
         groups = made.get("param_groups")
         made_by_library(run, made, "torch.optim.Optimizer", Given((inner,)), node)
@@ -273,7 +275,12 @@ def set_attribute(run: Machine, of: Value, name: str, value: Value, node: ast.AS
         attribute_written(run, option, name, value, node)
         if isinstance(option, Tensor):
             continue
-        if isinstance(option, Obj) and name in option.data.get("buffers", ()) and isinstance(value, Tensor) and not value.forwards:
+        if (
+            isinstance(option, Obj)
+            and name in option.data.get("buffers", ())
+            and isinstance(value, Tensor)
+            and not value.forwards
+        ):
             value = Tensor(TensorKind.BUFFER, option, varies=value.varies)  # assigning to a buffer's name leaves it one
         if isinstance(option, Obj) and set_property(run, option, name, value, node):
             continue

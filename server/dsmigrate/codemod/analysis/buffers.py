@@ -12,7 +12,15 @@ from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each, forwards_in
 
-_RUNNING = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BatchNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d")
+_RUNNING = (
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "BatchNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+)
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
@@ -30,13 +38,18 @@ class Buffers:
     @cached_property
     def running(self) -> bool:
         """Whether a part keeps running statistics of its own rank's data."""
-        return any(isinstance(part, Obj) and part.made_by.rpartition(".")[2] in _RUNNING for part in self.training.parts) and not self._is_synced
+        return (
+            any(isinstance(part, Obj) and part.made_by.rpartition(".")[2] in _RUNNING for part in self.training.parts)
+            and not self._is_synced
+        )
 
     @property
     def _is_synced(self) -> bool:
         site = self.training.site
         return not isinstance(site, str) and any(
-            event["name"] == Const("sync_batchnorm") and self.training.is_model(event["of"]) and implies(site.block.condition, event.condition)
+            event["name"] == Const("sync_batchnorm")
+            and self.training.is_model(event["of"])
+            and implies(site.block.condition, event.condition)
             for event in self.training.events(Happening.ACCESS)
         )
 
@@ -69,7 +82,9 @@ class Buffers:
         return tuple(
             event
             for event in self.training.events(Happening.FORWARD)
-            if event.node not in trained and self.training.is_model(event["model"]) and not self.training.is_before(event)
+            if event.node not in trained
+            and self.training.is_model(event["model"])
+            and not self.training.is_before(event)
         )
 
     @property
@@ -80,7 +95,12 @@ class Buffers:
     def evaluated_by_some(self) -> Event | None:
         """An evaluation of the wrapped model that only some ranks run."""
         return next(
-            (event for event in self.evaluations if dividing(event) is not None and self.training.is_wrapped(event["model"])), None
+            (
+                event
+                for event in self.evaluations
+                if dividing(event) is not None and self.training.is_wrapped(event["model"])
+            ),
+            None,
         )
 
     @property
@@ -97,7 +117,9 @@ def _is_read(part: Value) -> bool:
         return False
     if part.kind is Kind.INSTANCE:
         made = [one for value in part.own.values() for one in each(value)]
-        return is_closed(part) and not any(isinstance(one, Expr) and one.op == "unknown" and isinstance(one.args[0], ast.Call) for one in made)
+        return is_closed(part) and not any(
+            isinstance(one, Expr) and one.op == "unknown" and isinstance(one.args[0], ast.Call) for one in made
+        )
     if part.made_by in _CONTAINERS:
         return bool(part.own)
     return part.made_by.startswith("torch.nn.")

@@ -93,9 +93,13 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
 
             def finished(inner: Value, first: Given) -> Callable[[], Value]:
                 named = {**first.named, **given_.named}
-                return lambda: run.call(inner, Given((*first.args, *given_.args), named, (*first.more, *given_.more)), node)
+                return lambda: run.call(
+                    inner, Given((*first.args, *given_.args), named, (*first.more, *given_.more)), node
+                )
 
-            return run.values_of([(condition, finished(inner, first)) for condition, inner, first in kept(function)], node)
+            return run.values_of(
+                [(condition, finished(inner, first)) for condition, inner, first in kept(function)], node
+            )
         case Lib():
             return call_library(run, function.name, given_, node)
         case Member():
@@ -228,7 +232,15 @@ _WORTH = 40
 
 def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Value:
     """Run a function, or say what it did when it was called from here with the same, on the same state, before."""
-    key = (function, run.context, given_.args, tuple(given_.named.items()), given_.more, run.loops, bool(run.in_forward))
+    key = (
+        function,
+        run.context,
+        given_.args,
+        tuple(given_.named.items()),
+        given_.more,
+        run.loops,
+        bool(run.in_forward),
+    )
     for memory in run.memory.get(key) or ():
         if memory.is_of_now(run):
             return _recalled(run, memory)
@@ -254,7 +266,14 @@ def _remembered(run: Machine, function: Obj, given_: Given, node: ast.AST) -> Va
         versions = run.state.versions_at(mark, (one for one in reads if isinstance(one, Obj)))
         changes = run.state.changes(mark)
         memory = _Memory(
-            tuple(held.items()), tuple(versions.items()), consulted, frozenset(fresh), value, changes, block, tuple(run.stops[ahead:])
+            tuple(held.items()),
+            tuple(versions.items()),
+            consulted,
+            frozenset(fresh),
+            value,
+            changes,
+            block,
+            tuple(run.stops[ahead:]),
         )
         run.memory.setdefault(key, []).insert(0, memory)
         del run.memory[key][4:]
@@ -333,7 +352,10 @@ def _outlasting(changes: Changes, living: set[Obj]) -> Changes:
     return {
         place: value
         for place, value in changes.items()
-        if place[0].kind is not Kind.FRAME or place[0].data.get("captured") or place[0].node is None or place[0] in living
+        if place[0].kind is not Kind.FRAME
+        or place[0].data.get("captured")
+        or place[0].node is None
+        or place[0] in living
     }
 
 

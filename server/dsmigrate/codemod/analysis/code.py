@@ -50,7 +50,9 @@ def condition_said(condition: Condition, names: Names) -> str | None:
             return said(condition.atom, names)
         return _negated(condition.atom, names)
     if isinstance(condition, Several):
-        parts = sorted((condition_said(part, names) or "" for part in condition.parts), key=lambda part: (len(part), part))
+        parts = sorted(
+            (condition_said(part, names) or "" for part in condition.parts), key=lambda part: (len(part), part)
+        )
         if "" in parts:
             return None
         nested = [isinstance(part, Several) for part in condition.parts]
@@ -84,7 +86,13 @@ def _negated(atom: Value, names: Names) -> str | None:
             return f"{parts[1]} {'<=' if atom.op == '<' else '<'} {parts[0]}"
         return f"{parts[0]} {_OPPOSITE[atom.op]} {parts[1]}"
     inner = said(atom, names)
-    return None if inner is None else f"not {inner}" if inner.replace(".", "").replace("_", "").isalnum() else f"not ({inner})"
+    return (
+        None
+        if inner is None
+        else f"not {inner}"
+        if inner.replace(".", "").replace("_", "").isalnum()
+        else f"not ({inner})"
+    )
 
 
 def holds_by_default(analysis: Analysis, condition: Condition) -> bool | None:
@@ -130,7 +138,13 @@ def truth_by_default(analysis: Analysis, value: Value) -> bool | None:
             return bool(static_value(analysis, value))
         if value.op == "arg":
             found_static = static_value(analysis, value)
-            return bool(found_static) if found_static is not None else False if is_left_out(analysis, value.args[0]) else None
+            return (
+                bool(found_static)
+                if found_static is not None
+                else False
+                if is_left_out(analysis, value.args[0])
+                else None
+            )
     if isinstance(value, Const):
         return bool(value.value)
     return None

@@ -416,7 +416,10 @@ class Assumed:
             equal = self._equal.get(atom)
             if equal is not None:
                 return bool(equal[0].value), equal[1]
-        for clause, at in (*self._watched.get(atom, ()), *(self._watched.get(subject, ()) if subject is not None else ())):
+        for clause, at in (
+            *self._watched.get(atom, ()),
+            *(self._watched.get(subject, ()) if subject is not None else ()),
+        ):
             for holds in (True, False):
                 if all(self._fails(part, atom, holds=not holds) for part in clause.parts):
                     return holds, at

@@ -118,8 +118,12 @@ def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: boo
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
-        options: list[tuple[Condition, Value]] = [(Literal(Expr("==", key, Const(name))), value) for name, value in entries]
-        if is_there and not is_open(of) and "default" not in of.data and all(_makes(value) for _, value in options):  # any other key is an error
+        options: list[tuple[Condition, Value]] = [
+            (Literal(Expr("==", key, Const(name))), value) for name, value in entries
+        ]
+        if (
+            is_there and not is_open(of) and "default" not in of.data and all(_makes(value) for _, value in options)
+        ):  # any other key is an error
             options[-1] = (negate(either(*(condition for condition, _ in options[:-1]))), options[-1][1])
         if of.has(REST):
             options.append((MAYBE, of.at(REST)))
@@ -343,9 +347,17 @@ def is_unordered(run: Machine, value: Value) -> bool:
     """Whether something is gone over in the order of a set."""
     for one in each(run.settle(value)):
         if isinstance(one, Obj):
-            if one.data.get("unordered") or (one.kind is Kind.SET and not all(isinstance(item, Const) and isinstance(item.value, int) for item in one.own.values())):
+            if one.data.get("unordered") or (
+                one.kind is Kind.SET
+                and not all(isinstance(item, Const) and isinstance(item.value, int) for item in one.own.values())
+            ):
                 return True
-            if one.kind is Kind.ITERATOR and not one.data.get("is_sorted") and one.made_by != "element" and any(is_unordered(run, inner) for inner in sources(one) if inner is not one):
+            if (
+                one.kind is Kind.ITERATOR
+                and not one.data.get("is_sorted")
+                and one.made_by != "element"
+                and any(is_unordered(run, inner) for inner in sources(one) if inner is not one)
+            ):
                 return True
     return False
 

@@ -17,10 +17,14 @@ def copied(run: Machine, of: Value, node: ast.AST, *, deep: bool = True) -> Valu
     """A copy that is made at a place; a deep one of a wrapper copies the model in it too."""
     of = run.settle(of)
     if isinstance(of, Choice):
-        return choose((condition, copied(run, one, node, deep=deep)) for condition, one in of.options if one is not UNBOUND)
+        return choose(
+            (condition, copied(run, one, node, deep=deep)) for condition, one in of.options if one is not UNBOUND
+        )
     tracked = is_tracked(run, of)
     if isinstance(of, Obj) and of.kind in _KINDS:
-        made = run.make(of.kind, node, tag=f"copy of {id(of)}", made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of})
+        made = run.make(
+            of.kind, node, tag=f"copy of {id(of)}", made_by=of.made_by, cls=of.cls, **{**of.data, "copy_of": of}
+        )
         for key, value in tuple(of.fields.items()):
             run.put(made, key, _owned(run, value, of, made, node, deep=deep) if tracked else value)
         return made
@@ -36,9 +40,15 @@ def _owned(run: Machine, value: Value, before: Obj, after: Obj, node: ast.AST, *
     if isinstance(value, Tensor) and value.of is before:
         return Tensor(value.kind, after, value.forwards, varies=value.varies)
     is_inside = deep and role_of(before) in {Role.WRAPPER, Role.REPLICAS} and value is not before
-    return copied(run, value, node) if is_inside and isinstance(value, Obj | Expr | Choice) and is_tracked_any(run, value) else value
+    return (
+        copied(run, value, node)
+        if is_inside and isinstance(value, Obj | Expr | Choice) and is_tracked_any(run, value)
+        else value
+    )
 
 
 def is_tracked_any(run: Machine, value: Value) -> bool:
     """Whether a value may be something whose copy is another one."""
-    return any(is_tracked(run, one) for _, one in value.options) if isinstance(value, Choice) else is_tracked(run, value)
+    return (
+        any(is_tracked(run, one) for _, one in value.options) if isinstance(value, Choice) else is_tracked(run, value)
+    )

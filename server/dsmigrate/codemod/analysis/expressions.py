@@ -77,9 +77,7 @@ def truth(run: Machine, value: Value) -> Condition:
         case Const():
             return TRUE if value.value else FALSE
         case Choice():
-            return either(
-                *(both(condition, run.truth(option)) for condition, option in options_of(value))
-            )
+            return either(*(both(condition, run.truth(option)) for condition, option in options_of(value)))
         case Expr(op="not"):
             return negate(run.truth(value.args[0]))
         case Expr(op="and"):
@@ -179,13 +177,9 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
     """What a subscript gives."""
     of = run.settle(of)
     if isinstance(of, Choice):
-        return choose(
-            (condition, run.item(option, key, node)) for condition, option in options_of(of)
-        )
+        return choose((condition, run.item(option, key, node)) for condition, option in options_of(of))
     if isinstance(key, Choice) and isinstance(of, Obj | Tup):
-        return choose(
-            (condition, run.item(of, option, node)) for condition, option in options_of(key)
-        )
+        return choose((condition, run.item(of, option, node)) for condition, option in options_of(key))
     match of:
         case Tup():
             return _of_tuple(run, of.items, key, node)
@@ -207,7 +201,9 @@ def item(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
                 of if of.kind is not TensorKind.PARAMETER else Tensor(of=of.of, forwards=of.forwards, varies=of.varies)
             )
         case Expr():
-            written = run.shadow(of).get(("item", key.value)) if isinstance(key, Const) and is_hashable(key.value) else None
+            written = (
+                run.shadow(of).get(("item", key.value)) if isinstance(key, Const) and is_hashable(key.value) else None
+            )
             if written is not None:
                 return run.settle(written)
     return item_of(run, of, key, node)
@@ -498,7 +494,9 @@ def _compare(run: Machine, node: ast.Compare) -> Value:
     return from_condition(both(*found))
 
 
-_NUMBERS = frozenset({"rank", "local_rank", "world_size", "device_count", "index", "int", "float", "len", "+", "-", "*", "/", "//", "%"})
+_NUMBERS = frozenset(
+    {"rank", "local_rank", "world_size", "device_count", "index", "int", "float", "len", "+", "-", "*", "/", "//", "%"}
+)
 """What is never None."""
 
 
@@ -514,7 +512,11 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
                 (condition, run.truth(run.compared(op, option, other) if first else run.compared(op, other, option)))
                 for condition, option in options_of(value)
             ]
-            if len({test for _, test in tests}) > 1 and isinstance(op, _ORDERS) and all(isinstance(test, Literal) for _, test in tests):
+            if (
+                len({test for _, test in tests}) > 1
+                and isinstance(op, _ORDERS)
+                and all(isinstance(test, Literal) for _, test in tests)
+            ):
                 return _ordered(op, left, right)
             return from_condition(either(*(both(*pair) for pair in tests)))
     if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
@@ -532,7 +534,11 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
                 if one.kind is TensorKind.GRADIENT:
                     return Expr("is", one, NONE, varies=False, loops=frozenset(run.loops))
                 return FALSE_VALUE
-            if other == NONE and isinstance(one, Expr) and (one.op in _NUMBERS or (one.op == "process" and len(one.args) == 1)):
+            if (
+                other == NONE
+                and isinstance(one, Expr)
+                and (one.op in _NUMBERS or (one.op == "process" and len(one.args) == 1))
+            ):
                 return FALSE_VALUE
         if (
             isinstance(left, Obj | Lib)
@@ -552,7 +558,13 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if name in {">", ">="}:
         left, right = right, left
         name = {">": "<", ">=": "<="}[name]
-    if name == "==" and isinstance(left, Expr) and left.op in {"rank", "local_rank"} and isinstance(right, Const) and right.value == -1:
+    if (
+        name == "=="
+        and isinstance(left, Expr)
+        and left.op in {"rank", "local_rank"}
+        and isinstance(right, Const)
+        and right.value == -1
+    ):
         return FALSE_VALUE
     if any(isinstance(one, Tensor) for one in (left, right)):
         return joined_tensor([one for one in (left, right) if isinstance(one, Tensor)])
@@ -592,9 +604,7 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
             if right.has(left.value):
                 inside = right.at(left.value)
                 if isinstance(inside, Choice):
-                    return from_condition(
-                        either(*(condition for condition, option in options_of(inside)))
-                    )
+                    return from_condition(either(*(condition for condition, option in options_of(inside))))
                 return TRUE_VALUE
             if not is_open(right):
                 return FALSE_VALUE

@@ -70,7 +70,9 @@ class Gradients:
     def stepped_again(self) -> Event | None:
         """A step that uses gradients which another one has used already, and no others."""
         steps = self.training.steps
-        return next((event for event in steps if any(there.stale and not there.pending for there in self.at(event))), None)
+        return next(
+            (event for event in steps if any(there.stale and not there.pending for there in self.at(event))), None
+        )
 
     def thrown_away(self, event: Event) -> bool:
         """Whether a zeroing throws gradients away that no step has used."""
@@ -79,24 +81,33 @@ class Gradients:
     def dropped_before_step(self, event: Event) -> Event | None:
         """A step that always finds nothing because a zeroing in the same block came right before it."""
         block = event.block
-        steps = [step for step in self.training.steps if step.number > event.number and any(one is block for one in step.block.around())]
+        steps = [
+            step
+            for step in self.training.steps
+            if step.number > event.number and any(one is block for one in step.block.around())
+        ]
         first = min(steps, key=lambda step: step.number, default=None)
         found = self.at(first) if first is not None else ()
         return first if found and all(not there.pending for there in found) else None
-
 
     def norm_calls(self) -> list[NormCall]:
         """The calls of functions that do nothing but work out the norm of all gradients that the next step uses."""
         found: list[NormCall] = []
         for block in self.training.analysis.root.blocks():
-            if block.kind is not BlockKind.CALL or block.result is None or any(is_under(block, one.block) for one in found):
+            if (
+                block.kind is not BlockKind.CALL
+                or block.result is None
+                or any(is_under(block, one.block) for one in found)
+            ):
                 continue
             norms = list(total_norms(block.result))
             events = list(block.events())
             reads = tuple(event for event in events if event.kind is Happening.GRADIENT_READ)
             if not reads or any(event.kind not in _MEASURES for event in events) or not self._are_unclipped(reads):
                 continue
-            if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(block.result):
+            if any(norm.of in self.training.models and norm.picked is None for norm in norms) and _is_nothing_else(
+                block.result
+            ):
                 found.append(NormCall(block, reads))
         return found
 
@@ -110,7 +121,11 @@ class Gradients:
             if not any(training.is_model(one) or training.holds_parameters(one) for one in things):
                 continue
             loop = next(iter(loops_around(event)), None)
-            behind = [step for step in training.steps if step.number > event.number and next(iter(loops_around(step)), None) is loop]
+            behind = [
+                step
+                for step in training.steps
+                if step.number > event.number and next(iter(loops_around(step)), None) is loop
+            ]
             if behind and any(there.pending for there in self.at(event)):
                 found.append(event)
         return tuple(found)
@@ -137,14 +152,24 @@ class NormCall:
     reads: tuple[Event, ...]
 
 
-_MEASURES = frozenset((Happening.GRADIENT_READ, Happening.MOVED, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST))
+_MEASURES = frozenset(
+    (Happening.GRADIENT_READ, Happening.MOVED, Happening.PARAMETERS, Happening.ACCESS, Happening.KIND_TEST)
+)
 
 
 def _is_nothing_else(value: Value) -> bool:
     """Whether a value is a norm, or nothing where no parameter has a gradient."""
     norms = set(total_norms(value))
-    others = [(condition, one) for condition, one in value.options if one not in norms] if isinstance(value, Choice) else []
-    return all(any(atom.op in {"filled", "len"} or (atom.args and isinstance(atom.args[0], Expr) and atom.args[0].op == "len") for atom in atoms_of(condition)) for condition, _ in others)
+    others = (
+        [(condition, one) for condition, one in value.options if one not in norms] if isinstance(value, Choice) else []
+    )
+    return all(
+        any(
+            atom.op in {"filled", "len"} or (atom.args and isinstance(atom.args[0], Expr) and atom.args[0].op == "len")
+            for atom in atoms_of(condition)
+        )
+        for condition, _ in others
+    )
 
 
 def gradients_of(training: Training) -> Gradients:
@@ -162,9 +187,17 @@ def zeroes(training: Training, event: Event) -> bool:
     for one in each(of):
         if one in training.models:
             return True
-        if isinstance(one, Obj) and role_of(one) is Role.REPLICAS and any(inner in training.models for inner in each(one.own.get("module", Const(None)))):
+        if (
+            isinstance(one, Obj)
+            and role_of(one) is Role.REPLICAS
+            and any(inner in training.models for inner in each(one.own.get("module", Const(None))))
+        ):
             return True
-        if isinstance(one, Tensor) and one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} and one.of in training.models:
+        if (
+            isinstance(one, Tensor)
+            and one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT}
+            and one.of in training.models
+        ):
             return _happens_to_all(training, event)
     return False
 
@@ -181,7 +214,11 @@ def over_parameters(training: Training, block: Block) -> bool:
     for one in each(block.label) if block.label is not None else ():
         if not isinstance(one, Obj):
             return False
-        if one.kind is Kind.LIST and any(training.is_optimizer(held) for held in (one.data.get("groups_of"), one.data.get("params_of")) if held is not None):
+        if one.kind is Kind.LIST and any(
+            training.is_optimizer(held)
+            for held in (one.data.get("groups_of"), one.data.get("params_of"))
+            if held is not None
+        ):
             return True
         if parameters_of(training.analysis.run, one) & training.models:
             return True
@@ -227,7 +264,9 @@ class _Walk:
         return known
 
     def _loop(self, block: Block, node: ast.AST, worlds: Worlds) -> Worlds:
-        if over_parameters(self.training, block) and not any(event in self.training.backwards for event in block.events()):
+        if over_parameters(self.training, block) and not any(
+            event in self.training.backwards for event in block.events()
+        ):
             return self.block(block, worlds)  # what is done to every parameter is done to all
         head = worlds
         for _ in range(_ROUNDS):
@@ -236,7 +275,11 @@ class _Walk:
             if joined == head:
                 break
             head = joined
-        last = [(there, given) for there, given in _all(end) if not any(not holds and _is_last(atom, block) for atom, holds in given)]
+        last = [
+            (there, given)
+            for there, given in _all(end)
+            if not any(not holds and _is_last(atom, block) for atom, holds in given)
+        ]
         ways = [*_all(worlds), *last]
         return _merged((there, frozenset(one for one in given if node not in one[0].loops)) for there, given in ways)
 
@@ -244,13 +287,20 @@ class _Walk:
         """Each world goes into the arm that its test leads to; one that nothing decides goes into each."""
         inside: list[list[tuple[There, Given]]] = [[] for _ in arms]
         past: list[tuple[There, Given]] = []
-        by_parameter = any(over_parameters(self.training, block) for block in arms[0].around() if block.kind is BlockKind.LOOP)
+        by_parameter = any(
+            over_parameters(self.training, block) for block in arms[0].around() if block.kind is BlockKind.LOOP
+        )
         for there, given in _all(worlds):
             for known, taken in _decided([arm.test for arm in arms], given, certain=by_parameter):
                 (past if taken is None else inside[taken]).append((there, known))
         if isinstance(arms[0].node, ast.Call) and any(inside):  # a call of one of several things: of nothing it raises
             past = []
-        ends = [found for arm, worlds_in in zip(arms, inside, strict=True) if worlds_in for found in _all(self.block(arm, _merged(worlds_in)))]
+        ends = [
+            found
+            for arm, worlds_in in zip(arms, inside, strict=True)
+            if worlds_in
+            for found in _all(self.block(arm, _merged(worlds_in)))
+        ]
         return _merged([*past, *ends])
 
     def _happened(self, event: Event, worlds: Worlds) -> Worlds:
@@ -275,7 +325,18 @@ class _Walk:
 
 
 _KINDS = frozenset(
-    (Happening.BACKWARD, Happening.STEP, Happening.ZERO_GRAD, Happening.CLIP, Happening.UNSCALE, Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.SCALE, Happening.SCALER_UPDATE, Happening.OPAQUE)
+    (
+        Happening.BACKWARD,
+        Happening.STEP,
+        Happening.ZERO_GRAD,
+        Happening.CLIP,
+        Happening.UNSCALE,
+        Happening.GRADIENT_READ,
+        Happening.GRADIENT_WRITE,
+        Happening.SCALE,
+        Happening.SCALER_UPDATE,
+        Happening.OPAQUE,
+    )
 )
 
 
@@ -377,9 +438,18 @@ def _shifted(value: Value, loop: ast.AST) -> Value | None:
             parts = [_shifted(arg, loop) if isinstance(arg, Expr | Choice) else arg for arg in value.args]
             if value.op in {"index", "counter", "each", "unknown"} or any(part is None for part in parts):
                 return None
-            return Expr(value.op, *parts, varies=value.varies, loops=loops_of(part for part in parts if isinstance(part, Choice)))
+            return Expr(
+                value.op,
+                *parts,
+                varies=value.varies,
+                loops=loops_of(part for part in parts if isinstance(part, Choice)),
+            )
         case Choice():
-            pairs = [(condition, _shifted(option, loop)) for condition, option in value.options if loop not in condition.loops]
+            pairs = [
+                (condition, _shifted(option, loop))
+                for condition, option in value.options
+                if loop not in condition.loops
+            ]
             options = tuple((condition, option) for condition, option in pairs if option is not None)
             return Choice(options) if len(options) == len(value.options) else None
     return value

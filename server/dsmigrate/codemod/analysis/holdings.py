@@ -20,14 +20,20 @@ def holds_all(training: Training, value: Value) -> bool | None:
     tensors = [one for one in found if isinstance(one, Tensor) and one.kind in _PARAMETERS]
     if any(_covers(training, model, tensors) for model in training.models):
         return True
-    unread = any(isinstance(one, Expr) for one in found) or any(isinstance(one.of, Expr) and one.of not in training.models for one in tensors)
+    unread = any(isinstance(one, Expr) for one in found) or any(
+        isinstance(one.of, Expr) and one.of not in training.models for one in tensors
+    )
     return None if unread or not tensors else False
 
 
 def _of_optimizer(training: Training, value: Value) -> bool:
     """Whether a value goes over what the optimizer has: its groups, or apex's copies of their parameters."""
     for one in each(value):
-        if isinstance(one, Obj) and any(training.is_optimizer(holder) for holder in (one.data.get("groups_of"), one.data.get("masters_of"), one.data.get("params_of")) if holder is not None):
+        if isinstance(one, Obj) and any(
+            training.is_optimizer(holder)
+            for holder in (one.data.get("groups_of"), one.data.get("masters_of"), one.data.get("params_of"))
+            if holder is not None
+        ):
             return True
     return False
 
@@ -49,6 +55,10 @@ def outsiders(training: Training, value: Value) -> list[Value]:
     """The modules, and tensors of none, whose parameters a value holds beside those of the model."""
     found = []
     for one in training.analysis.run.things_in(value):
-        if isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER and (one.of is None or owner(one.of) not in training.parts):
+        if (
+            isinstance(one, Tensor)
+            and one.kind is TensorKind.PARAMETER
+            and (one.of is None or owner(one.of) not in training.parts)
+        ):
             found.append(one.of if one.of is not None else one)
     return list(dict.fromkeys(found))

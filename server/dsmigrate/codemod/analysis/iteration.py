@@ -105,7 +105,9 @@ def element(run: Machine, over: Value, loop: ast.AST) -> Value:
             return _of_iterator(run, over, loop)
         case Obj(kind=Kind.GENERATOR):
             return _yielded(run, over, loop)
-        case Obj(kind=Kind.INSTANCE) if _runs_code(run, over) and (made := run.call_member(over, "__iter__", Given(), loop)) is not over:
+        case Obj(kind=Kind.INSTANCE) if (
+            _runs_code(run, over) and (made := run.call_member(over, "__iter__", Given(), loop)) is not over
+        ):
             return run.element(made, loop)
         case Obj():
             return element_of_object(run, over, loop)
@@ -140,7 +142,9 @@ def _of_iterator(run: Machine, over: Obj, loop: ast.AST) -> Value:
                 loops=frozenset((loop,)),
             )
         case "dict.items" | "dict.values":
-            values = [one for held in each(run.settle(inner[0])) if isinstance(held, Obj) for one in held.fields.values()]
+            values = [
+                one for held in each(run.settle(inner[0])) if isinstance(held, Obj) for one in held.fields.values()
+            ]
             value = run.settle(choose((MAYBE, one) for one in values)) if values else run.unread(loop)
             return Tup((Expr("key", loop, loops=frozenset((loop,))), value)) if over.made_by == "dict.items" else value
         case "map":
@@ -195,7 +199,8 @@ def each_item(
     over = run.settle(over)
     if isinstance(over, Choice) and any(_runs_code(run, one) for one in each(over)):
         options = [
-            (condition, lambda one=one: each_item(run, node, one, turn, otherwise)) for condition, one in options_of(over)
+            (condition, lambda one=one: each_item(run, node, one, turn, otherwise))
+            for condition, one in options_of(over)
         ]
         return run.arms(options, node)
     if isinstance(over, Obj) and over.kind is Kind.GENERATOR:

@@ -75,7 +75,11 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     if tracked:
         read = {"read": Const(value=True)} if any(map(_is_of_file, things)) else {}
         run.event(
-            Happening.OPAQUE, node, function=function, **read, **{f"thing{index}": one for index, one in enumerate(tracked)}
+            Happening.OPAQUE,
+            node,
+            function=function,
+            **read,
+            **{f"thing{index}": one for index, one in enumerate(tracked)},
         )
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
@@ -129,7 +133,95 @@ def call_unlisted(run: Machine, name: str, given: Given, node: ast.AST) -> Value
 
 
 _HARMLESS = frozenset(
-    ["os", "sys", "time", "math", "random", "numpy", "np", "logging", "json", "yaml", "re", "shutil", "datetime", "collections", "itertools", "string", "warnings", "glob", "pathlib", "tempfile", "socket", "subprocess", "platform", "psutil", "tqdm", "rich", "pprint", "pickle", "csv", "hashlib", "uuid", "inspect", "textwrap", "types", "typing", "operator", "io", "gc", "traceback", "struct", "base64", "zipfile", "tarfile", "urllib", "requests", "PIL", "cv2", "scipy", "sklearn", "pandas", "matplotlib", "tensorboardX", "wandb", "mlflow", "visdom", "tabulate", "prettytable", "easydict", "yacs", "omegaconf", "hydra", "ruamel", "toml", "termcolor", "colorama", "nltk", "sacrebleu", "rouge", "pycocotools", "lmdb", "h5py", "soundfile", "librosa", "imageio", "skimage", "editdistance", "builtins", "abc", "enum", "threading", "queue", "signal", "contextlib", "copy", "dataclasses", "functools", "unittest"]
+    [
+        "os",
+        "sys",
+        "time",
+        "math",
+        "random",
+        "numpy",
+        "np",
+        "logging",
+        "json",
+        "yaml",
+        "re",
+        "shutil",
+        "datetime",
+        "collections",
+        "itertools",
+        "string",
+        "warnings",
+        "glob",
+        "pathlib",
+        "tempfile",
+        "socket",
+        "subprocess",
+        "platform",
+        "psutil",
+        "tqdm",
+        "rich",
+        "pprint",
+        "pickle",
+        "csv",
+        "hashlib",
+        "uuid",
+        "inspect",
+        "textwrap",
+        "types",
+        "typing",
+        "operator",
+        "io",
+        "gc",
+        "traceback",
+        "struct",
+        "base64",
+        "zipfile",
+        "tarfile",
+        "urllib",
+        "requests",
+        "PIL",
+        "cv2",
+        "scipy",
+        "sklearn",
+        "pandas",
+        "matplotlib",
+        "tensorboardX",
+        "wandb",
+        "mlflow",
+        "visdom",
+        "tabulate",
+        "prettytable",
+        "easydict",
+        "yacs",
+        "omegaconf",
+        "hydra",
+        "ruamel",
+        "toml",
+        "termcolor",
+        "colorama",
+        "nltk",
+        "sacrebleu",
+        "rouge",
+        "pycocotools",
+        "lmdb",
+        "h5py",
+        "soundfile",
+        "librosa",
+        "imageio",
+        "skimage",
+        "editdistance",
+        "builtins",
+        "abc",
+        "enum",
+        "threading",
+        "queue",
+        "signal",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "functools",
+        "unittest",
+    ]
 )
 """Libraries whose functions do nothing to a model, an optimizer or a loss that they are given."""
 
@@ -150,7 +242,17 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     if tracked:
         return opaque(run, Lib(name), given, node)
     if name.startswith(
-        ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.backends.", "torch.version", "torch.utils.", "torch.distributed.", "torch.nn.init.")
+        (
+            "torch.cuda.",
+            "torch.accelerator.",
+            "torch.xpu.",
+            "torch.mps.",
+            "torch.backends.",
+            "torch.version",
+            "torch.utils.",
+            "torch.distributed.",
+            "torch.nn.init.",
+        )
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
@@ -162,7 +264,9 @@ def _has_no_dimensions(run: Machine, name: str, given: Given) -> bool:
     first = run.settle(given.args[0]) if given.args else NONE
     if name == "torch.tensor":
         return isinstance(first, Const) and isinstance(first.value, int | float)
-    nothing = first == Tup(()) or first == Const(()) or (isinstance(first, Obj) and first.kind is Kind.LIST and not first.own)
+    nothing = (
+        first == Tup(()) or first == Const(()) or (isinstance(first, Obj) and first.kind is Kind.LIST and not first.own)
+    )
     return nothing and name.rpartition(".")[2] in {"ones", "zeros", "empty", "full", "rand", "randn"}
 
 
@@ -231,7 +335,9 @@ def forward(run: Machine, of: Thing, name: str, given: Given, node: ast.AST) -> 
     if outermost:
         run.event(Happening.FORWARD, node, model=of, method=Const(name), inputs=Tup(given.args))
     if outermost:
-        given = Given(tuple(map(_of_rank, given.args)), {key: _of_rank(value) for key, value in given.named.items()}, given.more)
+        given = Given(
+            tuple(map(_of_rank, given.args)), {key: _of_rank(value) for key, value in given.named.items()}, given.more
+        )
     run.in_forward += 1
     try:
         found = _forward_of_source(run, inner, name, given, node) if isinstance(inner, Obj) else None
@@ -250,7 +356,11 @@ def _of_rank(value: Value) -> Value:
     def is_item(one: object) -> bool:
         return isinstance(one, Expr) and (one.op == "each" or any(map(is_item, one.args)))
 
-    return Expr(value.op, *value.args, varies=True, loops=value.loops) if isinstance(value, Expr) and not value.varies and is_item(value) else value
+    return (
+        Expr(value.op, *value.args, varies=True, loops=value.loops)
+        if isinstance(value, Expr) and not value.varies and is_item(value)
+        else value
+    )
 
 
 def _forward_of_source(run: Machine, of: Obj, name: str, given: Given, node: ast.AST) -> Value | None:
@@ -337,7 +447,41 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
 
 
 _PURE = frozenset(
-    ["split", "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "format", "join", "get", "title", "rsplit", "partition", "rpartition", "index", "count", "isdigit", "zfill", "joinpath", "with_name", "with_suffix", "resolve", "absolute", "expanduser", "as_posix", "is_file", "is_dir", "exists", "keys", "values", "items"]
+    [
+        "split",
+        "lower",
+        "upper",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "startswith",
+        "endswith",
+        "replace",
+        "format",
+        "join",
+        "get",
+        "title",
+        "rsplit",
+        "partition",
+        "rpartition",
+        "index",
+        "count",
+        "isdigit",
+        "zfill",
+        "joinpath",
+        "with_name",
+        "with_suffix",
+        "resolve",
+        "absolute",
+        "expanduser",
+        "as_posix",
+        "is_file",
+        "is_dir",
+        "exists",
+        "keys",
+        "values",
+        "items",
+    ]
 )
 
 
@@ -443,7 +587,13 @@ def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Val
     """An attribute of something that is not read."""
     if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, _whole(of)):
         return _weight(of, name)
-    if of.op == "torch.device" and name == "type" and len(of.args) > 0 and isinstance(of.args[0], Const) and isinstance(of.args[0].value, str):
+    if (
+        of.op == "torch.device"
+        and name == "type"
+        and len(of.args) > 0
+        and isinstance(of.args[0], Const)
+        and isinstance(of.args[0].value, str)
+    ):
         return Const(of.args[0].value.partition(":")[0])
     return Expr("field", of, name)
 

@@ -66,7 +66,9 @@ _TRAINS = re.compile(r"DistributedDataParallel|init_process_group|\.backward\(|G
 """Words of libraries in modules that are run when they are imported; others when a name of theirs is asked for."""
 
 
-_LIBRARIES = frozenset(["torch", "torchvision", "torchaudio", "numpy", "transformers", "torch_geometric", "dgl", "deepspeed", "apex"])
+_LIBRARIES = frozenset(
+    ["torch", "torchvision", "torchaudio", "numpy", "transformers", "torch_geometric", "dgl", "deepspeed", "apex"]
+)
 """Packages that are libraries also where a project is their own source."""
 
 
@@ -101,6 +103,7 @@ class Given:
 _LANDMARKS = frozenset((Const("optimizer"), Const("scaler")))
 """What notes a moment when it is made."""
 
+
 def kept(obj: Obj) -> list[tuple[Condition, Value, Given]]:
     """The functions and arguments of a call that ``Machine.keep`` noted, each under its condition."""
     found = []
@@ -119,7 +122,10 @@ def sources(of: Obj) -> tuple[Value, ...]:
     held = [(condition, one.items) for condition, one in options_of(of.get("of", UNBOUND)) if isinstance(one, Tup)]
     if len(held) < 2:
         return held[0][1] if held else ()
-    return tuple(choose([(condition, items[index]) for condition, items in held]) for index in range(min(len(items) for _, items in held)))
+    return tuple(
+        choose([(condition, items[index]) for condition, items in held])
+        for index in range(min(len(items) for _, items in held))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,7 +564,14 @@ class Machine(ABC):
                 if any(one in self.optimizers for one in things):
                     optimizers.append((obj, key))
         return Moment(
-            node, self.frame.module, self.context, self.block, self.names_here(), held, frozenset(optimizers), self.events
+            node,
+            self.frame.module,
+            self.context,
+            self.block,
+            self.names_here(),
+            held,
+            frozenset(optimizers),
+            self.events,
         )
 
     def arms(self, arms: Sequence[tuple[Condition, Callable[[], Condition]]], node: ast.AST | None) -> Condition:
@@ -636,7 +649,11 @@ class Machine(ABC):
         return choose(found)
 
     def loop(
-        self, node: ast.AST, label: Value | None, turn: Callable[[], Condition], otherwise: Callable[[], Condition] | None
+        self,
+        node: ast.AST,
+        label: Value | None,
+        turn: Callable[[], Condition],
+        otherwise: Callable[[], Condition] | None,
     ) -> Condition:
         """Run the turns of a loop until its state stands still; ``otherwise``: what is done where it ends by itself."""
         frame = self.frame
@@ -695,7 +712,10 @@ class Machine(ABC):
             places.update(dict.fromkeys(changes))
         new_things = self.state.new_things(places)
         reached = reached_from(
-            value for changes in ends for (obj, _), value in changes.items() if loop not in obj.loops and obj is not self.state.made
+            value
+            for changes in ends
+            for (obj, _), value in changes.items()
+            if loop not in obj.loops and obj is not self.state.made
         )
         invariant = self.invariants.setdefault((loop, self.context), {})
         for obj, key in places:

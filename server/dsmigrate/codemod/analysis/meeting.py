@@ -47,10 +47,16 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     chain = [one for one in event.block.around() if any(inner is block for inner in one.around())]
     engine = training.engine_names(block.names)[0]
     step = _outside_elif(block.module.step(block.node))
-    varying = [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
-    by_data = bool(varying) and not any(_speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part))
+    varying = (
+        [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
+    )
+    by_data = bool(varying) and not any(
+        _speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
+    )
     keep = _who(varying, block, event) if divided else "True"
-    when = [part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE]
+    when = [
+        part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE
+    ]
     return Meeting(block.module, step.node, engine, _when(when, block.names), keep, by_data)
 
 
@@ -66,7 +72,10 @@ def parting(training: Training, event: Event) -> Block | None:
 
 def is_stopping(training: Training, event: Event) -> bool:
     """Whether an event happens as the training went wrong, or when a signal comes: other ranks may not be there."""
-    return any((block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block) for block in event.block.around())
+    return any(
+        (block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block)
+        for block in event.block.around()
+    )
 
 
 def _is_around_training(training: Training, handler: Block) -> bool:
@@ -78,7 +87,10 @@ def _is_around_training(training: Training, handler: Block) -> bool:
 
 def is_last(training: Training, event: Event) -> bool:
     """Whether an event happens in a ``finally`` around the training, where a rank that failed comes to as well."""
-    places = [(event.module, event.node), *((one.module, one.node) for one in event.block.around() if one.kind is BlockKind.CALL)]
+    places = [
+        (event.module, event.node),
+        *((one.module, one.node) for one in event.block.around() if one.kind is BlockKind.CALL),
+    ]
     for module, node in places:
         if module is None or node is None:
             continue
@@ -105,7 +117,12 @@ def _is_behind(training: Training, block: Block) -> bool:
 
 def _outside_elif(step: Step) -> Step:
     """The whole ``if`` that an ``elif`` belongs to."""
-    while step.up is not None and isinstance(step.up.node, ast.If) and step.up.node.orelse == [step.node] and isinstance(step.node, ast.If):
+    while (
+        step.up is not None
+        and isinstance(step.up.node, ast.If)
+        and step.up.node.orelse == [step.node]
+        and isinstance(step.node, ast.If)
+    ):
         step = step.up
     return step
 
@@ -130,10 +147,18 @@ def _who(varying: list[Condition], block: Block, event: Event) -> str:
 def _as_written(condition: Condition, block: Block, event: Event) -> str | None:
     """The part of the test of an ``if`` that asks an unread function, as it stands there."""
     outer = block.node
-    if not isinstance(outer, ast.If) or not isinstance(condition, Literal) or not any(event.node in ast.walk(one) for one in outer.body):
+    if (
+        not isinstance(outer, ast.If)
+        or not isinstance(condition, Literal)
+        or not any(event.node in ast.walk(one) for one in outer.body)
+    ):
         return None
-    parts = outer.test.values if isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And) else [outer.test]
-    asked = [sub.args[0] for sub in (condition.atom, *condition.atom.args) if isinstance(sub, Expr) and sub.op == "unknown"]
+    parts = (
+        outer.test.values if isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And) else [outer.test]
+    )
+    asked = [
+        sub.args[0] for sub in (condition.atom, *condition.atom.args) if isinstance(sub, Expr) and sub.op == "unknown"
+    ]
     found = [part for part in parts if any(call in ast.walk(part) for call in asked)]
     return ast.unparse(found[0]) if len(found) == 1 else None
 
@@ -153,7 +178,7 @@ def _is_first_of_node(condition: Condition) -> bool:
     if not condition.holds:
         return _is_rank(atom)
     match atom.op, atom.args:
-        case ("==" | "<="), (subject, Const(value=0 | -1)):  # -1: no launcher
+        case (("==" | "<="), (subject, Const(value=0 | -1))):  # -1: no launcher
             return _is_rank(subject)
         case "<", (subject, Const(value=1)):
             return _is_rank(subject)

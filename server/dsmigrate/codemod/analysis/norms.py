@@ -11,7 +11,26 @@ from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.picks import picked_here
 from dsmigrate.codemod.analysis.values import Choice, Const, Tensor, TensorKind, Value, each
 
-_KEEPS = frozenset(("item", "tolist", "float", "double", "to", "cuda", "cpu", "detach", "clone", "data", "abs", "squeeze", "view", "reshape", "flatten", "type"))
+_KEEPS = frozenset(
+    (
+        "item",
+        "tolist",
+        "float",
+        "double",
+        "to",
+        "cuda",
+        "cpu",
+        "detach",
+        "clone",
+        "data",
+        "abs",
+        "squeeze",
+        "view",
+        "reshape",
+        "flatten",
+        "type",
+    )
+)
 _NORMS = frozenset((TensorKind.NORM, TensorKind.EACH_NORM))
 
 
@@ -50,7 +69,11 @@ _NOTHING = frozenset((Const(0), Const(0.0)))
 def _beside_nothing(value: Value) -> list[Tensor]:
     """The norms that a value may be; none where it may be anything else but zero."""
     found = [one for one in each(value) if one not in _NOTHING]
-    return [one for one in found if isinstance(one, Tensor)] if all(isinstance(one, Tensor) and one.kind in _NORMS for one in found) else []
+    return (
+        [one for one in found if isinstance(one, Tensor)]
+        if all(isinstance(one, Tensor) and one.kind in _NORMS for one in found)
+        else []
+    )
 
 
 def powered(of: Tensor, power: Value) -> Value | None:
@@ -87,7 +110,9 @@ def norms_in(run: Machine, value: Value) -> tuple[Tensor, ...]:
 
 def total_norms(value: Value) -> Iterator[Tensor]:
     """The norms of gradients that a value may be, each to the first power."""
-    yield from (one for one in each(value) if isinstance(one, Tensor) and one.kind is TensorKind.NORM and one.power == 1)
+    yield from (
+        one for one in each(value) if isinstance(one, Tensor) and one.kind is TensorKind.NORM and one.power == 1
+    )
 
 
 def is_second(norm: Value) -> bool:

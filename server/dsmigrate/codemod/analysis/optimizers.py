@@ -44,7 +44,11 @@ class Moved:
 
 def moved(training: Training, site: Site) -> Moved | str:
     """The optimizer of a training as a config's; why it cannot be one."""
-    made = [event for event in training.events(Happening.MADE) if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])]
+    made = [
+        event
+        for event in training.events(Happening.MADE)
+        if event["role"] == Const("optimizer") and training.is_optimizer(event["what"])
+    ]
     if len({event.node for event in made}) != 1:
         return f"{len({event.node for event in made})} places make it"
     event = made[0]
@@ -53,15 +57,27 @@ def moved(training: Training, site: Site) -> Moved | str:
     if kind not in TYPES or thing is None or not isinstance(event.node, ast.Call):
         return "its class has no config type"
     step = event.module.step(event.node)
-    if not isinstance(step.node, ast.Assign) or step.node.value is not event.node or step.function is not site.module.step(site.node).function:
+    if (
+        not isinstance(step.node, ast.Assign)
+        or step.node.value is not event.node
+        or step.function is not site.module.step(site.node).function
+    ):
         return "it is made in another function than the engine"
-    if any(isinstance(arg, ast.Starred) for arg in event.node.args) or any(keyword.arg is None for keyword in event.node.keywords) or not event.node.args:
+    if (
+        any(isinstance(arg, ast.Starred) for arg in event.node.args)
+        or any(keyword.arg is None for keyword in event.node.keywords)
+        or not event.node.args
+    ):
         return "its arguments cannot be read"
     user = _user(training, event, site)
     if user is not None:
         return user
     options = _options(training, thing, event, kind, site)
-    return options if isinstance(options, str) else Moved(event.module, step.node, kind, _said(event.module, event.node.args[0], site), options)
+    return (
+        options
+        if isinstance(options, str)
+        else Moved(event.module, step.node, kind, _said(event.module, event.node.args[0], site), options)
+    )
 
 
 def _said(module: Module, parameters: ast.expr, site: Site) -> str:
@@ -76,19 +92,27 @@ def _user(training: Training, made: Event, site: Site) -> str | None:
     for event in training.analysis.events:
         if not made.number < event.number <= site.number:
             continue
-        if event.kind is Happening.MADE and event["role"] == Const("scheduler") and training.is_optimizer(event["optimizer"]):
+        if (
+            event.kind is Happening.MADE
+            and event["role"] == Const("scheduler")
+            and training.is_optimizer(event["optimizer"])
+        ):
             return "a schedule is built on it before the engine is made"
         if event.kind in _USES and training.is_optimizer(event["of"]):
             return "the script uses it before the engine is made"
     return None
 
 
-def _options(training: Training, thing: Obj, event: Event, kind: str, site: Site) -> dict[str, tuple[Value | None, object, str]] | str:
+def _options(
+    training: Training, thing: Obj, event: Event, kind: str, site: Site
+) -> dict[str, tuple[Value | None, object, str]] | str:
     positions, defaults = TYPES[kind]
     given = thing.data["arguments"]
     if len(given["args"]) - 1 > len(positions):
         return "it has more positional arguments than are known"
-    values = dict(zip(positions, given["args"][1:], strict=False)) | {name: value for name, value in given["named"].items() if name not in _HOW | {"params"}}
+    values = dict(zip(positions, given["args"][1:], strict=False)) | {
+        name: value for name, value in given["named"].items() if name not in _HOW | {"params"}
+    }
     found: dict[str, tuple[Value | None, object, str]] = {name: (None, value, "") for name, value in defaults.items()}
     for name, value in values.items():
         static, constant = _static(training, value)
@@ -104,5 +128,7 @@ def _static(training: Training, value: Value) -> tuple[object, bool]:
     """What a value is by default, and whether it is that in every run."""
     if isinstance(value, Tup):
         parts = [_static(training, item) for item in value.items]
-        return ([part for part, _ in parts] if all(part is not None for part, _ in parts) else None), all(constant for _, constant in parts)
+        return ([part for part, _ in parts] if all(part is not None for part, _ in parts) else None), all(
+            constant for _, constant in parts
+        )
     return static_value(training.analysis, value), isinstance(value, Const)

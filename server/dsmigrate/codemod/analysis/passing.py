@@ -51,7 +51,12 @@ def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
         found = False
         inside = event.module.step(event.node).function
         for block in event.block.around():
-            if block.kind is not BlockKind.CALL or not isinstance(block.label, Obj) or block.module is None or block.node is None:
+            if (
+                block.kind is not BlockKind.CALL
+                or not isinstance(block.label, Obj)
+                or block.module is None
+                or block.node is None
+            ):
                 continue
             if block.label.node is not inside:  # a generator that the loop around goes over
                 continue

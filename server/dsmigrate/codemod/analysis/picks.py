@@ -44,7 +44,12 @@ def harmless(test: Condition) -> Condition:
 
 
 def _known(atom: Expr) -> bool | None:
-    if atom.op == "is" and isinstance(atom.args[0], Tensor) and atom.args[0].kind is TensorKind.GRADIENT and atom.args[1] == NONE:
+    if (
+        atom.op == "is"
+        and isinstance(atom.args[0], Tensor)
+        and atom.args[0].kind is TensorKind.GRADIENT
+        and atom.args[1] == NONE
+    ):
         return False
     if atom.op in {"is", "=="} and isinstance(atom.args[0], Expr) and _known(atom.args[0]):
         return atom.args[1] == TRUE_VALUE if isinstance(atom.args[1], Const) else None
@@ -89,9 +94,16 @@ def _without_loop(atom: Expr) -> Expr:
     if atom.op == "name":
         return Expr("name", varies=atom.varies)
     if atom.op == "about":  # wherever it was asked
-        return Expr("about", atom.args[0], {"dim": "ndim", "nelement": "numel"}.get(atom.args[1], atom.args[1]), varies=atom.varies)
+        return Expr(
+            "about",
+            atom.args[0],
+            {"dim": "ndim", "nelement": "numel"}.get(atom.args[1], atom.args[1]),
+            varies=atom.varies,
+        )
     if not any(isinstance(arg, Expr) for arg in atom.args):
         return atom
     if atom.op == "len" and (of := atom.args[0]).op == "about" and of.args[1] in {"shape", "size"}:
         return Expr("about", of.args[0], "ndim", varies=atom.varies)
-    return Expr(atom.op, *(_without_loop(arg) if isinstance(arg, Expr) else arg for arg in atom.args), varies=atom.varies)
+    return Expr(
+        atom.op, *(_without_loop(arg) if isinstance(arg, Expr) else arg for arg in atom.args), varies=atom.varies
+    )

@@ -27,7 +27,14 @@ from dsmigrate.codemod.analysis.values import NONE, TRUE_VALUE, Choice, Const, E
 AUTOCAST = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 _FULL = Lib("torch.float32")
 _SAME = {"torch.half": "torch.float16", "torch.float": "torch.float32"}
-_BY_HAND = frozenset({"torch.set_autocast_enabled", "torch.set_autocast_cpu_enabled", "torch.set_autocast_gpu_dtype", "torch.set_autocast_dtype"})
+_BY_HAND = frozenset(
+    {
+        "torch.set_autocast_enabled",
+        "torch.set_autocast_cpu_enabled",
+        "torch.set_autocast_gpu_dtype",
+        "torch.set_autocast_dtype",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,9 @@ class Precision:
 
     def at(self, event: Event) -> Precision:
         """The precision where an event is."""
-        return self.where({literal.atom: literal.holds for block in event.block.around() for literal in literals_of(block.test)})
+        return self.where(
+            {literal.atom: literal.holds for block in event.block.around() for literal in literals_of(block.test)}
+        )
 
     def where(self, known: Mapping[Expr, bool]) -> Precision:
         """The precision where some atoms are known."""
@@ -88,7 +97,9 @@ def _type_of(manager: Obj) -> Value:
     found = _argument(manager, "dtype", 1, NONE)
     if found != NONE:
         return found
-    device = _argument(manager, "device_type", 0, Const("cuda")) if manager.made_by == "torch.autocast" else Const("cuda")
+    device = (
+        _argument(manager, "device_type", 0, Const("cuda")) if manager.made_by == "torch.autocast" else Const("cuda")
+    )
     on_cpu = manager.made_by == "torch.cpu.amp.autocast" or device == Const("cpu")
     return Lib("torch.bfloat16") if on_cpu else Lib("torch.float16")
 
@@ -113,7 +124,10 @@ def type_by_default(analysis: Analysis, dtype: Value) -> str | None:
         return dtype.name.removeprefix("torch.")
     if isinstance(dtype, Choice):
         named = [(condition, option) for condition, option in options_of(dtype) if isinstance(option, Lib)]
-        chosen = next((option for condition, option in named if holds_by_default(analysis, condition)), named[0][1] if named else None)
+        chosen = next(
+            (option for condition, option in named if holds_by_default(analysis, condition)),
+            named[0][1] if named else None,
+        )
         return None if chosen is None else chosen.name.removeprefix("torch.")
     if isinstance(dtype, Expr) and dtype.op == "getattr":
         name = static_value(analysis, dtype.args[1])
@@ -125,5 +139,7 @@ def by_hand(analysis: Analysis) -> Iterator[Event]:
     """Where autocast is switched on without a region: by a call, ``__enter__`` or a stack."""
     for event in analysis.of(Happening.PRECISION):
         name = event["name"]
-        if (isinstance(name, Const) and name.value in _BY_HAND) or any(isinstance(one, Obj) and one.made_by in AUTOCAST for one in each(event.what.get("manager", NONE))):
+        if (isinstance(name, Const) and name.value in _BY_HAND) or any(
+            isinstance(one, Obj) and one.made_by in AUTOCAST for one in each(event.what.get("manager", NONE))
+        ):
             yield event

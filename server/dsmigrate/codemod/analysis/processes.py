@@ -55,7 +55,11 @@ def tellers_of(value: Value) -> set[Teller]:
 def tells(value: Value) -> Teller:
     """What a rank comes from first of all."""
     found = tellers_of(value)
-    return next(one for one in (Teller.SPAWN, Teller.SLURM, Teller.MPI, Teller.LAUNCHER, Teller.OPTION, Teller.NOBODY) if one in found)
+    return next(
+        one
+        for one in (Teller.SPAWN, Teller.SLURM, Teller.MPI, Teller.LAUNCHER, Teller.OPTION, Teller.NOBODY)
+        if one in found
+    )
 
 
 def _teller(leaf: Expr) -> Teller:
@@ -113,7 +117,12 @@ def spawn_around(analysis: Analysis, block: Block) -> Event | None:
 def handed_to(analysis: Analysis, block: Block) -> Block | None:
     """The call of code that is not read, outside of torch, which calls the function that a block is in."""
     for one in block.around():
-        if one.kind is BlockKind.CALL and one.node in analysis.run.handed and isinstance(one.node, ast.Call) and one.module is not None:
+        if (
+            one.kind is BlockKind.CALL
+            and one.node in analysis.run.handed
+            and isinstance(one.node, ast.Call)
+            and one.module is not None
+        ):
             decorates = isinstance(one.module.step(one.node).node, ast.FunctionDef | ast.ClassDef)
             return None if decorates else one
     return None
@@ -127,7 +136,9 @@ def groups(training: Training) -> tuple[Group, ...]:
             continue
         spawn = spawn_around(training.analysis, event.block)
         rank = event.what.get("rank")
-        given = tuple(options_of(rank)) if rank is not None and rank != Const(-1) else _from_environment(training, event)
+        given = (
+            tuple(options_of(rank)) if rank is not None and rank != Const(-1) else _from_environment(training, event)
+        )
         found.append(Group(event, spawn, given))
     return tuple(found)
 
@@ -155,8 +166,14 @@ def _spawned_below(block: Block, outer: Block) -> bool:
 
 def _from_environment(training: Training, event: Event) -> tuple[tuple[Condition, Value], ...]:
     """The rank where the call names none: what RANK says, as it is or as the script has set it."""
-    written = [one for one in training.events(Happening.ENVIRONMENT) if one["name"] == Const("RANK") and one.number < event.number]
-    found: list[tuple[Condition, Value]] = [(one.condition, one["value"]) for one in written if both(one.condition, event.condition) is not FALSE]
+    written = [
+        one
+        for one in training.events(Happening.ENVIRONMENT)
+        if one["name"] == Const("RANK") and one.number < event.number
+    ]
+    found: list[tuple[Condition, Value]] = [
+        (one.condition, one["value"]) for one in written if both(one.condition, event.condition) is not FALSE
+    ]
     if not any(implies(event.condition, condition) for condition, _ in found):
         found.append((TRUE, Expr("env", "RANK", varies=True)))
     return tuple(found)
@@ -193,4 +210,17 @@ def device_of(training: Training, group: Group) -> Value | None:
 def _number(value: Value) -> bool:
     if isinstance(value, Const):
         return isinstance(value.value, int) and not isinstance(value.value, bool)
-    return isinstance(value, Expr) and value.op in {"env", "arg", "process", "local_rank", "%", "int", "rank", "index", "+", "-", "*", "//"}
+    return isinstance(value, Expr) and value.op in {
+        "env",
+        "arg",
+        "process",
+        "local_rank",
+        "%",
+        "int",
+        "rank",
+        "index",
+        "+",
+        "-",
+        "*",
+        "//",
+    }

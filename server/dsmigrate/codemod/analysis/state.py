@@ -192,5 +192,7 @@ def _narrowed(found: dict[Value, Condition], at: Meeting) -> dict[Value, Conditi
         varies = any(map(may_vary, plain)) or any(condition.varies for condition in found.values())
         known = [value for value in plain if isinstance(value, Expr) and value.op == "one of"]
         where = at or (*_HERE, plain[0])
-        kept[known[0] if known else Expr("one of", *where, varies=varies, loops=loops_of(plain))] = unknown(varies=varies)
+        kept[known[0] if known else Expr("one of", *where, varies=varies, loops=loops_of(plain))] = unknown(
+            varies=varies
+        )
     return kept

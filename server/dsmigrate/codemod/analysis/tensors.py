@@ -25,13 +25,63 @@ from dsmigrate.codemod.analysis.values import (
 )
 
 _STAYS = frozenset(
-    ["data", "detach", "detach_", "clone", "contiguous", "view", "view_as", "reshape", "flatten", "float", "double", "half", "bfloat16", "to", "cuda", "cpu", "type", "type_as", "requires_grad_", "squeeze", "unsqueeze", "permute", "transpose", "t", "T", "expand", "expand_as", "coalesce", "index_select"]
+    [
+        "data",
+        "detach",
+        "detach_",
+        "clone",
+        "contiguous",
+        "view",
+        "view_as",
+        "reshape",
+        "flatten",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "to",
+        "cuda",
+        "cpu",
+        "type",
+        "type_as",
+        "requires_grad_",
+        "squeeze",
+        "unsqueeze",
+        "permute",
+        "transpose",
+        "t",
+        "T",
+        "expand",
+        "expand_as",
+        "coalesce",
+        "index_select",
+    ]
 )
 """What gives a tensor of the same content."""
 _SHAPES = frozenset(["view", "reshape", "flatten", "unsqueeze", "expand", "expand_as", "view_as"])
 _NUMBERS = frozenset(["item", "tolist", "numpy"])
 _ABOUT = frozenset(
-    ["shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device", "is_cuda", "requires_grad", "is_leaf", "layout", "stride", "is_sparse", "element_size", "is_floating_point", "names", "itemsize", "nbytes"]
+    [
+        "shape",
+        "size",
+        "dim",
+        "ndim",
+        "numel",
+        "nelement",
+        "dtype",
+        "device",
+        "is_cuda",
+        "requires_grad",
+        "is_leaf",
+        "layout",
+        "stride",
+        "is_sparse",
+        "element_size",
+        "is_floating_point",
+        "names",
+        "itemsize",
+        "nbytes",
+    ]
 )
 _ASKED = frozenset(["size", "dim", "numel", "nelement", "stride", "element_size", "is_floating_point"])
 """The methods among them."""
@@ -52,7 +102,9 @@ def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Valu
         return replace(of, detached=of.detached or name == "data")
     if name in {"grad_fn", "is_quantized"}:
         return run.unread(node, [of])
-    if of.forwards and name != "backward" and name not in _STAYS | _NUMBERS | _ASKED | _HOOKS:  # a part of what a model gives: out.loss
+    if (
+        of.forwards and name != "backward" and name not in _STAYS | _NUMBERS | _ASKED | _HOOKS
+    ):  # a part of what a model gives: out.loss
         return of
     return Member(of, name)
 
@@ -108,7 +160,9 @@ def changed_in_place(run: Machine, of: Value, node: ast.AST, name: str = "", val
                 case TensorKind.PARAMETER | TensorKind.WEIGHT if one.of is not None:
                     run.event(Happening.WEIGHT_WRITE, node, of=one, name=Const(name))
                 case TensorKind.BUFFER:
-                    run.event(Happening.BUFFER_WRITE, node, of=one, name=Const(name), varies=Const(any(map(may_vary, values))))
+                    run.event(
+                        Happening.BUFFER_WRITE, node, of=one, name=Const(name), varies=Const(any(map(may_vary, values)))
+                    )
 
 
 def tensor_attribute_written(run: Machine, of: Tensor, name: str, value: Value, node: ast.AST) -> None:

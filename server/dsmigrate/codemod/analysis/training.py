@@ -56,7 +56,9 @@ class Training:
     def left_wrapped(self) -> tuple[Event, ...]:
         """The wraps of models that nothing trains."""
         known = {event for training in trainings(self.analysis) for event in training.wraps}
-        return tuple(event for event in self.events(Happening.WRAP) if event not in known and wrappers(event["wrapper"]))
+        return tuple(
+            event for event in self.events(Happening.WRAP) if event not in known and wrappers(event["wrapper"])
+        )
 
     @cached_property
     def replicas(self) -> frozenset[Value]:
@@ -65,7 +67,9 @@ class Training:
             one
             for event in self.events(Happening.WRAP)
             for one in each(event["wrapper"])
-            if isinstance(one, Obj) and role_of(one) is Role.REPLICAS and raw_models(self.analysis.run, event["module"]) & self.models
+            if isinstance(one, Obj)
+            and role_of(one) is Role.REPLICAS
+            and raw_models(self.analysis.run, event["module"]) & self.models
         )
 
     def is_wrapped(self, value: Value) -> bool:
@@ -160,7 +164,14 @@ class Training:
             if engine and other:
                 found.append((moment, engine[0], other[0]))
         function = site.module.step(site.node).function
-        return next((one for one in found if one[0].module is site.module and one[0].module.step(one[0].node).function is function), found[0] if found else None)
+        return next(
+            (
+                one
+                for one in found
+                if one[0].module is site.module and one[0].module.step(one[0].node).function is function
+            ),
+            found[0] if found else None,
+        )
 
     def engine_names(self, names: tuple[Mapping[str, Value], ...]) -> list[str]:
         """Every way to say the engine at a place with some names."""
@@ -198,7 +209,12 @@ def trainings(analysis: Analysis) -> list[Training]:
         if not optimizers:  # whose parameters cannot be told: those that step where this model is trained
             loose = {one for event in made if not held[event] for one in things(event["what"])}
             common = nearest_common([*wraps, *backwards])
-            here = {one for event in analysis.of(Happening.STEP) if under(event.block, common) for one in each(event["optimizer"])}
+            here = {
+                one
+                for event in analysis.of(Happening.STEP)
+                if under(event.block, common)
+                for one in each(event["optimizer"])
+            }
             optimizers = loose & here or loose
         steps = tuple(
             event for event in analysis.of(Happening.STEP) if any(one in optimizers for one in each(event["optimizer"]))

@@ -251,7 +251,20 @@ class Obj:
     script on which nothing makes it.
     """
 
-    __slots__ = ("cls", "context", "data", "is_made_on_the_way", "kind", "loops", "made_by", "module", "node", "own", "turn", "version")
+    __slots__ = (
+        "cls",
+        "context",
+        "data",
+        "is_made_on_the_way",
+        "kind",
+        "loops",
+        "made_by",
+        "module",
+        "node",
+        "own",
+        "turn",
+        "version",
+    )
 
     def __init__(
         self,

@@ -21,13 +21,19 @@ class Measured:
     target: str
 
 
-def behind_step(measured: list[Measured], step: Event, engine: str, value: str, *, quiet: bool) -> tuple[Edit, ...] | None:
+def behind_step(
+    measured: list[Measured], step: Event, engine: str, value: str, *, quiet: bool
+) -> tuple[Edit, ...] | None:
     """Take ``value`` behind the step, under the tests that the statements were under; None where it is needed before.
 
     ``quiet``: nothing between the statements and the step has to do with the training.
     """
     module = step.module
-    if not measured or any(one.module is not module for one in measured) or not isinstance(module.step(step.node).node, ast.Expr):
+    if (
+        not measured
+        or any(one.module is not module for one in measured)
+        or not isinstance(module.step(step.node).node, ast.Expr)
+    ):
         return None
     place = module.step(step.node)
     edits: list[Edit] = []
@@ -52,7 +58,11 @@ def _behind(one: Measured, place: Step, module: Module) -> list[Step] | None:
     around: list[Step] = []
     step = module.step(one.node)
     while step.body is not place.body:
-        if any(_reads(later, one.target) for later in step.body[step.index + 1 :]) or step.up is None or not isinstance(step.up.node, ast.If):
+        if (
+            any(_reads(later, one.target) for later in step.body[step.index + 1 :])
+            or step.up is None
+            or not isinstance(step.up.node, ast.If)
+        ):
             return None
         step = step.up
         around.append(step)
@@ -70,12 +80,16 @@ def _together(measured: list[Measured], place: Step, module: Module) -> dict[str
             assert isinstance(outer.node, ast.If)
             arms[outer.node, any(one.node in ast.walk(inner) for inner in outer.node.body)] = one
     return {
-        target: [] if any((node, not is_body) in arms for node, is_body in arms) else [(node.test,) if is_body else ("not (", node.test, ")") for node, is_body in arms]
+        target: []
+        if any((node, not is_body) in arms for node, is_body in arms)
+        else [(node.test,) if is_body else ("not (", node.test, ")") for node, is_body in arms]
         for target, arms in found.items()
     }
 
 
-def _step_before(measured: list[Measured], place: Step, module: Module, engine: str, value: str) -> tuple[Edit, ...] | None:
+def _step_before(
+    measured: list[Measured], place: Step, module: Module, engine: str, value: str
+) -> tuple[Edit, ...] | None:
     """The step goes where the value was worked out first: what stands between the two looks at it."""
     steps = sorted((module.step(one.node) for one in measured), key=lambda step: step.index)
     between = place.body[steps[0].index + 1 : place.index]
@@ -92,4 +106,7 @@ def _step_before(measured: list[Measured], place: Step, module: Module, engine: 
 
 
 def _reads(node: ast.AST, target: str) -> bool:
-    return any(isinstance(sub, ast.Name | ast.Attribute) and ast.unparse(sub) == target and isinstance(sub.ctx, ast.Load) for sub in ast.walk(node))
+    return any(
+        isinstance(sub, ast.Name | ast.Attribute) and ast.unparse(sub) == target and isinstance(sub.ctx, ast.Load)
+        for sub in ast.walk(node)
+    )

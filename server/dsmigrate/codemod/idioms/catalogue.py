@@ -43,11 +43,17 @@ from dsmigrate.codemod.model import Idea
 
 Idiom: TypeAlias = Callable[[Training, Facts], Iterator[Decision]]
 
-REFUSALS: tuple[Idiom, ...] = (several.models, several.optimizers, kinds.kinds, backwards.backwards, backwards.closures, backwards.steps)
+REFUSALS: tuple[Idiom, ...] = (
+    several.models,
+    several.optimizers,
+    kinds.kinds,
+    backwards.backwards,
+    backwards.closures,
+    backwards.steps,
+)
 """Those that look at a training before the place of the engine is known."""
 
 IDIOMS: tuple[Idiom, ...] = (
-
     group.group,
     ranks.ranks,
     options.local_rank,

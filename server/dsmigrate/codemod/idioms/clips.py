@@ -54,7 +54,14 @@ def clips_of(training: Training, facts: Facts) -> list[Clip]:
             continue
         steps = [step for step in training.steps if any(event in there.clipped for there in facts.gradients.at(step))]
         step = steps[0] if steps else None
-        found.append(Clip(event, step, event.condition if step is None else _relative(event, step), _why_not(training, facts, event, step)))
+        found.append(
+            Clip(
+                event,
+                step,
+                event.condition if step is None else _relative(event, step),
+                _why_not(training, facts, event, step),
+            )
+        )
     return found
 
 
@@ -64,7 +71,11 @@ def _relative(event: Event, step: Event) -> Condition:
     own, its = within(event, common), within(step, common)
     if own is its:
         return TRUE
-    parts = own.parts - (its.parts if isinstance(its, Several) and its.all_of else {its}) if isinstance(own, Several) and own.all_of else {own}
+    parts = (
+        own.parts - (its.parts if isinstance(its, Several) and its.all_of else {its})
+        if isinstance(own, Several) and own.all_of
+        else {own}
+    )
     return under(both(*parts), {literal.atom: literal.holds for literal in literals_of(its)})
 
 
@@ -99,9 +110,13 @@ def is_behind(facts: Facts, clip: Clip) -> bool:
 def _looked_at(training: Training, facts: Facts, event: Event) -> bool:
     """Whether gradients are read or written between a clip and the step behind it."""
     kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE, Happening.ZERO_GRAD)
-    seen = [one for one in training.events(*kinds) if training.holds_parameters(one["of"]) or training.is_model(one["of"])]
+    seen = [
+        one for one in training.events(*kinds) if training.holds_parameters(one["of"]) or training.is_model(one["of"])
+    ]
     seen = [one for one in seen if one.kind is not Happening.ZERO_GRAD or not zeroes(training, one)]
-    return any(event in there.clipped for one in (*seen, *facts.gradients.given_away) for there in facts.gradients.at(one))
+    return any(
+        event in there.clipped for one in (*seen, *facts.gradients.given_away) for there in facts.gradients.at(one)
+    )
 
 
 def limit_of(training: Training, facts: Facts, found: list[Clip]) -> Value | None:
@@ -111,7 +126,11 @@ def limit_of(training: Training, facts: Facts, found: list[Clip]) -> Value | Non
         return None
     by_value: dict[Value, list[Condition]] = {}
     for step in training.steps:
-        own = [(one.condition, one.event["limit"]) for one in found if any(one.event in there.clipped for there in facts.gradients.at(step))]
+        own = [
+            (one.condition, one.event["limit"])
+            for one in found
+            if any(one.event in there.clipped for there in facts.gradients.at(step))
+        ]
         by_value.setdefault(_at_step(own), []).append(_of_run(step.condition, facts))
     runs = [(either(*conditions), value) for value, conditions in by_value.items()]
     if any(both(one, other) is not FALSE for index, (one, _) in enumerate(runs) for other, _ in runs[:index]):
@@ -143,7 +162,12 @@ def _is_about(condition: Condition, limit: Value) -> bool:
         return condition.holds
     if atom.op in {"<", "<="} and atom.args[0] in _ZEROES and atom.args[1] == limit:
         return condition.holds
-    return not condition.holds and atom.op in {"==", "is"} and atom.args[0] == limit and atom.args[1] in {*_ZEROES, Const(None)}
+    return (
+        not condition.holds
+        and atom.op in {"==", "is"}
+        and atom.args[0] == limit
+        and atom.args[1] in {*_ZEROES, Const(None)}
+    )
 
 
 _ZEROES = frozenset((Const(0), Const(0.0)))
@@ -155,7 +179,9 @@ def is_scaled(training: Training, facts: Facts, clip: Clip) -> bool:
         event.node
         for event in training.backwards
         for one in each(event["loss"])
-        if isinstance(one, Tensor) and isinstance(one.scaler, Obj) and one.scaler.own.get("enabled", Const(True)) != FALSE_VALUE
+        if isinstance(one, Tensor)
+        and isinstance(one.scaler, Obj)
+        and one.scaler.own.get("enabled", Const(True)) != FALSE_VALUE
     }
     return any(there.pending & scaled and not there.unscaled for there in facts.gradients.at(clip.event))
 
@@ -164,9 +190,10 @@ def limit_code(event: Event) -> ast.expr:
     """The expression of a clip's limit where it is called."""
     node = event.node
     assert isinstance(node, ast.Call)
-    return next((found for name in ("max_norm", "clip_value", "value", "clip_grad") if (found := given_at(node, 99, name))), None) or (
-        node.args[1] if len(node.args) > 1 else node
-    )
+    return next(
+        (found for name in ("max_norm", "clip_value", "value", "clip_grad") if (found := given_at(node, 99, name))),
+        None,
+    ) or (node.args[1] if len(node.args) > 1 else node)
 
 
 def other_modes(event: Event) -> Template:
@@ -200,7 +227,12 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
     ]
     for call in facts.gradients.norm_calls():
         step = next((step for step in training.steps if step.number > call.reads[-1].number), None)
-        if step is not None and call.block.node is not None and call.block.module is not None and (clipped or not clips):
+        if (
+            step is not None
+            and call.block.node is not None
+            and call.block.module is not None
+            and (clipped or not clips)
+        ):
             places.append((call.block.node, call.reads[-1], step, call.block.module, frozenset(call.reads)))
     by_step: dict[ast.AST, list[tuple[ast.AST, Event, Event, Module, frozenset[Event]]]] = {}
     for place in places:
@@ -212,7 +244,10 @@ def moved_norms(training: Training, facts: Facts) -> list[Moved]:
         measured = _measured(several)
         if engine is None or not measured:
             continue
-        quiet = not any(several[0][1].number < event.number < step.number and event.kind in _LOUD for event in training.analysis.events)
+        quiet = not any(
+            several[0][1].number < event.number < step.number and event.kind in _LOUD
+            for event in training.analysis.events
+        )
         edits = behind_step(measured, step, engine, f"ds_compat.grad_norm({engine})", quiet=quiet)
         if edits is not None:
             reads = frozenset().union(*(place[4] for place in several))

@@ -46,7 +46,11 @@ class Facts:
     @property
     def optimizer_argument(self) -> str:
         """What ``deepspeed.initialize`` is given to optimize."""
-        return f"optimizer={self.site.optimizer}" if isinstance(self.moved, str) else f"model_parameters={self.moved.parameters}"
+        return (
+            f"optimizer={self.site.optimizer}"
+            if isinstance(self.moved, str)
+            else f"model_parameters={self.moved.parameters}"
+        )
 
     @cached_property
     def gradients(self) -> Gradients:

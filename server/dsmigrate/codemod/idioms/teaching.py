@@ -38,7 +38,9 @@ def _may_be_frozen(training: Training) -> bool:
         if event.kind is Happening.THAW:
             of = event["of"]
             owners: list[Value] = [one.of for one in each(of) if isinstance(one, Tensor) and one.of is not None]
-            if constant(event["value"]) is not True and any(training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)):
+            if constant(event["value"]) is not True and any(
+                training.is_model(one) for one in [of, *owners] if not isinstance(one, Tensor)
+            ):
                 return True
         elif constant(event["role"]) == "parameter" and constant(event["trained"]) is not True:
             what = event["what"]
@@ -56,7 +58,12 @@ def _noted(training: Training, facts: Facts, groups: str, loads: Iterable[Event]
     early = [event for event in loads if training.is_before(event)]
     own = site.module.step(node)
     for event in training.events(Happening.MADE):
-        if early and constant(event["role"]) == "optimizer" and training.is_optimizer(event["what"]) and event.module is site.module:
+        if (
+            early
+            and constant(event["role"]) == "optimizer"
+            and training.is_optimizer(event["what"])
+            and event.module is site.module
+        ):
             made = site.module.step(event.node)
             if made.body is own.body:
                 node, after = made.node, True

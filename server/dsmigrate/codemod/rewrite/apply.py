@@ -98,7 +98,11 @@ def _outermost(module: Module, edits: Sequence[Edit]) -> Iterator[Edit]:
     both = {edit.node for edit in edits if edit.guard and isinstance(edit, Remove | ReplaceStatement | Unwrap)}
     for edit in edits:
         around = (step.node for step in module.step(edit.node).around())
-        yield replace(edit, guard="") if edit.guard and any(node in both and node is not edit.node for node in around) else edit
+        yield (
+            replace(edit, guard="")
+            if edit.guard and any(node in both and node is not edit.node for node in around)
+            else edit
+        )
 
 
 def _templates(edit: Edit) -> Sequence[Template]:
@@ -159,9 +163,15 @@ class _Rewriter(cst.CSTTransformer):
         if original in plan.arguments:
             assert isinstance(result, cst.Call)
             result = self._with_arguments(result, plan.arguments[original])
-        if isinstance(result, cst.Call) and any(arg.value in plan.expressions for arg in original.args if isinstance(original, cst.Call)):
+        if isinstance(result, cst.Call) and any(
+            arg.value in plan.expressions for arg in original.args if isinstance(original, cst.Call)
+        ):
             assert isinstance(original, cst.Call)
-            gone = {index for index, arg in enumerate(original.args) if isinstance(plan.expressions.get(arg.value), RemoveArgument)}
+            gone = {
+                index
+                for index, arg in enumerate(original.args)
+                if isinstance(plan.expressions.get(arg.value), RemoveArgument)
+            }
             if gone:
                 result = _without_arguments(result, gone)
         if original in plan.parameters:
@@ -200,7 +210,9 @@ class _Rewriter(cst.CSTTransformer):
 
     def _filled(self, node: cst.CSTNode, code: Template) -> cst.CSTNode:
         names = {
-            _HOLE % index: self.plan.done[self.plan.holes[part]] for index, part in enumerate(code) if not isinstance(part, str)
+            _HOLE % index: self.plan.done[self.plan.holes[part]]
+            for index, part in enumerate(code)
+            if not isinstance(part, str)
         }
         return node if not names else node.visit(_Filler(names))  # type: ignore[return-value]
 
@@ -218,7 +230,12 @@ class _Rewriter(cst.CSTTransformer):
             plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
             made = cst.Arg(value, keyword=cst.Name(edit.name), equal=plain)
             star = next((index for index, arg in enumerate(args) if arg.star == "**"), len(args))
-            args.insert(star, made if star == len(args) else made.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))))
+            args.insert(
+                star,
+                made
+                if star == len(args)
+                else made.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))),
+            )
         return node.with_changes(args=args)
 
     def _statements(self, code: Sequence[Template]) -> list[cst.BaseStatement]:
@@ -272,8 +289,13 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.IndentedBlock | cst.Module)
         plan = self.plan
         if not any(
-            line in plan.before or line in plan.after or line in plan.guards or line in plan.comments or line in plan.enclosed
-            or any(node in plan.statements for node in _small(line)) or _emptied(now)
+            line in plan.before
+            or line in plan.after
+            or line in plan.guards
+            or line in plan.comments
+            or line in plan.enclosed
+            or any(node in plan.statements for node in _small(line))
+            or _emptied(now)
             for line, now in zip(original.body, updated.body, strict=True)
         ):
             return updated
@@ -486,14 +508,21 @@ def _is_empty(suite: cst.CSTNode | None) -> bool:
 
 
 def _is_made_pass(line: cst.CSTNode) -> bool:
-    return isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Pass) and not line.leading_lines
+    return (
+        isinstance(line, cst.SimpleStatementLine)
+        and len(line.body) == 1
+        and isinstance(line.body[0], cst.Pass)
+        and not line.leading_lines
+    )
 
 
 def _emptied(now: cst.CSTNode) -> bool:
     """Whether all that stood in a compound statement has been removed."""
     if isinstance(now, cst.If):
-        return _is_empty(now.body) or (isinstance(now.orelse, cst.Else) and _is_empty(now.orelse.body)) or (
-            isinstance(now.orelse, cst.If) and _emptied(now.orelse)
+        return (
+            _is_empty(now.body)
+            or (isinstance(now.orelse, cst.Else) and _is_empty(now.orelse.body))
+            or (isinstance(now.orelse, cst.If) and _emptied(now.orelse))
         )
     return isinstance(now, cst.With | cst.For) and _is_empty(now.body) and not getattr(now, "orelse", None)
 
@@ -512,7 +541,11 @@ def _without_empty(now: cst.CSTNode) -> list[cst.BaseStatement]:
     if not _is_empty(now.body):
         return [now.with_changes(orelse=orelse)]
     if orelse is None:
-        return [] if _is_pure(now.test) else [cst.SimpleStatementLine([cst.Expr(now.test)], leading_lines=now.leading_lines)]
+        return (
+            []
+            if _is_pure(now.test)
+            else [cst.SimpleStatementLine([cst.Expr(now.test)], leading_lines=now.leading_lines)]
+        )
     if isinstance(orelse, cst.If):
         if not _is_pure(now.test) or not _excludes(now.test, orelse):
             return [now]
@@ -530,18 +563,41 @@ def _excludes(test: cst.BaseExpression, chain: cst.If) -> bool:
         tests.append(arm.test)
         arm = arm.orelse
     asked = [_equal_to(one) for one in tests]
-    return arm is None and None not in asked and len({left for left, _ in asked if left}) == 1 and len(set(asked)) == len(asked)  # type: ignore[misc]
+    return (
+        arm is None
+        and None not in asked
+        and len({left for left, _ in asked if left}) == 1
+        and len(set(asked)) == len(asked)
+    )  # type: ignore[misc]
 
 
 def _equal_to(test: cst.BaseExpression) -> tuple[str, str] | None:
     """What is compared with which literal."""
     match test:
-        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() | cst.Integer() as literal)]):
+        case cst.Comparison(
+            left=left,
+            comparisons=[
+                cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() | cst.Integer() as literal)
+            ],
+        ):
             return cst.Module([]).code_for_node(left), literal.value
     return None
 
 
-_QUESTIONS = frozenset({"is_available", "is_initialized", "device_count", "get_world_size", "get_rank", "isinstance", "hasattr", "len", "bool", "int"})
+_QUESTIONS = frozenset(
+    {
+        "is_available",
+        "is_initialized",
+        "device_count",
+        "get_world_size",
+        "get_rank",
+        "isinstance",
+        "hasattr",
+        "len",
+        "bool",
+        "int",
+    }
+)
 """Calls that only ask."""
 
 
@@ -607,7 +663,11 @@ def _with_parameters(node: cst.FunctionDef, edits: Sequence[AddParameter]) -> cs
     params = node.params
     for edit in edits:
         default = None if edit.default is None else cst.parse_expression(edit.default)
-        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")) if default is not None else cst.MaybeSentinel.DEFAULT
+        equal = (
+            cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+            if default is not None
+            else cst.MaybeSentinel.DEFAULT
+        )
         made = cst.Param(cst.Name(edit.name), default=default, equal=equal)
         keywords_only = isinstance(params.star_arg, cst.Param | cst.ParamStar) or bool(params.kwonly_params)
         if keywords_only or (default is None and any(one.default is not None for one in params.params)):

@@ -18,13 +18,25 @@ def with_imports(tree: cst.Module, wanted: Sequence[Import]) -> cst.Module:
 
 
 def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
-    head = next((index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body))
+    head = next(
+        (index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body)
+    )
     existing = [(index, line) for index, line in enumerate(tree.body[:head]) if _imported(line)]
     for index, line in existing:
         small = line.body[0]  # type: ignore[union-attr]
-        if not name and isinstance(small, cst.Import) and any(_dotted(alias.name) == source and alias.asname is None for alias in small.names):
+        if (
+            not name
+            and isinstance(small, cst.Import)
+            and any(_dotted(alias.name) == source and alias.asname is None for alias in small.names)
+        ):
             return tree
-        if name and isinstance(small, cst.ImportFrom) and _dotted(small.module) == source and not small.relative and not isinstance(small.names, cst.ImportStar):
+        if (
+            name
+            and isinstance(small, cst.ImportFrom)
+            and _dotted(small.module) == source
+            and not small.relative
+            and not isinstance(small.names, cst.ImportStar)
+        ):
             if any(_dotted(alias.name) == name and alias.asname is None for alias in small.names):
                 return tree
             return _with_name(tree, index, small, name)
@@ -87,18 +99,25 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
         if isinstance(line, cst.SimpleStatementLine) and not _is_future(line) and not _is_relative(line)
     ]
     names = [(index, _source_of(line)) for index, line in plain]
-    if source.split(".")[0] in sys.stdlib_module_names:
+    if source.split(".", maxsplit=1)[0] in sys.stdlib_module_names:
         return _among_standard(names, tree, source)
     if source == "ds_compat" or source.endswith(".ds_compat"):
         return (names[-1][0] + 1) if names else _behind_docstring(tree)
-    torch = next((index for index, name in names if name.split(".")[0] in {"torch", "torchvision", "numpy"} and _key(name) > _key(source)), None)
+    torch = next(
+        (
+            index
+            for index, name in names
+            if name.split(".")[0] in {"torch", "torchvision", "numpy"} and _key(name) > _key(source)
+        ),
+        None,
+    )
     if torch is not None:
         return torch
     return (names[-1][0] + 1) if names else _behind_docstring(tree)
 
 
 def _is_standard(source: str) -> bool:
-    return source.split(".")[0] in sys.stdlib_module_names
+    return source.split(".", maxsplit=1)[0] in sys.stdlib_module_names
 
 
 def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:
@@ -127,7 +146,11 @@ def _is_relative(line: cst.SimpleStatementLine) -> bool:
 
 def _behind_docstring(tree: cst.Module) -> int:
     for index, line in enumerate(tree.body):
-        if isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[0], cst.Expr) and isinstance(line.body[0].value, cst.SimpleString | cst.ConcatenatedString):
+        if (
+            isinstance(line, cst.SimpleStatementLine)
+            and isinstance(line.body[0], cst.Expr)
+            and isinstance(line.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+        ):
             continue
         if isinstance(line, cst.SimpleStatementLine) and _imported(line) and _is_future(line):
             continue
@@ -159,14 +182,20 @@ class _Without(cst.CSTTransformer):
             return f"{name} as {local.value}"
         return name
 
-    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
+    def leave_Import(
+        self, original_node: cst.Import, updated_node: cst.Import
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
         kept = self._left(updated_node.names, "")
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
 
-    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802, ARG002
+    def leave_ImportFrom(
+        self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
         if isinstance(updated_node.names, cst.ImportStar):
             return updated_node
-        prefix = "." * len(updated_node.relative) + (_dotted(updated_node.module) + "." if updated_node.module is not None else "")
+        prefix = "." * len(updated_node.relative) + (
+            _dotted(updated_node.module) + "." if updated_node.module is not None else ""
+        )
         kept = self._left(list(updated_node.names), prefix)
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
 
@@ -192,4 +221,6 @@ _PASS = cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
 
 def _only_raises(body: cst.BaseSuite) -> bool:
     lines = [line for line in body.body if isinstance(line, cst.SimpleStatementLine)]
-    return len(lines) == len(body.body) and all(isinstance(one, cst.Raise | cst.Pass | cst.Expr) for line in lines for one in line.body)
+    return len(lines) == len(body.body) and all(
+        isinstance(one, cst.Raise | cst.Pass | cst.Expr) for line in lines for one in line.body
+    )

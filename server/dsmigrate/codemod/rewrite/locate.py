@@ -65,7 +65,7 @@ def _bodies(python: ast.stmt, node: CstStatement) -> Iterator[tuple[Sequence[ast
                 yield from _bodies(inner, orelse)
             elif orelse is not None:
                 yield python.orelse, orelse.body
-        case (ast.For() | ast.AsyncFor() | ast.While()), (cst.For() | cst.While()):
+        case ((ast.For() | ast.AsyncFor() | ast.While()), (cst.For() | cst.While())):
             yield python.body, node.body
             if node.orelse is not None:
                 yield python.orelse, node.orelse.body
@@ -77,7 +77,7 @@ def _bodies(python: ast.stmt, node: CstStatement) -> Iterator[tuple[Sequence[ast
                 yield python.orelse, node.orelse.body
             if node.finalbody is not None:
                 yield python.finalbody, node.finalbody.body
-        case (ast.With() | ast.AsyncWith() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef()), _:
+        case ((ast.With() | ast.AsyncWith() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef()), _):
             yield python.body, node.body  # type: ignore[union-attr, misc]
         case ast.Match(), cst.Match():
             for case, other_case in zip(python.cases, node.cases, strict=True):
@@ -165,7 +165,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Call():
             yield node.func
             yield from sorted(
-                [*node.args, *(keyword.value for keyword in node.keywords)], key=lambda one: (one.lineno, one.col_offset)
+                [*node.args, *(keyword.value for keyword in node.keywords)],
+                key=lambda one: (one.lineno, one.col_offset),
             )
         case ast.Dict():
             for key, value in zip(node.keys, node.values, strict=True):
@@ -216,7 +217,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 def _walk_text(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes of a statement's own lines, in the order of the text, outer before inner; names that only name a
-    member, an argument or a parameter are no expressions."""
+    member, an argument or a parameter are no expressions.
+    """
     yield node
     if isinstance(node, cst.Attribute):
         yield from _walk_text(node.value)
@@ -230,7 +232,10 @@ def _walk_text(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
                 yield from _walk_text(part)
         return
     if isinstance(node, cst.FunctionDef | cst.ClassDef):
-        for part in (*node.decorators, *((node.params, node.returns) if isinstance(node, cst.FunctionDef) else (*node.bases, *node.keywords))):
+        for part in (
+            *node.decorators,
+            *((node.params, node.returns) if isinstance(node, cst.FunctionDef) else (*node.bases, *node.keywords)),
+        ):
             if part is not None:
                 yield from _walk_text(part)
         return

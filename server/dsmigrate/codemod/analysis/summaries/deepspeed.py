@@ -77,9 +77,16 @@ def _gather(asked: Call) -> Value:
     return NONE
 
 
-@function(*(f"ds_compat.{name}" for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")))
+@function(
+    *(
+        f"ds_compat.{name}"
+        for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")
+    )
+)
 def _broadcast(asked: Call) -> Value:
-    asked.run.event(Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE))
+    asked.run.event(
+        Happening.COLLECTIVE, asked.node, name=Const(asked.name.rpartition(".")[2]), of=asked.get(0, "engine", NONE)
+    )
     return NONE
 
 
@@ -99,7 +106,9 @@ def _is_engine(asked: Call) -> Value:
 
 @function("ds_compat.use_grad_scaler")
 def _use_scaler(asked: Call) -> Value:
-    asked.run.event(Happening.SCALE, asked.node, scaler=asked.get(1, "scaler", NONE), engine=asked.get(0, "engine", NONE))
+    asked.run.event(
+        Happening.SCALE, asked.node, scaler=asked.get(1, "scaler", NONE), engine=asked.get(0, "engine", NONE)
+    )
     return NONE
 
 

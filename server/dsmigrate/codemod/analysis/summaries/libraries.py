@@ -134,7 +134,9 @@ def _dispatch_clip(asked: Call) -> Value:
 )
 def _native_scaler(asked: Call) -> Value:
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
-    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=Const(True), library=Const(True))
+    asked.run.event(
+        Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=Const(True), library=Const(True)
+    )
     return made
 
 
@@ -181,10 +183,21 @@ def _averaged_forward(asked: Call, of: Value) -> Value:
     return forward(asked.run, of, "", asked.given, asked.node) if isinstance(of, Obj) else NONE
 
 
-@function("timm.models.load_checkpoint", "timm.models.helpers.load_checkpoint", "timm.models.resume_checkpoint", "timm.models.helpers.resume_checkpoint")
+@function(
+    "timm.models.load_checkpoint",
+    "timm.models.helpers.load_checkpoint",
+    "timm.models.resume_checkpoint",
+    "timm.models.helpers.resume_checkpoint",
+)
 def _timm_load(asked: Call) -> Value:
     """A checkpoint that is put into a model, and into an optimizer."""
-    asked.run.event(Happening.RESTORE, asked.node, of=asked.run.settle(asked.get(0, "model", NONE)), content=NONE, library=Const(value=True))
+    asked.run.event(
+        Happening.RESTORE,
+        asked.node,
+        of=asked.run.settle(asked.get(0, "model", NONE)),
+        content=NONE,
+        library=Const(value=True),
+    )
     optimizer = asked.run.settle(asked.get(2, "optimizer", NONE))
     if asked.name.endswith("resume_checkpoint") and optimizer != NONE:
         asked.run.event(Happening.RESTORE, asked.node, of=optimizer, content=NONE, library=Const(value=True))

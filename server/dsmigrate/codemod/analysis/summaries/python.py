@@ -194,7 +194,13 @@ def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:
 
 
 _WRAPPER_NAMES = frozenset(
-    ["torch.nn.parallel.DistributedDataParallel", "torch.nn.DataParallel", "apex.parallel.DistributedDataParallel", "torch.distributed.fsdp.FullyShardedDataParallel", "deepspeed.DeepSpeedEngine"]
+    [
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.DataParallel",
+        "apex.parallel.DistributedDataParallel",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "deepspeed.DeepSpeedEngine",
+    ]
 )
 
 
@@ -247,11 +253,26 @@ def _has(run: Machine, of: Value, name: str) -> bool | None:
 
 
 _MODULE_API = frozenset(
-    ["parameters", "state_dict", "load_state_dict", "train", "eval", "forward", "named_parameters", "buffers", "modules", "to", "cuda", "training"]
+    [
+        "parameters",
+        "state_dict",
+        "load_state_dict",
+        "train",
+        "eval",
+        "forward",
+        "named_parameters",
+        "buffers",
+        "modules",
+        "to",
+        "cuda",
+        "training",
+    ]
 )
 
 
-_OPTIMIZER_API = frozenset(["param_groups", "state", "defaults", "step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"])
+_OPTIMIZER_API = frozenset(
+    ["param_groups", "state", "defaults", "step", "zero_grad", "state_dict", "load_state_dict", "add_param_group"]
+)
 
 
 @function("builtins.getattr")
@@ -297,9 +318,7 @@ def _setattr(asked: Call) -> Value:
     return NONE
 
 
-@function(
-    "builtins.delattr", "builtins.print", "builtins.input", "builtins.breakpoint", "builtins.help"
-)
+@function("builtins.delattr", "builtins.print", "builtins.input", "builtins.breakpoint", "builtins.help")
 def _none(asked: Call) -> Value:  # noqa: ARG001
     return NONE
 
@@ -323,9 +342,7 @@ def _loaded_module(asked: Call) -> Value:
 def _len(asked: Call) -> Value:
     of = asked.run.settle(asked.get(0, "obj"))
     if isinstance(of, Choice):
-        return choose(
-            (condition, length(asked.run, option)) for condition, option in options_of(of)
-        )
+        return choose((condition, length(asked.run, option)) for condition, option in options_of(of))
     if isinstance(of, Obj) and of.kind is Kind.INSTANCE and of.cls is not None:
         found = looked_up(of.cls, "__len__")
         if found is not None and isinstance(found[0], Obj):
@@ -417,7 +434,9 @@ def _dict(asked: Call) -> Value:
     run = asked.run
     last = asked.name.rpartition(".")[2]
     if last in {"SimpleNamespace", "Namespace"}:
-        options = [one for one in map(run.settle, asked.given.more) if isinstance(one, Obj) and one.made_by == "argparse"]
+        options = [
+            one for one in map(run.settle, asked.given.more) if isinstance(one, Obj) and one.made_by == "argparse"
+        ]
         if len(options) == 1 and len(asked.given.more) == 1:  # SimpleNamespace(**vars(args))
             made = copied(run, options[0], asked.node, deep=False)
             assert isinstance(made, Obj)
@@ -656,7 +675,12 @@ def _set_defaults(asked: Call, of: Value) -> Value:
     if isinstance(of, Obj):
         options = of.data.get("parser", of).data.setdefault("options", {})
         for name, value in asked.given.named.items():
-            made = {"flags": [], "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions)}
+            made = {
+                "flags": [],
+                "node": asked.node,
+                "module": asked.run.frame.module,
+                "condition": both(*asked.run.conditions),
+            }
             options.setdefault(name, made)["default"] = value
     return NONE
 
@@ -928,7 +952,11 @@ def _getter(asked: Call) -> Value:
 
 @method(Role.REGION, "__enter__")
 def _entered(asked: Call, of: Value) -> Value:
-    by_hand = isinstance(asked.node, ast.Call) and isinstance(asked.node.func, ast.Attribute) and asked.node.func.attr == "__enter__"
+    by_hand = (
+        isinstance(asked.node, ast.Call)
+        and isinstance(asked.node.func, ast.Attribute)
+        and asked.node.func.attr == "__enter__"
+    )
     if by_hand:
         asked.run.event(Happening.PRECISION, asked.node, manager=of, name=Const("__enter__"))
     return of

@@ -154,7 +154,27 @@ def _local_rank(asked: Call) -> Value:  # noqa: ARG001
     return Expr("local_rank", varies=True)
 
 
-_COLLECTIVES = ["barrier", "all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter", "gather", "scatter", "all_to_all", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single", "monitored_barrier", "_all_gather_base", "all_reduce_coalesced"]
+_COLLECTIVES = [
+    "barrier",
+    "all_reduce",
+    "all_gather",
+    "broadcast",
+    "reduce",
+    "reduce_scatter",
+    "gather",
+    "scatter",
+    "all_to_all",
+    "all_gather_object",
+    "gather_object",
+    "broadcast_object_list",
+    "scatter_object_list",
+    "all_gather_into_tensor",
+    "reduce_scatter_tensor",
+    "all_to_all_single",
+    "monitored_barrier",
+    "_all_gather_base",
+    "all_reduce_coalesced",
+]
 
 
 @function(*(f"torch.distributed.{name}" for name in _COLLECTIVES))
@@ -224,7 +244,13 @@ def _device(asked: Call) -> Value:
     return Expr("torch.device", *args)
 
 
-@function("torch.manual_seed", "torch.random.manual_seed", "transformers.set_seed", "accelerate.utils.set_seed", "pytorch_lightning.seed_everything")
+@function(
+    "torch.manual_seed",
+    "torch.random.manual_seed",
+    "transformers.set_seed",
+    "accelerate.utils.set_seed",
+    "pytorch_lightning.seed_everything",
+)
 def _seed(asked: Call) -> Value:
     asked.run.event(Happening.SEED, asked.node, value=asked.run.settle(asked.get(0, "seed", NONE)))
     return NONE
@@ -288,8 +314,17 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     if given == NONE:
         given = asked.given.args[0] if asked.given.args else NONE
     if given == NONE:
-        given = next((value for value in asked.given.named.values() if any(role_of(one) is Role.OPTIMIZER for one in each(value))), NONE)
-    if any(role_of(one) is Role.OPTIMIZER for one in each(given)):  # one around another, as Lookahead is: it has the other's
+        given = next(
+            (
+                value
+                for value in asked.given.named.values()
+                if any(role_of(one) is Role.OPTIMIZER for one in each(value))
+            ),
+            NONE,
+        )
+    if any(
+        role_of(one) is Role.OPTIMIZER for one in each(given)
+    ):  # one around another, as Lookahead is: it has the other's
         given = choose(
             (condition, one.get("params", NONE) if isinstance(one, Obj) and role_of(one) is Role.OPTIMIZER else one)
             for condition, one in options_of(given)
@@ -406,14 +441,22 @@ MAKERS.update(
 )
 
 
-_COMPLEX = frozenset(["cfloat", "cdouble", "chalf", "complex32", "complex64", "complex128", "view_as_complex", "complex", "polar"])
+_COMPLEX = frozenset(
+    ["cfloat", "cdouble", "chalf", "complex32", "complex64", "complex128", "view_as_complex", "complex", "polar"]
+)
 
 
 def _written_type(part: ast.AST) -> str | None:
     """The type of numbers that a part of an expression speaks of: of a tensor that is made there."""
     if not isinstance(part, ast.Attribute):
         return None
-    return "complex64" if part.attr in _COMPLEX else part.attr if f"torch.{part.attr}" in _DTYPES and part.attr not in _CASTS - {"bfloat16"} else None
+    return (
+        "complex64"
+        if part.attr in _COMPLEX
+        else part.attr
+        if f"torch.{part.attr}" in _DTYPES and part.attr not in _CASTS - {"bfloat16"}
+        else None
+    )
 
 
 @function("torch.nn.Parameter")
@@ -567,7 +610,12 @@ _DTYPES = frozenset(
 def _reset(asked: Call, of: Value) -> Value:
     for one in each(of):
         if isinstance(one, Obj | Expr):
-            asked.run.event(Happening.WEIGHT_WRITE, asked.node, of=Tensor(TensorKind.PARAMETER, one, varies=False), name=Const("reset_parameters"))
+            asked.run.event(
+                Happening.WEIGHT_WRITE,
+                asked.node,
+                of=Tensor(TensorKind.PARAMETER, one, varies=False),
+                name=Const("reset_parameters"),
+            )
     return NONE
 
 
@@ -656,7 +704,14 @@ def _builtin_hook(asked: Call, of: Value) -> Value:
 @function("torch.distributed.algorithms.ddp_comm_hooks.register_ddp_comm_hook")
 def _ddp_hook(asked: Call) -> Value:
     kind, of = asked.run.settle(asked.get(0, "comm_hook_type", NONE)), asked.run.settle(asked.get(1, "model", NONE))
-    asked.run.event(Happening.HOOK, asked.node, of=of, name=Const("register_comm_hook"), hook=kind, state=asked.get(2, "state", NONE))
+    asked.run.event(
+        Happening.HOOK,
+        asked.node,
+        of=of,
+        name=Const("register_comm_hook"),
+        hook=kind,
+        state=asked.get(2, "state", NONE),
+    )
     return NONE
 
 
@@ -840,7 +895,11 @@ def clip(asked: Call) -> Value:
 def total_norm(run: Machine, parameters: Value) -> Value:
     """The norm of the gradients of some parameters."""
     tensors = norms_in(run, parameters)
-    gradients = tuple(replace(one, kind=TensorKind.GRADIENT) for one in tensors if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT})
+    gradients = tuple(
+        replace(one, kind=TensorKind.GRADIENT)
+        for one in tensors
+        if one.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT}
+    )
     each_norm = norm_of(gradients) if len(gradients) == len(tensors) else None
     found = norm_of((each_norm,)) if each_norm is not None else None
     return Tensor(varies=False) if found is None else found
@@ -862,15 +921,32 @@ def _norm(asked: Call) -> Value:
     return of_torch(asked.run, asked.name, asked.given, asked.node)
 
 
-@function("torch.stack", "torch.cat", "torch.hstack", "torch.tensor", "torch.as_tensor", "torch.sum", "torch.sqrt", "torch.square", "torch.pow", "math.sqrt")
+@function(
+    "torch.stack",
+    "torch.cat",
+    "torch.hstack",
+    "torch.tensor",
+    "torch.as_tensor",
+    "torch.sum",
+    "torch.sqrt",
+    "torch.square",
+    "torch.pow",
+    "math.sqrt",
+)
 def _of_norms(asked: Call) -> Value:
     norms = norms_in(asked.run, asked.run.settle(asked.get(0, "tensors", NONE)))
-    if norms and len({(one.kind, one.of, one.power) for one in norms}) == 1 and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}:
+    if (
+        norms
+        and len({(one.kind, one.of, one.power) for one in norms}) == 1
+        and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}
+    ):
         match asked.name.rpartition(".")[2]:
             case "sum":
                 found = summed(norms)
             case "sqrt" | "square" | "pow" as name:
-                found = powered(norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2))
+                found = powered(
+                    norms[0], asked.get(1, "exponent") if name == "pow" else Const(0.5 if name == "sqrt" else 2)
+                )
             case _:
                 found = norms[0]
         if found is not None:
@@ -885,7 +961,13 @@ def _backward(asked: Call) -> Value:
     given = {name: value for index, name in enumerate(names, 1) if (value := asked.get(index, name, NONE)) != NONE}
     if "grad_tensors" in given:
         given["gradient"] = given.pop("grad_tensors")
-    run.event(Happening.BACKWARD, asked.node, loss=run.settle(asked.get(0, "tensors", NONE)), function=Const(asked.name), **given)
+    run.event(
+        Happening.BACKWARD,
+        asked.node,
+        loss=run.settle(asked.get(0, "tensors", NONE)),
+        function=Const(asked.name),
+        **given,
+    )
     return NONE
 
 
@@ -953,7 +1035,14 @@ def _registered(asked: Call) -> Value:
     kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))
     name = kind.name.rpartition(".")[2] if isinstance(kind, Lib) else ""
     hook = Lib(f"torch.distributed.algorithms.ddp_comm_hooks.default_hooks.{_BY_TYPE.get(name, name)}")
-    asked.run.event(Happening.HOOK, asked.node, of=asked.run.settle(asked.get(1, "model", NONE)), name=Const("register_comm_hook"), hook=hook, state=asked.get(2, "state", NONE))
+    asked.run.event(
+        Happening.HOOK,
+        asked.node,
+        of=asked.run.settle(asked.get(1, "model", NONE)),
+        name=Const("register_comm_hook"),
+        hook=hook,
+        state=asked.get(2, "state", NONE),
+    )
     return NONE
 
 

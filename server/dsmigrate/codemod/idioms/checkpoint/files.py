@@ -96,7 +96,11 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     loads = [event for event in training.events(Happening.RESTORE) if training.is_optimizer(event["of"])]
     handed = [event for event in training.events(Happening.OPAQUE) if _is_handed(training, event)]
     loads += [event for event in handed if training.is_before(event)]
-    weights = [one for one in training.events(Happening.RESTORE) if training.is_model(one["of"]) and not training.is_before(one)]
+    weights = [
+        one
+        for one in training.events(Happening.RESTORE)
+        if training.is_model(one["of"]) and not training.is_before(one)
+    ]
     if states or loads or weights or handed:
         yield from taught(training, facts, loads)
     gone = [event for event in states if _is_group_gone(training, event)]
@@ -108,7 +112,10 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     states = [event for event in states if event not in gone]
     states += _unread(training, handed, states)
     yield from _inside_loop(training, handed)
-    if not any(event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event) for event in states):
+    if not any(
+        event.kind is Happening.OPAQUE or parting(training, event) is not None or is_stopping(training, event)
+        for event in states
+    ):
         return
     places: dict[tuple[ast.AST, str], list[tuple[Event, Meeting]]] = {}
     met = {event: None if is_stopping(training, event) else meeting(training, event) for event in states}
@@ -129,7 +136,13 @@ def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | No
     """The place for an event: where other ways to the same line need one further out, that one."""
     found = met[event]
     for other, place in met.items():
-        if found is None or place is None or other.node is not event.node or place.node is found.node or dividing(other) is None:
+        if (
+            found is None
+            or place is None
+            or other.node is not event.node
+            or place.node is found.node
+            or dividing(other) is None
+        ):
             continue
         around: list[Event | Block] = [event, *event.block.around()]
         if any(step.node is place.node for one in around for step in _steps(one)):
@@ -147,7 +160,9 @@ def _steps(one: Event | Block) -> Iterator[Step]:
 def _is_handed(training: Training, event: Event) -> bool:
     """Whether an unread function is given both the model and the optimizer, and may save or load them."""
     things = [value for name, value in event.what.items() if name.startswith("thing")]
-    return any(map(training.is_optimizer, things)) and any(training.is_model(one) and not isinstance(one, Tensor) for one in things)
+    return any(map(training.is_optimizer, things)) and any(
+        training.is_model(one) and not isinstance(one, Tensor) for one in things
+    )
 
 
 def _unread(training: Training, handed: list[Event], states: list[Event]) -> list[Event]:
@@ -177,7 +192,9 @@ def _inside_loop(training: Training, handed: list[Event]) -> Iterator[Decision]:
 def pickled(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """Mark files of the optimizer itself, and of objects that hold it."""
     for event in {event.node: event for event in training.events(Happening.SAVE)}.values():
-        if not training.is_before(event) and any(_holds_optimizer(training, one) for one in training.analysis.run.things_in(event["content"])):
+        if not training.is_before(event) and any(
+            _holds_optimizer(training, one) for one in training.analysis.run.things_in(event["content"])
+        ):
             yield Decision(
                 "MG631", Kind.TODO, event.module, event.node, "save optimizer.state_dict(), not the optimizer: the file is of no use for a resume",
                 "its parameters are not those of the model in the file",
@@ -205,7 +222,11 @@ def _states(training: Training, facts: Facts) -> list[Event]:
             if not training.is_before(event) and not training.is_copy(of)
             if event.kind is Happening.STATE or constant(event["method"]) in _WHOLE_SAVES
         ]
-    found += [event for event in training.events(Happening.OPAQUE) if dividing(event) is not None and _is_given_optimizer(training, event)]
+    found += [
+        event
+        for event in training.events(Happening.OPAQUE)
+        if dividing(event) is not None and _is_given_optimizer(training, event)
+    ]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
 
 
@@ -218,7 +239,9 @@ def _is_group_gone(training: Training, event: Event) -> bool:
         if one.number < event.number and both(one.condition, event.condition) is not FALSE
         if not any(both(one.condition, alive) is FALSE for alive in required)
     ]
-    return bool(ends) and not any(ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP))
+    return bool(ends) and not any(
+        ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP)
+    )
 
 
 def _is_early(training: Training, event: Event) -> bool:
@@ -276,7 +299,10 @@ def _subscript(event: Event) -> ast.Subscript | None:
         (
             one
             for one in ast.walk(statement)
-            if isinstance(one, ast.Subscript) and one.value is event.node and isinstance(one.slice, ast.Constant) and one.slice.value == "param_groups"
+            if isinstance(one, ast.Subscript)
+            and one.value is event.node
+            and isinstance(one.slice, ast.Constant)
+            and one.slice.value == "param_groups"
         ),
         None,
     )

@@ -83,7 +83,14 @@ def clip(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _late(event: Event) -> Decision:
     if is_statement(event):
-        return Decision("MG423", Kind.KEPT, event.module, event.node, "this clip comes behind the step: no step is clipped, as before", "the step has used the gradients")
+        return Decision(
+            "MG423",
+            Kind.KEPT,
+            event.module,
+            event.node,
+            "this clip comes behind the step: no step is clipped, as before",
+            "the step has used the gradients",
+        )
     return Decision(
         "MG410", Kind.TODO, event.module, event.node, "this norm is taken behind the step, which has cleared the gradients: take it before",
         "engine.step() zeroes the gradients",
@@ -123,8 +130,12 @@ def _gone(event: Event) -> Decision:
     statement = module.step(event.node).node
     mode = other_modes(event)
     edit: Edit = ReplaceStatement(module, statement, (mode,)) if mode else Remove(module, statement)
-    message = f"clip → gradient_clipping = {module.text(limit_code(event))}" + ("; other modes than norm stop" if mode else "")
-    return Decision("MG421", Kind.CONVERTED, module, event.node, message, "the engine clips right before the step", edits=(edit,))
+    message = f"clip → gradient_clipping = {module.text(limit_code(event))}" + (
+        "; other modes than norm stop" if mode else ""
+    )
+    return Decision(
+        "MG421", Kind.CONVERTED, module, event.node, message, "the engine clips right before the step", edits=(edit,)
+    )
 
 
 def _scaled(training: Training, facts: Facts, found: list[Clip]) -> Iterator[Decision]:
@@ -139,8 +150,15 @@ def _scaled(training: Training, facts: Facts, found: list[Clip]) -> Iterator[Dec
 
 def _owned(training: Training, found: list[Clip]) -> Iterator[Decision]:
     """Mark where the optimizer has some of the parameters only, and the clip is over all."""
-    made = [event for event in training.events(Happening.MADE) if training.is_optimizer(event["what"]) and event["role"] == Const("optimizer")]
-    frozen = any(training.is_model(event["of"]) or training.holds_parameters(event["of"]) for event in training.events(Happening.THAW))
+    made = [
+        event
+        for event in training.events(Happening.MADE)
+        if training.is_optimizer(event["what"]) and event["role"] == Const("optimizer")
+    ]
+    frozen = any(
+        training.is_model(event["of"]) or training.holds_parameters(event["of"])
+        for event in training.events(Happening.THAW)
+    )
     if frozen or not made or not all(holds_all(training, event["params"]) is False for event in made):
         return
     event = found[0].event
@@ -158,7 +176,11 @@ def _limit(training: Training, facts: Facts, found: list[Clip]) -> Decision | No
         return None
     code = said(value, facts.site.names)
     static = _by_default(training, value)
-    number = float(static) if isinstance(static, int | float) and not isinstance(static, bool) and abs(static) != inf else 0.0
+    number = (
+        float(static)
+        if isinstance(static, int | float) and not isinstance(static, bool) and abs(static) != inf
+        else 0.0
+    )
     event = found[0].event
     return Decision(
         "MG421", Kind.CONVERTED, event.module, event.node, f"gradient_clipping: {code}", "the limit of the script",

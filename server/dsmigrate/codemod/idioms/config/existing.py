@@ -51,7 +51,15 @@ def merged(facts: Facts, made: Mapping[str, Any], run_time: set[str]) -> tuple[d
     said: list[Decision] = []
     for section, owner in (("optimizer", "optimizer"), ("scheduler", "learning-rate schedule")):
         if section in found and section not in made:
-            said.append(_said(facts, "MG704", Kind.TODO, f"remove {section} from the config: the script keeps its own {owner}", f"a client {section} wins over the config silently"))
+            said.append(
+                _said(
+                    facts,
+                    "MG704",
+                    Kind.TODO,
+                    f"remove {section} from the config: the script keeps its own {owner}",
+                    f"a client {section} wins over the config silently",
+                )
+            )
     for key, value in made.items():
         if key in _BATCH and "train_batch_size" in found and key not in found:
             continue
@@ -64,23 +72,47 @@ def merged(facts: Facts, made: Mapping[str, Any], run_time: set[str]) -> tuple[d
     return found, said
 
 
-def _merge(facts: Facts, into: dict[str, Any], path: tuple[str, ...], value: Any, run_time: set[str]) -> Iterator[Decision]:
+def _merge(
+    facts: Facts, into: dict[str, Any], path: tuple[str, ...], value: Any, run_time: set[str]
+) -> Iterator[Decision]:
     key, name = path[-1], ".".join(path)
     present = into.get(key)
     if present is None or present == "auto":
         into[key] = deepcopy(value)
-        yield _said(facts, "MG709", Kind.CONVERTED, f"{name} = {value!r} is added to the config", "the script needs it said")
+        yield _said(
+            facts, "MG709", Kind.CONVERTED, f"{name} = {value!r} is added to the config", "the script needs it said"
+        )
     elif isinstance(value, dict) and isinstance(present, Mapping):
         nested = into[key] = dict(present)
         for inner, inner_value in value.items():
             yield from _merge(facts, nested, (*path, inner), inner_value, run_time)
     elif present != value or isinstance(present, bool) is not isinstance(value, bool):
         if name in run_time:
-            yield _said(facts, "MG704", Kind.KEPT, f"{name}: the config says {present!r}, the script sets it from its own options", "the command line keeps deciding")
+            yield _said(
+                facts,
+                "MG704",
+                Kind.KEPT,
+                f"{name}: the config says {present!r}, the script sets it from its own options",
+                "the command line keeps deciding",
+            )
         else:
-            yield _said(facts, "MG704", Kind.TODO, f"{name} is {present!r} in the config, but the script does {value!r}", "the config's value is kept")
+            yield _said(
+                facts,
+                "MG704",
+                Kind.TODO,
+                f"{name} is {present!r} in the config, but the script does {value!r}",
+                "the config's value is kept",
+            )
 
 
 def _said(facts: Facts, code: str, kind: Kind, message: str, reason: str) -> Decision:
     line = facts.site.node.lineno
-    return Decision(code, kind, facts.site.module, facts.site.node, message, reason, lines=(line, line) if kind is not Kind.CONVERTED else (0, 0))
+    return Decision(
+        code,
+        kind,
+        facts.site.module,
+        facts.site.node,
+        message,
+        reason,
+        lines=(line, line) if kind is not Kind.CONVERTED else (0, 0),
+    )

@@ -34,7 +34,10 @@ def in_config(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: 
         )  # fmt: skip
         return
     settings = {"optimizer.type": Setting(None, static=moved.kind)}
-    settings |= {f"optimizer.params.{name}": Setting(value, static, code) for name, (value, static, code) in moved.options.items()}
+    settings |= {
+        f"optimizer.params.{name}": Setting(value, static, code)
+        for name, (value, static, code) in moved.options.items()
+    }
     settings["zero_allow_untested_optimizer"] = Setting(None, static=moved.kind not in {"Adam", "AdamW", "Adagrad"})
     assert isinstance(moved.statement, ast.Assign)
     bound = moved.module.text(moved.statement.targets[0])

@@ -35,7 +35,11 @@ def asked(training: Training, facts: Facts) -> Iterator[Decision]:
     settings = {f"{kind}.enabled": Setting(None, static=True)}
     if kind == "fp16":
         settings["fp16.auto_cast"] = Setting(None, static=True)
-    cast = "cast the model's inputs to bfloat16, and compute the loss in float32" if kind == "bf16" else "compute the loss in float32"
+    cast = (
+        "cast the model's inputs to bfloat16, and compute the loss in float32"
+        if kind == "bf16"
+        else "compute the loss in float32"
+    )
     yield Decision(
         "MG308", Kind.TODO, site.module, site.node, f"the parameters are {kind} now: {cast}", "asked for by --precision; not the numerics of the original",
         config=settings,
@@ -55,7 +59,13 @@ def asked(training: Training, facts: Facts) -> Iterator[Decision]:
 def _regions(training: Training) -> Iterator[Decision]:
     seen: set[ast.AST] = set()
     for block in training.analysis.root.blocks():
-        if block.kind is not BlockKind.WITH or block.node is None or block.module is None or block.label is None or block.node in seen:
+        if (
+            block.kind is not BlockKind.WITH
+            or block.node is None
+            or block.module is None
+            or block.label is None
+            or block.node in seen
+        ):
             continue
         if any(isinstance(one, Obj) and one.made_by in _AUTOCAST for one in each(block.label)):
             seen.add(block.node)

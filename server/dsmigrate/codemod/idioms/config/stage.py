@@ -40,7 +40,18 @@ _KEEPS = {
     2: "each GPU keeps 1/N of optimizer state and gradients.",
     3: "each GPU keeps 1/N of optimizer state, gradients and parameters.",
 }
-_STATES = {"Adam": 8, "AdamW": 8, "NAdam": 8, "RAdam": 8, "Adamax": 8, "FusedAdam": 8, "RMSprop": 4, "Adagrad": 4, "SGD": 0, "FusedSGD": 0}
+_STATES = {
+    "Adam": 8,
+    "AdamW": 8,
+    "NAdam": 8,
+    "RAdam": 8,
+    "Adamax": 8,
+    "FusedAdam": 8,
+    "RMSprop": 4,
+    "Adagrad": 4,
+    "SGD": 0,
+    "FusedSGD": 0,
+}
 """Bytes of an optimizer's float32 state for each parameter; momentum comes on top."""
 
 
@@ -64,7 +75,11 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting) -> De
     else:
         message = f"ZeRO-{number}: {_KEEPS[number]}" + (" A step with inf or NaN is skipped." if number else "")
     chosen = facts.options.chosen_for
-    why = f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`" if chosen else _costs(training, facts, number)
+    why = (
+        f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`"
+        if chosen
+        else _costs(training, facts, number)
+    )
     return Decision(
         "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
         differs=bool(number), lines=(0, 0),
@@ -96,24 +111,35 @@ def _section(training: Training, facts: Facts, number: int, setting: Setting) ->
         found["zero_optimization.offload_optimizer"] = Setting(None, static=device)
         if number == 3:
             found["zero_optimization.offload_param"] = Setting(None, static=dict(device))
-    regions = any(block.label is not None and isinstance(block.label, Obj) and "autocast" in block.label.made_by for block in training.analysis.root.blocks())
+    regions = any(
+        block.label is not None and isinstance(block.label, Obj) and "autocast" in block.label.made_by
+        for block in training.analysis.root.blocks()
+    )
     if number == 3 and regions:  # with DeepSpeed's own Linear for ZeRO 3 losses under autocast are up to 7e-4 off
         found["zero_optimization.memory_efficient_linear"] = Setting(None, static=False)
-    return found | {f"zero_optimization.{key}": Setting(None, static=value) for key, value in options.chosen_sizes.items()}
+    return found | {
+        f"zero_optimization.{key}": Setting(None, static=value) for key, value in options.chosen_sizes.items()
+    }
 
 
 def _costs(training: Training, facts: Facts, number: int) -> str:
     """Memory of a parameter on each of N GPUs, and elements sent for it in a step, before and after."""
     state = _state(training)
     sent = {0: 2, 1: 2, 2: 2, 3: 3}[number]
-    traffic = "as many elements are sent a step as under DDP" if sent == 2 else "1.5 times as many elements are sent a step as under DDP"
+    traffic = (
+        "as many elements are sent a step as under DDP"
+        if sent == 2
+        else "1.5 times as many elements are sent a step as under DDP"
+    )
     if number >= 2 and windows(training, facts):
         traffic = "gradients are sent at every backward"
     if state is None or facts.options.precision != "keep":
         return traffic
     spread = {0: 0, 1: state, 2: state + 4, 3: state + 8}[number]
     whole = 8 + state
-    left = " + ".join(part for part in (f"{whole - spread}" if whole > spread else "", f"{spread}/N" if spread else "") if part)
+    left = " + ".join(
+        part for part in (f"{whole - spread}" if whole > spread else "", f"{spread}/N" if spread else "") if part
+    )
     return f"{whole} → {left} bytes a parameter on each GPU; {traffic}" if spread else traffic
 
 
@@ -124,7 +150,9 @@ def _state(training: Training) -> int | None:
             return None
         size = _STATES.get(one.made_by.rpartition(".")[2])
         given = one.data.get("arguments", {"args": (), "named": {}})
-        momentum = given["named"].get("momentum", given["args"][2] if one.made_by.endswith("SGD") and len(given["args"]) > 2 else None)
+        momentum = given["named"].get(
+            "momentum", given["args"][2] if one.made_by.endswith("SGD") and len(given["args"]) > 2 else None
+        )
         if momentum is not None and size is not None:
             static = static_value(training.analysis, momentum)
             size = None if static is None else size + (4 if static else 0)

@@ -57,7 +57,11 @@ def alone(training: Training, facts: Facts) -> Iterator[Decision]:
         yield _said(training)
         return
     nodes = {event.node for event in training.backwards}
-    unwrapped = [event for event in training.events(Happening.BACKWARD) if event.node in nodes and event not in training.backwards]
+    unwrapped = [
+        event
+        for event in training.events(Happening.BACKWARD)
+        if event.node in nodes and event not in training.backwards
+    ]
     if any(not any(implies(event.condition, group.event.condition) for group in made) for event in unwrapped):
         yield _said(training)
     del facts

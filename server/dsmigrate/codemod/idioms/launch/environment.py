@@ -43,12 +43,20 @@ def address(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: AR
     """Let the launcher's address stand."""
     if not any(Teller.LAUNCHER in group.tellers for group in groups(training)):
         return
-    written = [event for event in training.events(Happening.ENVIRONMENT) if event["name"] in _ADDRESS and "default" not in event.what]
+    written = [
+        event
+        for event in training.events(Happening.ENVIRONMENT)
+        if event["name"] in _ADDRESS and "default" not in event.what
+    ]
     for node in dict.fromkeys(event.node for event in written):
         here = [event for event in written if event.node is node]
         event = here[0]
         statement = event.module.step(node).node
-        if any(_is_of_manager(training, one) for one in here) or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        if (
+            any(_is_of_manager(training, one) for one in here)
+            or not isinstance(statement, ast.Assign)
+            or len(statement.targets) != 1
+        ):
             continue
         target = statement.targets[0]
         if not isinstance(target, ast.Subscript):
@@ -104,6 +112,11 @@ def _is_before_import(event: Event, facts: Facts) -> bool:
 
 
 def _imports_torch(node: ast.stmt) -> bool:
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    names = (
+        [alias.name for alias in node.names]
+        if isinstance(node, ast.Import)
+        else [node.module or ""]
+        if isinstance(node, ast.ImportFrom)
+        else []
+    )
     return any(name.split(".")[0] == "torch" for name in names)
-

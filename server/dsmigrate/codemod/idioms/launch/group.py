@@ -34,7 +34,12 @@ IDEAS = (
     ),
 )
 _NAMES = {"backend": "dist_backend", "timeout": "timeout"}
-_IMPLIED: dict[str, tuple[Value, ...]] = {"init_method": (Const("env://"), NONE), "timeout": (NONE,), "store": (NONE,), "pg_options": (NONE,)}
+_IMPLIED: dict[str, tuple[Value, ...]] = {
+    "init_method": (Const("env://"), NONE),
+    "timeout": (NONE,),
+    "store": (NONE,),
+    "pg_options": (NONE,),
+}
 _NUMBERS = {"rank": "RANK", "world_size": "WORLD_SIZE"}
 
 
@@ -42,7 +47,10 @@ def group(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each place that sets up the process group."""
     found = groups(training)
     nodes = {event.node: event for event in training.events(Happening.GROUP) if _is_torchs(event)}
-    obstacles = {node: _obstacle(node, [one for one in found if one.event.node is node] or [Group(event, None, ())]) for node, event in nodes.items()}
+    obstacles = {
+        node: _obstacle(node, [one for one in found if one.event.node is node] or [Group(event, None, ())])
+        for node, event in nodes.items()
+    }
     for node, event in nodes.items():
         obstacle = obstacles[node] or next(filter(None, obstacles.values()), "")
         if obstacle or not isinstance(node, ast.Call):
@@ -51,8 +59,12 @@ def group(training: Training, facts: Facts) -> Iterator[Decision]:
             )  # fmt: skip
             continue
         parts: list[str | ast.expr] = ["deepspeed.init_distributed("]
-        given = [("backend", value) for value in node.args[:1]] + [(keyword.arg, keyword.value) for keyword in node.keywords]
-        for index, (argument, value) in enumerate(pair for pair in given if pair[0] in _NAMES and not _is_none(pair[1])):
+        given = [("backend", value) for value in node.args[:1]] + [
+            (keyword.arg, keyword.value) for keyword in node.keywords
+        ]
+        for index, (argument, value) in enumerate(
+            pair for pair in given if pair[0] in _NAMES and not _is_none(pair[1])
+        ):
             parts += [", " if index else "", f"{_NAMES[str(argument)]}=", value]
         yield Decision(
             "MG201", Kind.CONVERTED, event.module, node, "init_process_group → deepspeed.init_distributed",
@@ -68,19 +80,27 @@ def group(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def _is_torchs(event: Event) -> bool:
-    return isinstance(event.node, ast.Call) and (library_name(event.node.func, event.names) or "").endswith("init_process_group")
+    return isinstance(event.node, ast.Call) and (library_name(event.node.func, event.names) or "").endswith(
+        "init_process_group"
+    )
 
 
 def _obstacle(node: ast.AST, found: list[Group]) -> str:
     """Why DeepSpeed's call would not set up the same group; "" where it does."""
     assert isinstance(node, ast.Call)
-    if len(node.args) > 1 or any(isinstance(arg, ast.Starred) for arg in node.args) or any(keyword.arg is None for keyword in node.keywords):
+    if (
+        len(node.args) > 1
+        or any(isinstance(arg, ast.Starred) for arg in node.args)
+        or any(keyword.arg is None for keyword in node.keywords)
+    ):
         return "its arguments are not given by name"
     for one in found:
         if one.tellers - {Teller.LAUNCHER}:
             return "its ranks are not a launcher's"
         for name, value in one.event.what.items():
-            if name in _NUMBERS and not (isinstance(value, Expr) and value.op == "env" and value.args[0] == _NUMBERS[name]):
+            if name in _NUMBERS and not (
+                isinstance(value, Expr) and value.op == "env" and value.args[0] == _NUMBERS[name]
+            ):
                 return "it passes ranks"
             if name in _IMPLIED and value not in _IMPLIED[name] and name not in _NAMES:
                 return "it passes an address"

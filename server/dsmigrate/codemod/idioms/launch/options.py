@@ -35,7 +35,11 @@ def local_rank(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
         return
     for option in (option for parser in parsers(training.analysis) for option in parser.data["options"].values()):
         node, module = option["node"], option["module"]
-        if not set(SPELLINGS) & set(option["flags"]) or not isinstance(node, ast.Call) or not isinstance(module, Module):
+        if (
+            not set(SPELLINGS) & set(option["flags"])
+            or not isinstance(node, ast.Call)
+            or not isinstance(module, Module)
+        ):
             continue
         if _asks_environment(option.get("default")):
             continue
@@ -68,4 +72,3 @@ def _edits(module: Module, node: ast.Call, flags: list[str]) -> Iterator[Edit]:
     else:
         code = ('int(os.environ.get("LOCAL_RANK", ', default, "))")
     yield AddArgument(module, node, "default", code) if default is None else Replace(module, default, code)
-

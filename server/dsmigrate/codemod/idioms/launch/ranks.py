@@ -58,7 +58,10 @@ IDEAS = (
         Kind.CONVERTED,
     ),
 )
-_LOCAL = {Teller.SLURM: ("SLURM_LOCALID",), Teller.MPI: ("OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")}
+_LOCAL = {
+    Teller.SLURM: ("SLURM_LOCALID",),
+    Teller.MPI: ("OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"),
+}
 _COMMANDS = {Teller.SLURM: "srun", Teller.MPI: "mpirun"}
 
 
@@ -79,7 +82,9 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
         if number is None:
             yield _without_number(group, code)
             continue
-        always = len(lacking) == sum(max(len(one.rank), 1) for one in here) and all(one.spawn is not None for one in here)
+        always = len(lacking) == sum(max(len(one.rank), 1) for one in here) and all(
+            one.spawn is not None for one in here
+        )
         line = f'os.environ["LOCAL_RANK"] = {number}' if always else f'os.environ.setdefault("LOCAL_RANK", {number})'
         lines.setdefault((line, group.event.module.step(group.event.node).function), []).append((group, code, number))
     for (line, _), several in lines.items():
@@ -95,7 +100,7 @@ def ranks(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _by_others(training: Training, made: list[Group]) -> Iterator[Decision]:
     """Mark the call of unread code that starts the training, where no launcher's variables tell the ranks."""
-    if made and not any(is_given(group) for group in made) or any(group.spawn is not None for group in made):
+    if (made and not any(is_given(group) for group in made)) or any(group.spawn is not None for group in made):
         return
     for call in dict.fromkeys(handed_to(training.analysis, wrap.block) for wrap in training.wraps):
         if call is None or call.node is None or call.module is None:
@@ -160,7 +165,11 @@ def _lacking(training: Training, group: Group) -> Iterator[Value]:
         launched = group.spawn is None and tellers_of(value) in ({Teller.LAUNCHER}, {Teller.LAUNCHER, Teller.OPTION})
         if value == Const(-1):  # torch reads RANK then, which only a launcher sets
             continue
-        if launched or is_set(training, "LOCAL_RANK", group, condition) or both(condition, group.event.condition) is FALSE:
+        if (
+            launched
+            or is_set(training, "LOCAL_RANK", group, condition)
+            or both(condition, group.event.condition) is FALSE
+        ):
             continue
         yield value
 
@@ -187,7 +196,9 @@ def _number(training: Training, group: Group, value: Value, teller: Teller) -> s
     candidates: list[Value] = [] if device is None else [device]
     if group.spawn is not None:
         candidates += [leaf for leaf in leaves(value) if leaf.op == "process"]
-        candidates += [one for scope in names for one in scope.values() if isinstance(one, Expr) and one.op == "process"]
+        candidates += [
+            one for scope in names for one in scope.values() if isinstance(one, Expr) and one.op == "process"
+        ]
     else:
         candidates += [Expr("env", name, varies=True) for name in _LOCAL.get(teller, ())]
         if teller is Teller.NOBODY:
@@ -200,7 +211,9 @@ def _number(training: Training, group: Group, value: Value, teller: Teller) -> s
         return '"0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"]'
     if teller is Teller.MPI:
         asked = [str(leaf.args[0]) for leaf in leaves(value) if leaf.op == "env"]
-        return next((f'os.environ["{name}"]' for name in _LOCAL[teller] if any(one[:3] == name[:3] for one in asked)), None)
+        return next(
+            (f'os.environ["{name}"]' for name in _LOCAL[teller] if any(one[:3] == name[:3] for one in asked)), None
+        )
     return None
 
 
@@ -210,8 +223,11 @@ def _of_worker(spawn: Event) -> tuple[str | None, tuple[Module, ast.AST] | None]
     if isinstance(function, Obj) and isinstance(function.node, ast.FunctionDef):
         taken = [*function.node.args.posonlyargs, *function.node.args.args]
         body = function.node.body
-        first = body[1] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else body[0]
+        first = (
+            body[1]
+            if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+            else body[0]
+        )
         if taken and isinstance(spawn["name"], Const) and spawn["name"].value.startswith("torch.multiprocessing.s"):
             return f"str({taken[0].arg})", (function.data["frame"].module, first)
     return None, None
-

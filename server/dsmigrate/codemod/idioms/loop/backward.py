@@ -42,9 +42,18 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event)
         if engine is None:
             continue
-        loss = (_loss(node, is_function="function" in event.what) or _taken(event)) if isinstance(node, ast.Call) else None
+        loss = (
+            (_loss(node, is_function="function" in event.what) or _taken(event)) if isinstance(node, ast.Call) else None
+        )
         if loss is None:
-            yield Decision("MG401", Kind.TODO, event.module, node, f"call {engine}.backward(loss) here", "how it is written hides the loss")
+            yield Decision(
+                "MG401",
+                Kind.TODO,
+                event.module,
+                node,
+                f"call {engine}.backward(loss) here",
+                "how it is written hides the loss",
+            )
             continue
         assert isinstance(node, ast.Call)
         yield Decision(
@@ -101,7 +110,9 @@ def _kept(node: ast.Call, events: list[Event]) -> Template:
     """The arguments that engine.backward takes too: ``retain_graph`` unless it is False, and ``**kwargs``."""
     found: list[str | ast.expr] = []
     value = given_at(node, 2 if "function" in events[0].what else 1, "retain_graph")
-    if value is not None and any(one not in _NOT for event in events for one in each(event.what.get("retain_graph", NONE))):
+    if value is not None and any(
+        one not in _NOT for event in events for one in each(event.what.get("retain_graph", NONE))
+    ):
         found += [", retain_graph=", value]
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -113,9 +124,20 @@ def _second_order(node: ast.Call, events: list[Event]) -> Iterator[Decision]:
     """An assertion where a graph of gradients may be asked for."""
     value = given_at(node, 3 if "function" in events[0].what else 2, "create_graph")
     options = [one for event in events for one in each(event.what.get("create_graph", NONE))]
-    if value is None or isinstance(value, ast.Constant) or all(isinstance(one, Const) and not one.value for one in options):
+    if (
+        value is None
+        or isinstance(value, ast.Constant)
+        or all(isinstance(one, Const) and not one.value for one in options)
+    ):
         return
     module = events[0].module
     test: Template = (value,) if isinstance(value, ast.Name | ast.Attribute) else ("(", value, ")")
     edits: tuple[Edit, ...] = (Insert(module, module.step(node).node, (("assert not ", *test),)),)
-    yield Decision("MG411", Kind.KEPT, module, node, f"{module.text(value)} must be false: the engine keeps no graph of gradients", edits=edits)
+    yield Decision(
+        "MG411",
+        Kind.KEPT,
+        module,
+        node,
+        f"{module.text(value)} must be false: the engine keeps no graph of gradients",
+        edits=edits,
+    )

@@ -49,7 +49,9 @@ def looked_at(training: Training, facts: Facts) -> Iterator[Decision]:
     """A decision for each statement that reads or writes gradients of the model, or lets code that is not read do so."""
     moved = facts.gradients.of_zeroing().union(*(one.reads for one in moved_norms(training, facts)))
     kinds = (Happening.GRADIENT_READ, Happening.GRADIENT_WRITE)
-    found = [event for event in training.events(*kinds) if event not in moved and training.holds_parameters(event["of"])]
+    found = [
+        event for event in training.events(*kinds) if event not in moved and training.holds_parameters(event["of"])
+    ]
     gone = {inner for one in clips_of(training, facts) if one.why is None for inner in ast.walk(one.event.node)}
     places: dict[ast.stmt, list[Event]] = {}
     for event in found:
@@ -75,7 +77,14 @@ def _looks(facts: Facts, events: list[Event]) -> Iterator[Decision]:
     """What becomes of a statement that reads or writes gradients, before the step and behind it."""
     there = {event: facts.gradients.at(event) for event in events}
     before = next((event for event in events if any(one.pending for one in there[event])), None)
-    behind = next((event for event in events if there[event] and all(not one.pending for one in there[event]) and any(one.stale for one in there[event])), None)
+    behind = next(
+        (
+            event
+            for event in events
+            if there[event] and all(not one.pending for one in there[event]) and any(one.stale for one in there[event])
+        ),
+        None,
+    )
     if before is not None:
         verb = "changed" if any(event.kind is Happening.GRADIENT_WRITE for event in events) else "read"
         yield Decision(
@@ -95,7 +104,9 @@ def hooks(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
     for node, events in by_place(training.events(Happening.HOOK)).items():
         event = events[0]
         of = event["of"]
-        if not any(isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER for one in each(of)) or not training.holds_parameters(of):
+        if not any(
+            isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER for one in each(of)
+        ) or not training.holds_parameters(of):
             continue
         late = event["name"] == Const("register_post_accumulate_grad_hook")
         what = "a hook on accumulated gradients" if late else "a hook on gradients"

@@ -51,7 +51,14 @@ def step(training: Training, facts: Facts) -> Iterator[Decision]:
         if engine is None:
             continue
         if not isinstance(node, ast.Call):
-            yield Decision("MG402", Kind.TODO, event.module, node, f"call {engine}.step() here", "how it is written hides the optimizer")
+            yield Decision(
+                "MG402",
+                Kind.TODO,
+                event.module,
+                node,
+                f"call {engine}.step() here",
+                "how it is written hides the optimizer",
+            )
             continue
         yield Decision(
             "MG402", Kind.CONVERTED, event.module, node, f"{event.module.text(node)} → {engine}.step()", "the engine clips, steps and zeroes",

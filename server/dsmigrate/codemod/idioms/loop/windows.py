@@ -55,7 +55,11 @@ def windows(training: Training, facts: Facts) -> Iterator[Decision]:
         return
     event = training.steps[0]
     release = facts.options.target_version
-    if targets.holds("lost_micro_batches", release) and facts.options.offload == "none" and facts.options.zero_stage != 3:
+    if (
+        targets.holds("lost_micro_batches", release)
+        and facts.options.offload == "none"
+        and facts.options.zero_stage != 3
+    ):
         message = f"DeepSpeed {release} keeps only the last micro-batch of a window at ZeRO 2"
         reason = "gradients of the earlier ones are overwritten; 0.17.5 and 0.18.3 are right"
         yield Decision(
@@ -146,4 +150,8 @@ def _is_null(manager: ast.IfExp, event: Event) -> bool:
     """Whether a conditional expression is ``no_sync`` in one case and no manager in the other."""
     arms = [manager.body, manager.orelse]
     others = [arm for arm in arms if arm is not event.node]
-    return len(others) == 1 and isinstance(others[0], ast.Call) and library_name(others[0].func, event.names) == "contextlib.nullcontext"
+    return (
+        len(others) == 1
+        and isinstance(others[0], ast.Call)
+        and library_name(others[0].func, event.names) == "contextlib.nullcontext"
+    )

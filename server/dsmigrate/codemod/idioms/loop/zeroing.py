@@ -55,7 +55,14 @@ def _whole(facts: Facts, node: ast.AST, events: list[Event], *, others: bool) ->
     if any(facts.gradients.thrown_away(one) for one in events):
         engine = facts.engine(event)
         if engine is None or others or not (place is not own or is_statement(event)):
-            yield Decision("MG408", Kind.TODO, module, node, "call ds_compat.drop_gradients(engine) here", "the engine keeps gradients that no step used")
+            yield Decision(
+                "MG408",
+                Kind.TODO,
+                module,
+                node,
+                "call ds_compat.drop_gradients(engine) here",
+                "the engine keeps gradients that no step used",
+            )
             return
         yield Decision(
             "MG408", Kind.CONVERTED, module, place, f"{text} → ds_compat.drop_gradients({engine})", "the engine keeps gradients that no step used",
@@ -81,7 +88,10 @@ def _of_nothing(facts: Facts, events: list[Event]) -> bool:
 
 
 def _of_part(event: Event) -> Decision:
-    message, reason = "gradients of a part of the model are cleared before the step", "p.grad is None after backward at ZeRO 1-3"
+    message, reason = (
+        "gradients of a part of the model are cleared before the step",
+        "p.grad is None after backward at ZeRO 1-3",
+    )
     return Decision(
         "MG408", Kind.KEPT, event.module, event.node, message, reason, stage=0, needs=frozenset({Need.WHOLE_GRADIENTS}),
         otherwise=Decision("MG408", Kind.TODO, event.module, event.node, f"{message}: this does nothing at ZeRO 1-3", reason),
@@ -98,13 +108,21 @@ def _outermost(training: Training, event: Event) -> ast.stmt:
         return own
     cleared = {module.step(one.node).node for one in training.events(Happening.ZERO_GRAD) if one.module is module}
     inside = [one for one in ast.walk(outer) if isinstance(one, ast.stmt)]
-    return outer if all(isinstance(one, ast.For | ast.If | ast.Continue) or one in cleared or _detaches(one) for one in inside) else own
+    return (
+        outer
+        if all(isinstance(one, ast.For | ast.If | ast.Continue) or one in cleared or _detaches(one) for one in inside)
+        else own
+    )
 
 
 def _detaches(statement: ast.stmt) -> bool:
     """``p.grad.detach_()``, which prepares a zeroing."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"detach_", "requires_grad_"}
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in {"detach_", "requires_grad_"}
+    )
 
 
 def _short(text: str) -> str:

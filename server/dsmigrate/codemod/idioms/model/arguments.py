@@ -88,7 +88,9 @@ def arguments(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _of_wrap(event: Event) -> Iterator[Decision]:
     module, node = event.module, event.node
-    if "arg_gradient_average" in event.what and any(constant(one) is False for one in each(event["arg_gradient_average"])):
+    if "arg_gradient_average" in event.what and any(
+        constant(one) is False for one in each(event["arg_gradient_average"])
+    ):
         yield Decision(
             "MG116", Kind.TODO, module, node, "multiply the loss by the number of ranks: the engine averages gradients",
             "gradient_average=False added them up",

@@ -77,7 +77,9 @@ def _is_unwrapped_run(training: Training, event: Event) -> bool:
     if not isinstance(event.node, ast.Call):
         return False
     says = event.node.func
-    named = training.is_named_wrapper(event, says) or (isinstance(says, ast.Attribute) and training.is_named_wrapper(event, says.value))
+    named = training.is_named_wrapper(event, says) or (
+        isinstance(says, ast.Attribute) and training.is_named_wrapper(event, says.value)
+    )
     return named and not any(implies(event.condition, wrap.condition) for wrap in training.wraps)
 
 

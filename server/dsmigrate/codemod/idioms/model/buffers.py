@@ -64,7 +64,11 @@ def buffers(training: Training, facts: Facts) -> Iterator[Decision]:
     may_run = found.running or not found.is_read
     if found.written or (may_run and found.evaluated_by_all is not None):
         code = "MG128" if found.written else "MG129"
-        why = "training writes them" if found.written else "all ranks evaluate" + ("" if found.running else ", if it has running statistics")
+        why = (
+            "training writes them"
+            if found.written
+            else "all ranks evaluate" + ("" if found.running else ", if it has running statistics")
+        )
         alone = found.evaluated_by_some
         if alone is not None:
             yield Decision(

@@ -52,7 +52,11 @@ def _in_place(training: Training, facts: Facts, event: Event, node: ast.Call) ->
     for keyword in node.keywords:
         more += [", " if more else "", f"{keyword.arg}=" if keyword.arg else "**", keyword.value]
     site = facts.site
-    target = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.value is node else ""
+    target = (
+        ast.unparse(statement.targets[0])
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.value is node
+        else ""
+    )
     there = training.has_engine(event, given)
     edits: tuple[Edit, ...]
     if target and target == ast.unparse(given) and there is not False:
@@ -60,11 +64,21 @@ def _in_place(training: Training, facts: Facts, event: Event, node: ast.Call) ->
     elif there is not False:
         returned = isinstance(statement, ast.Return)
         name = module.text(given) if returned else target or "model"
-        edits = (Replace(module, node, (given,)), Insert(module, statement, ((f"{name}.module.compile(", *more, ")"),), after=not returned))
+        edits = (
+            Replace(module, node, (given,)),
+            Insert(module, statement, ((f"{name}.module.compile(", *more, ")"),), after=not returned),
+        )
     else:
-        line: Template = (f"{site.target}.module.compile(", *[part if isinstance(part, str) else module.text(part) for part in more], ")")
+        line: Template = (
+            f"{site.target}.module.compile(",
+            *[part if isinstance(part, str) else module.text(part) for part in more],
+            ")",
+        )
         goes = target == ast.unparse(given)
-        edits = (Remove(module, statement) if goes else Replace(module, node, (given,)), Insert(site.module, site.node, (line,), after=True, rank=3))
+        edits = (
+            Remove(module, statement) if goes else Replace(module, node, (given,)),
+            Insert(site.module, site.node, (line,), after=True, rank=3),
+        )
     return Decision(
         "MG708", Kind.CONVERTED, module, node, "torch.compile → module.compile(): names of weights lose any _orig_mod.",
         "the engine hooks the modules themselves", edits=edits,

@@ -39,14 +39,23 @@ def copies(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
             places.setdefault(event.node, []).append(event)
     for node, events in places.items():
         event = events[0]
-        if not isinstance(node, ast.Call) or not any(isinstance(one, Obj) or one in training.models for one in each(event["of"])):
+        if not isinstance(node, ast.Call) or not any(
+            isinstance(one, Obj) or one in training.models for one in each(event["of"])
+        ):
             continue
         there = {training.has_engine(one) for one in events}
         if there == {False}:
             continue
         given = _given(node)
         if given is None or there != {True}:
-            yield Decision("MG506", Kind.TODO, event.module, node, "copy engine.module here, not the engine", "the engine cannot be copied")
+            yield Decision(
+                "MG506",
+                Kind.TODO,
+                event.module,
+                node,
+                "copy engine.module here, not the engine",
+                "the engine cannot be copied",
+            )
         elif constant(event["name"]) in _RUN_HOOKS:
             if training.says_engine(event, given):
                 yield Decision(
@@ -63,7 +72,9 @@ def whole(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
     """The decisions about files of the whole model."""
     places: dict[ast.AST, list[Event]] = {}
     for event in training.events(Happening.SAVE):
-        if training.has_engine(event) is not False and any(_is_whole(training, one) for one in training.analysis.run.things_in(event["content"])):
+        if training.has_engine(event) is not False and any(
+            _is_whole(training, one) for one in training.analysis.run.things_in(event["content"])
+        ):
             places.setdefault(event.node, []).append(event)
     for node, events in places.items():
         event = events[0]
@@ -89,7 +100,13 @@ def _is_whole(training: Training, value: Value) -> bool:
     """Whether a value is the model or a module in it."""
     if training.is_wrapped(value) or value in training.models:
         return True
-    return isinstance(value, Obj | Expr) and training.is_model(value) and not training.is_copy(value) and not training.is_optimizer(value) and _is_module(training, value)
+    return (
+        isinstance(value, Obj | Expr)
+        and training.is_model(value)
+        and not training.is_copy(value)
+        and not training.is_optimizer(value)
+        and _is_module(training, value)
+    )
 
 
 def _is_module(training: Training, value: Obj | Expr) -> bool:
@@ -101,7 +118,11 @@ def parameters(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
     for event in {event.node: event for event in training.events(Happening.SAVE)}.values():
         if training.has_engine(event) is False:
             continue
-        held = [one for one in training.analysis.run.things_in(event["content"]) if isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER]
+        held = [
+            one
+            for one in training.analysis.run.things_in(event["content"])
+            if isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER
+        ]
         if any(not one.detached and one.of is not None and training.is_model(one.of) for one in held):
             yield Decision(
                 "MG506", Kind.TODO, event.module, event.node, "save parameter.detach().clone(), not the parameter: it carries the optimizer's state",

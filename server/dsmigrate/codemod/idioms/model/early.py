@@ -30,21 +30,32 @@ IDEAS = (
 def early(training: Training, facts: Facts) -> Iterator[Decision]:
     """Send the weights before the first copy that is made of them between the wrap and the engine."""
     first = min(event.number for event in training.wraps)
-    taken = [event for event in training.events(*_TAKES) if first < event.number <= facts.site.number and _is_taken(training, event)]
+    taken = [
+        event
+        for event in training.events(*_TAKES)
+        if first < event.number <= facts.site.number and _is_taken(training, event)
+    ]
     if not taken or _is_seeded(training, first):
         return
     event = taken[0]
     module, node, names = event.module, event.node, training.engine_names(event.names)
     if not names:
         for block in event.block.around():
-            if block.kind is BlockKind.CALL and block.node is not None and block.module is not None and training.engine_names(block.names):
+            if (
+                block.kind is BlockKind.CALL
+                and block.node is not None
+                and block.module is not None
+                and training.engine_names(block.names)
+            ):
                 module, node, names = block.module, block.node, training.engine_names(block.names)
                 break
     if not names:
         return
     step = module.step(node)
     wraps = {wrap.node for wrap in training.wraps}
-    while step.up is not None and isinstance(step.up.node, ast.For | ast.With) and not wraps & set(ast.walk(step.up.node)):
+    while (
+        step.up is not None and isinstance(step.up.node, ast.For | ast.With) and not wraps & set(ast.walk(step.up.node))
+    ):
         step = step.up
     line = f"ds_compat.broadcast_model({names[0]})"
     yield Decision(

@@ -72,10 +72,29 @@ def hooks(training: Training, facts: Facts) -> Iterator[Decision]:
             statement = event.module.step(node).node
             group = any(one != NONE and not isinstance(one, Lib) for one in each(event["state"]))
             kind = Kind.TODO if group else Kind.CONVERTED
-            message = "the hook's process group goes: the engine averages over all ranks" if group else f"{here[0].name} → {KEY}"
-            yield Decision("MG309", kind, event.module, node, message, "the config says how gradients travel", edits=(Remove(event.module, statement),))
+            message = (
+                "the hook's process group goes: the engine averages over all ranks"
+                if group
+                else f"{here[0].name} → {KEY}"
+            )
+            yield Decision(
+                "MG309",
+                kind,
+                event.module,
+                node,
+                message,
+                "the config says how gradients travel",
+                edits=(Remove(event.module, statement),),
+            )
         else:
-            yield Decision("MG309", Kind.TODO, event.module, node, f"take this hook out and set {KEY} in the config", "the engine has no hooks")
+            yield Decision(
+                "MG309",
+                Kind.TODO,
+                event.module,
+                node,
+                f"take this hook out and set {KEY} in the config",
+                "the engine has no hooks",
+            )
     if any(case.format for case in known):
         yield _setting(training, facts, known)
 
@@ -89,7 +108,13 @@ def _cases(training: Training, event: Event) -> Iterator[_Case]:
         when = under(both(event.condition, condition), assumed)
         if one is UNBOUND or when is FALSE:
             continue
-        name = one.name.rpartition(".")[2] if isinstance(one, Lib) else str(one.data.get("name", "this hook")) if isinstance(one, Obj) else "this hook"
+        name = (
+            one.name.rpartition(".")[2]
+            if isinstance(one, Lib)
+            else str(one.data.get("name", "this hook"))
+            if isinstance(one, Obj)
+            else "this hook"
+        )
         known = isinstance(one, Lib) and name in _FORMATS
         yield _Case(event, when, name, _FORMATS.get(name) if known else None, known)
 

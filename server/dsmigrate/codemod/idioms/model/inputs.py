@@ -24,7 +24,9 @@ IDEAS = (
         Kind.TODO,
     ),
 )
-_MAKERS = frozenset(f"torch.{name}" for name in ("rand", "randn", "randint", "ones", "zeros", "full", "arange", "tensor", "empty"))
+_MAKERS = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "randint", "ones", "zeros", "full", "arange", "tensor", "empty")
+)
 
 
 def inputs(training: Training, facts: Facts) -> Iterator[Decision]:
@@ -40,7 +42,15 @@ def inputs(training: Training, facts: Facts) -> Iterator[Decision]:
         engine = facts.engine(event)
         if made and engine is not None:
             edits: tuple[Edit, ...] = tuple(Replace(event.module, arg, (arg, f".to({engine}.device)")) for arg in made)
-            yield Decision("MG108", Kind.CONVERTED, event.module, node, "inputs are moved to the engine's device", "DDP moved them", edits=edits)
+            yield Decision(
+                "MG108",
+                Kind.CONVERTED,
+                event.module,
+                node,
+                "inputs are moved to the engine's device",
+                "DDP moved them",
+                edits=edits,
+            )
         elif not marked and not made and (node.args or node.keywords) and not _is_moved(event):
             marked = True
             yield Decision(

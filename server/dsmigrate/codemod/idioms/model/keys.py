@@ -32,7 +32,11 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
     """The decisions about places that give or take weights by name."""
     places: dict[ast.AST, list[Event]] = {}
     for event in training.events(Happening.STATE, Happening.RESTORE, Happening.PARAMETERS):
-        if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute) and "library" not in event.what:
+        if (
+            isinstance(event.node, ast.Call)
+            and isinstance(event.node.func, ast.Attribute)
+            and "library" not in event.what
+        ):
             if training.is_model(event["of"]) or training.is_wrapped(event["of"]) or training.is_copy(event["of"]):
                 places.setdefault(event.node, []).append(event)
     for node, events in places.items():
@@ -44,12 +48,16 @@ def keys(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
         yield from _changed(events[0], node, holder, before, after)
 
 
-def _changed(event: Event, node: ast.Call, holder: ast.expr, before: set[bool], after: set[bool | None]) -> Iterator[Decision]:
+def _changed(
+    event: Event, node: ast.Call, holder: ast.expr, before: set[bool], after: set[bool | None]
+) -> Iterator[Decision]:
     module = event.module
     if event.kind is Happening.PARAMETERS:
         by_name = str(constant(event["name"])).startswith("named")
         if by_name and before != after and True in before and _matters(module, node):
-            yield Decision("MG508", Kind.TODO, module, node, "these names have no 'module.' any more: check what compares them")
+            yield Decision(
+                "MG508", Kind.TODO, module, node, "these names have no 'module.' any more: check what compares them"
+            )
         return
     if before == after or (len(before) > 1 and after == {True}):
         if len(before) > 1 and event.kind is Happening.STATE:
@@ -68,7 +76,9 @@ def _changed(event: Event, node: ast.Call, holder: ast.expr, before: set[bool], 
             edits=_renamed(event, node),
         )  # fmt: skip
     else:
-        yield Decision("MG508", Kind.TODO, module, node, "some runs come here with the plain model: its names have no 'module.'")
+        yield Decision(
+            "MG508", Kind.TODO, module, node, "some runs come here with the plain model: its names have no 'module.'"
+        )
 
 
 def _renamed(event: Event, node: ast.Call) -> tuple[Edit, ...]:
@@ -78,7 +88,9 @@ def _renamed(event: Event, node: ast.Call) -> tuple[Edit, ...]:
     given = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "state_dict"), None)
     if given is None:
         return ()
-    return (Replace(event.module, given, (f'{{name.removeprefix("{_PREFIX}"): weight for name, weight in ', given, items)),)
+    return (
+        Replace(event.module, given, (f'{{name.removeprefix("{_PREFIX}"): weight for name, weight in ', given, items)),
+    )
 
 
 def _matters(module: Module, node: ast.Call) -> bool:
@@ -90,7 +102,11 @@ def _matters(module: Module, node: ast.Call) -> bool:
             name = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
             if not isinstance(name, ast.Name):
                 return True
-            uses = [use for use in ast.walk(step) if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)]
+            uses = [
+                use
+                for use in ast.walk(step)
+                if isinstance(use, ast.Name) and use.id == name.id and isinstance(use.ctx, ast.Load)
+            ]
             return not all(_is_plain(use, up) for use in uses)
     holder = up.get(node)
     return not (isinstance(holder, ast.Call) and ast.unparse(holder.func) in {"list", "len"})

@@ -55,7 +55,9 @@ def late(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG00
     """Mark parameters that the first forward makes, unless one before the engine does."""
     if any(training.is_before(one) and training.is_model(one["model"]) for one in training.events(Happening.FORWARD)):
         return
-    for event in {one.node: one for one in training.events(Happening.MADE) if constant(one["role"]) == "parameter"}.values():
+    for event in {
+        one.node: one for one in training.events(Happening.MADE) if constant(one["role"]) == "parameter"
+    }.values():
         if constant(event["late"]) is True and _is_of_model(training, event):
             yield Decision(
                 "MG519", Kind.TODO, event.module, event.node, "make this parameter before deepspeed.initialize: the optimizer lacks it",
@@ -67,7 +69,12 @@ def _is_odd(training: Training, event: Event) -> bool:
     if event.kind is Happening.ACCESS:
         return constant(event["name"]) == "memory_format" and training.is_model(event["of"])
     what = event["what"]
-    return constant(event["role"]) == "parameter" and isinstance(what, Tensor) and what.scalar and _is_of_model(training, event)
+    return (
+        constant(event["role"]) == "parameter"
+        and isinstance(what, Tensor)
+        and what.scalar
+        and _is_of_model(training, event)
+    )
 
 
 def _is_of_model(training: Training, event: Event) -> bool:

@@ -83,20 +83,37 @@ def _forwards(training: Training) -> Iterator[Decision]:
 def _named(node: ast.AST) -> ast.expr | None:
     """What names ``torch.inference_mode`` in a ``with`` or a decorator."""
     calls = [one.func if isinstance(one, ast.Call) else one for one in ast.walk(node)]
-    return next((one for one in calls if isinstance(one, ast.Attribute | ast.Name) and ast.unparse(one).endswith("inference_mode")), None)
+    return next(
+        (
+            one
+            for one in calls
+            if isinstance(one, ast.Attribute | ast.Name) and ast.unparse(one).endswith("inference_mode")
+        ),
+        None,
+    )
 
 
 def _averages(training: Training) -> Iterator[Decision]:
     """Gather the parameters around statements that read their values into an average."""
     done: set[ast.AST] = set()
     for event in training.events(Happening.PARAMETERS, Happening.WEIGHT_READ):
-        if training.is_before(event) or not isinstance(event.node, ast.Call) or not (training.is_model(event["of"]) or training.is_wrapped(event["of"])):
+        if (
+            training.is_before(event)
+            or not isinstance(event.node, ast.Call)
+            or not (training.is_model(event["of"]) or training.is_wrapped(event["of"]))
+        ):
             continue
         step = event.module.step(event.node)
-        if any(one.node in done for one in step.around()) or not (event.kind is Happening.WEIGHT_READ or _fills(training, step)):
+        if any(one.node in done for one in step.around()) or not (
+            event.kind is Happening.WEIGHT_READ or _fills(training, step)
+        ):
             continue
         done.add(step.node)
-        holder = event.node.args[0] if event.kind is Happening.WEIGHT_READ and event.node.args else getattr(event.node.func, "value", None)
+        holder = (
+            event.node.args[0]
+            if event.kind is Happening.WEIGHT_READ and event.node.args
+            else getattr(event.node.func, "value", None)
+        )
         if dividing(event) is not None or holder is None:
             yield Decision("MG705", Kind.TODO, event.module, event.node, "gather the parameters on all ranks around this (GatheredParameters)",
                            "the module holds empty tensors at ZeRO 3")  # fmt: skip
@@ -112,7 +129,9 @@ def _fills(training: Training, step: Step) -> bool:
     """Whether a statement writes weights of another model: an average."""
     inside = set(ast.walk(step.node))
     return any(
-        event.node in inside and isinstance(of := event["of"], Tensor) and of.of is not None and not training.is_model(of.of)
+        event.node in inside
+        and isinstance(of := event["of"], Tensor)
+        and of.of is not None
+        and not training.is_model(of.of)
         for event in training.events(Happening.WEIGHT_WRITE)
     )
-

@@ -69,7 +69,11 @@ def unwrap(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
             places.setdefault(event.node, []).append(event)
     for node, events in places.items():
         holder = _holder(node)
-        if holder is None or _is_guarded(training, events[0].module, node) or not any(training.is_wrapped(one["of"]) or training.is_copy(one["of"]) for one in events):
+        if (
+            holder is None
+            or _is_guarded(training, events[0].module, node)
+            or not any(training.is_wrapped(one["of"]) or training.is_copy(one["of"]) for one in events)
+        ):
             continue
         there = {_is_engine(training, one, holder) for one in events}
         event = events[0]
@@ -134,10 +138,20 @@ def _without(event: Event, holder: ast.expr) -> Decision:
     module, node = event.module, event.node
     statement = module.step(node).node
     edits: tuple[Edit, ...] = (Replace(module, node, (holder,)),)
-    if isinstance(statement, ast.Assign) and statement.value is node and [ast.unparse(one) for one in statement.targets] == [ast.unparse(holder)]:
+    if (
+        isinstance(statement, ast.Assign)
+        and statement.value is node
+        and [ast.unparse(one) for one in statement.targets] == [ast.unparse(holder)]
+    ):
         edits = (Remove(module, statement),)
     return Decision(
-        "MG501", Kind.CONVERTED, module, node, f"{_text(event, node)} → {module.text(holder)}", "it is the plain model here", edits=edits
+        "MG501",
+        Kind.CONVERTED,
+        module,
+        node,
+        f"{_text(event, node)} → {module.text(holder)}",
+        "it is the plain model here",
+        edits=edits,
     )
 
 
@@ -156,16 +170,28 @@ def _chosen(training: Training, event: Event, node: ast.Attribute) -> Iterator[D
     step = module.step(node)
     plain = ast.dump(node.value)
     for sub in ast.walk(step.node):
-        if isinstance(sub, ast.IfExp) and not _asks_for_wrapper(training, sub.test) and {ast.dump(sub.body), ast.dump(sub.orelse)} == {ast.dump(node), plain}:
+        if (
+            isinstance(sub, ast.IfExp)
+            and not _asks_for_wrapper(training, sub.test)
+            and {ast.dump(sub.body), ast.dump(sub.orelse)} == {ast.dump(node), plain}
+        ):
             yield Decision(
                 "MG503", Kind.CONVERTED, module, sub, f"{module.text(sub)} → {module.text(node)}", "the engine is always there",
                 edits=(Replace(module, sub, (sub.body if ast.dump(sub.body) == ast.dump(node) else sub.orelse,)),),
             )  # fmt: skip
             return
     outer = step.up.node if step.up is not None else None
-    if isinstance(outer, ast.If) and len(outer.body) == len(outer.orelse) == 1 and not _asks_for_wrapper(training, outer.test):
+    if (
+        isinstance(outer, ast.If)
+        and len(outer.body) == len(outer.orelse) == 1
+        and not _asks_for_wrapper(training, outer.test)
+    ):
         one, other = outer.body[0], outer.orelse[0]
-        if isinstance(one, ast.Assign) and isinstance(other, ast.Assign) and ast.dump(one.targets[0]) == ast.dump(other.targets[0]):
+        if (
+            isinstance(one, ast.Assign)
+            and isinstance(other, ast.Assign)
+            and ast.dump(one.targets[0]) == ast.dump(other.targets[0])
+        ):
             if {ast.dump(one.value), ast.dump(other.value)} == {ast.dump(node), plain}:
                 kept = one if ast.dump(one.value) == ast.dump(node) else other
                 yield Decision(
@@ -184,7 +210,9 @@ def kind_tests(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
         if all(_is_another(training, one) for event in events for one in each(event["of"])):
             continue
         both = event.module.path != training.analysis.project.entry or any(
-            one not in training.wrappers and not training.is_copy(one) for event in events for one in wrappers(event["of"])
+            one not in training.wrappers and not training.is_copy(one)
+            for event in events
+            for one in wrappers(event["of"])
         )
         edits: list[Edit] = []
         kinds = _kinds_asked(event.module, node)
@@ -228,14 +256,28 @@ def _classes(value: object) -> Iterator[str]:
     for one in each(value) if isinstance(value, Value) else ():
         if isinstance(one, Lib):
             yield one.name
-        for inner in one.items if isinstance(one, Tup) else one.args if isinstance(one, Expr) else one.own.values() if isinstance(one, Obj) else ():
+        for inner in (
+            one.items
+            if isinstance(one, Tup)
+            else one.args
+            if isinstance(one, Expr)
+            else one.own.values()
+            if isinstance(one, Obj)
+            else ()
+        ):
             yield from _classes(inner)
 
 
 def _by_text(event: Event, node: ast.AST) -> list[Edit]:
     """``type(model).__name__ == "DistributedDataParallel"`` and the like: the engine is asked for by its class."""
     module = event.module
-    of = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else node.value if isinstance(node, ast.Attribute) else None
+    of = (
+        node.args[0]
+        if isinstance(node, ast.Call) and len(node.args) == 1
+        else node.value
+        if isinstance(node, ast.Attribute)
+        else None
+    )
     if of is None:
         return []
 
@@ -247,7 +289,10 @@ def _by_text(event: Event, node: ast.AST) -> list[Edit]:
     tests = [
         one
         for one in ast.walk(module.step(node).node)
-        if isinstance(one, ast.Compare | ast.Call) and one is not node and node in (inside := set(ast.walk(one))) and any(map(names_it, inside))
+        if isinstance(one, ast.Compare | ast.Call)
+        and one is not node
+        and node in (inside := set(ast.walk(one)))
+        and any(map(names_it, inside))
     ]
     test = min(tests, key=lambda one: sum(1 for _ in ast.walk(one)), default=None)
     if test is None:
@@ -270,7 +315,11 @@ def _kinds_asked(module: Module, node: ast.AST) -> list[ast.expr]:
     for compared in ast.walk(module.step(node).node):
         if isinstance(compared, ast.Compare) and node in (compared.left, *compared.comparators):
             sides = [one for one in (compared.left, *compared.comparators) if one is not node]
-            return [kind for side in sides for kind in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+            return [
+                kind
+                for side in sides
+                for kind in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
+            ]
     return []
 
 
@@ -302,7 +351,11 @@ def _taken_mode(event: Event, holder: ast.expr, facts: Facts) -> Iterator[Decisi
     module, node = event.module, event.node
     assert isinstance(node, ast.Call)
     statement = module.step(node).node
-    if isinstance(statement, ast.Assign) and statement.value is node and ast.dump(statement.targets[0]).replace("Store()", "Load()") == ast.dump(holder):
+    if (
+        isinstance(statement, ast.Assign)
+        and statement.value is node
+        and ast.dump(statement.targets[0]).replace("Store()", "Load()") == ast.dump(holder)
+    ):
         yield Decision(
             "MG505", Kind.CONVERTED, module, node, f"{module.text(statement)} → {module.text(node)}", "engine.train() returns nothing",
             edits=(ReplaceStatement(module, statement, ((node,),)),),
@@ -313,4 +366,10 @@ def _taken_mode(event: Event, holder: ast.expr, facts: Facts) -> Iterator[Decisi
             edits=(Insert(module, statement, ((module.text(node),),)), Replace(module, node, (holder,))),
         )  # fmt: skip
     else:
-        yield Decision("MG505", Kind.TODO, module, node, f"{module.text(node)} returns nothing for the engine: use {module.text(holder)}")
+        yield Decision(
+            "MG505",
+            Kind.TODO,
+            module,
+            node,
+            f"{module.text(node)} returns nothing for the engine: use {module.text(holder)}",
+        )

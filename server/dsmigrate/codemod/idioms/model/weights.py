@@ -66,7 +66,9 @@ def writes(training: Training, facts: Facts) -> Iterator[Decision]:
 def _is_ours(training: Training, event: Event) -> bool:
     """Whether weights of the model are written: in place, or by an unread function that is given it and what a file held."""
     if event.kind is Happening.OPAQUE:
-        given = [value for name, value in event.what.items() if name.startswith("thing") and not isinstance(value, Tensor)]
+        given = [
+            value for name, value in event.what.items() if name.startswith("thing") and not isinstance(value, Tensor)
+        ]
         return "read" in event.what and any(map(training.is_model, given))
     of = event["of"]
     owner = getattr(of, "of", None)
@@ -76,7 +78,11 @@ def _is_ours(training: Training, event: Event) -> bool:
 def _trained(training: Training) -> list[Event]:
     """The forwards that a backward follows."""
     nodes = {forward.node for event in training.backwards for forward in forwards_in(event["loss"])}
-    return [event for event in training.events(Happening.FORWARD) if event.node in nodes and training.is_model(event["model"])]
+    return [
+        event
+        for event in training.events(Happening.FORWARD)
+        if event.node in nodes and training.is_model(event["model"])
+    ]
 
 
 def _place(training: Training, facts: Facts, event: Event) -> tuple[Module, ast.stmt, str | None]:
@@ -85,7 +91,9 @@ def _place(training: Training, facts: Facts, event: Event) -> tuple[Module, ast.
     engine = facts.engine(event)
     if engine is None:
         for block in event.block.around():
-            names = training.engine_names(block.names) if block.kind is BlockKind.CALL and block.module is not None else []
+            names = (
+                training.engine_names(block.names) if block.kind is BlockKind.CALL and block.module is not None else []
+            )
             if names and block.node is not None and block.module is not None:
                 module, step, engine = block.module, block.module.step(block.node), names[0]
                 break
@@ -102,5 +110,6 @@ def _outermost(training: Training, step: Step) -> Step:
 def _trains(training: Training, node: ast.stmt) -> bool:
     inside = set(ast.walk(node))
     return any(
-        event.node in inside or any(block.node in inside for block in event.block.around()) for event in training.events(*_TRAINS)
+        event.node in inside or any(block.node in inside for block in event.block.around())
+        for event in training.events(*_TRAINS)
     )

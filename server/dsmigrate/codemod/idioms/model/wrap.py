@@ -99,7 +99,9 @@ def replicas(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: A
     """Take DataParallel off the same model."""
     seen: set[ast.AST] = set()
     for event in training.events(Happening.WRAP):
-        if event.node in seen or not any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"])):
+        if event.node in seen or not any(
+            isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"])
+        ):
             continue
         if not training.is_model(event["module"]):
             continue
@@ -143,14 +145,20 @@ def _does_nothing(training: Training, test: ast.expr) -> bool:
     """Whether nothing happens in a test that matters to the training."""
     inside = set(ast.walk(test))
     return not any(
-        event.node in inside or any(block.node in inside for block in event.block.around()) for event in training.analysis.events
+        event.node in inside or any(block.node in inside for block in event.block.around())
+        for event in training.analysis.events
     )
 
 
 def _is_elif(step: Step) -> bool:
     """Whether the statement around is an ``elif``."""
     outer = step.up
-    return outer is not None and outer.up is not None and isinstance(outer.up.node, ast.If) and outer.up.node.orelse == [outer.node]
+    return (
+        outer is not None
+        and outer.up is not None
+        and isinstance(outer.up.node, ast.If)
+        and outer.up.node.orelse == [outer.node]
+    )
 
 
 def _goes(training: Training, statement: ast.stmt, name: str) -> bool:
@@ -161,7 +169,8 @@ def _goes(training: Training, statement: ast.stmt, name: str) -> bool:
     known = {
         event.node
         for event in training.events(Happening.WRAP)
-        if event in training.wraps or any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"]))
+        if event in training.wraps
+        or any(isinstance(one, Obj) and role_of(one) is Role.REPLICAS for one in each(event["wrapper"]))
     }
     return statement.value in known and model is not None and ast.unparse(model) == name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.classes import bases_of
-from dsmigrate.codemod.analysis.elementwise import rule_of
 from dsmigrate.codemod.analysis.conditions import Condition, either
+from dsmigrate.codemod.analysis.elementwise import rule_of
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN
 from dsmigrate.codemod.analysis.training import Training
@@ -55,7 +55,11 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
         said = list(dict.fromkeys(told.values()))
         sure = [one for one in said if one[0] == "MG602"] or said
         for code, message in sure[:1]:
-            whole = [event for event in events if any(one in told and told[one][0] == code for one in each(event["what"]) if isinstance(one, Obj))]
+            whole = [
+                event
+                for event in events
+                if any(one in told and told[one][0] == code for one in each(event["what"]) if isinstance(one, Obj))
+            ]
             yield _decision(events[0], code, message, either(*(event.condition for event in whole)))
     if adagrad is not None:
         site = facts.site

@@ -36,7 +36,11 @@ _NAME = "ZeroRedundancyOptimizer"
 
 def redundancy(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about each place that makes one, and about what only it has."""
-    makers = [event for event in training.events(Happening.MADE) if any(_is_one(one) for one in each(event["what"])) and training.is_optimizer(event["what"])]
+    makers = [
+        event
+        for event in training.events(Happening.MADE)
+        if any(_is_one(one) for one in each(event["what"])) and training.is_optimizer(event["what"])
+    ]
     for event in {event.node: event for event in makers}.values():
         yield from _plain(event, facts)
     if makers:
@@ -72,7 +76,11 @@ def _plain(event: Event, facts: Facts) -> Iterator[Decision]:
     if overlap is not None and not _is(event, overlap, "overlap_with_ddp", Const(value=False)):
         yield _refused(event, "steps inside of DDP's communication (overlap_with_ddp)")
         return
-    if group is not None and not _is(event, group, "process_group", NONE) and library_name(group, event.names) not in _WORLD:
+    if (
+        group is not None
+        and not _is(event, group, "process_group", NONE)
+        and library_name(group, event.names) not in _WORLD
+    ):
         yield _refused(event, "shards over a process group of its own")
         return
     text = module.text(made)
@@ -118,7 +126,11 @@ def _is_clean(event: Event, spread: ast.expr) -> bool:
     value = next((scope[spread.id] for scope in event.names if spread.id in scope), None)
     found = [one for one in each(value)] if value is not None else []
     return bool(found) and all(
-        isinstance(one, Obj) and one.kind is Kind.DICT and not one.data.get("open") and not any(name in one.own for name in _OWN) for one in found
+        isinstance(one, Obj)
+        and one.kind is Kind.DICT
+        and not one.data.get("open")
+        and not any(name in one.own for name in _OWN)
+        for one in found
     )
 
 
@@ -133,7 +145,13 @@ def _consolidations(training: Training) -> Iterator[Decision]:
         module, node, name = event.module, event.node, constant(event["name"])
         if event.kind is Happening.ACCESS and name == "optim":
             seen.add(node)
-            yield Decision("MG610", DecisionKind.TODO, module, node, f"{_text(module, node)}: the optimizer has no other one inside any more")
+            yield Decision(
+                "MG610",
+                DecisionKind.TODO,
+                module,
+                node,
+                f"{_text(module, node)}: the optimizer has no other one inside any more",
+            )
         elif event.kind is Happening.HOOK and name == "consolidate_state_dict":
             seen.add(node)
             if not is_statement(event):

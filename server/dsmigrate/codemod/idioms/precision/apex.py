@@ -33,10 +33,18 @@ IDEAS = (
 
 def apex(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about apex amp where it is made for this training."""
-    made = [event for event in training.events(Happening.AMP) if "models" in event.what and (training.is_model(event["models"]) or training.is_optimizer(event["optimizers"]))]
+    made = [
+        event
+        for event in training.events(Happening.AMP)
+        if "models" in event.what and (training.is_model(event["models"]) or training.is_optimizer(event["optimizers"]))
+    ]
     if not made:
         return
-    regions = {block.node: block for block in training.analysis.root.blocks() if block.kind is BlockKind.WITH and _scales(block)}
+    regions = {
+        block.node: block
+        for block in training.analysis.root.blocks()
+        if block.kind is BlockKind.WITH and _scales(block)
+    }
     for node, events in by_place(made).items():
         yield from _initialized(events[0], node)
     for block in regions.values():
@@ -60,17 +68,32 @@ def _places(regions: Iterable[Block]) -> Iterator[tuple[Module, ast.AST]]:
 
 
 def _scales(block: Block) -> bool:
-    return block.label is not None and any(isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss" for one in each(block.label))
+    return block.label is not None and any(
+        isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss" for one in each(block.label)
+    )
 
 
 def _initialized(event: Event, node: ast.AST) -> Iterator[Decision]:
     """``amp.initialize`` goes; ``a, b = amp.initialize(m, o)`` stays as what it gives where that has other names."""
     module, statement = event.module, event.module.step(node).node
     assert isinstance(node, ast.Call)
-    given = ", ".join(module.text(argument) for argument in (*node.args, *(one.value for one in node.keywords))[: 1 if event["optimizers"] == NONE else 2])
-    same = isinstance(statement, ast.Expr) or (isinstance(statement, ast.Assign) and module.text(statement.targets[0]).strip("()[]") == given)
+    given = ", ".join(
+        module.text(argument)
+        for argument in (*node.args, *(one.value for one in node.keywords))[: 1 if event["optimizers"] == NONE else 2]
+    )
+    same = isinstance(statement, ast.Expr) or (
+        isinstance(statement, ast.Assign) and module.text(statement.targets[0]).strip("()[]") == given
+    )
     edit: Edit = Remove(module, statement) if same else Replace(module, node, (given,))
-    yield Decision("MG304", Kind.CONVERTED, module, node, "amp.initialize removed", "DeepSpeed has no apex amp since 0.19.7", edits=(edit,))
+    yield Decision(
+        "MG304",
+        Kind.CONVERTED,
+        module,
+        node,
+        "amp.initialize removed",
+        "DeepSpeed has no apex amp since 0.19.7",
+        edits=(edit,),
+    )
 
 
 def _region(block: Block) -> Iterator[Decision]:
@@ -81,16 +104,29 @@ def _region(block: Block) -> Iterator[Decision]:
     node = step.node if step is not None else None
     loss = call.args[0] if isinstance(call, ast.Call) and call.args else None
     if not isinstance(node, ast.With) or len(node.items) > 1 or loss is None or call is None:
-        yield Decision("MG304", Kind.TODO, module, call or module.tree, "take amp.scale_loss out here: the engine scales the loss", "apex amp is not used any more")
+        yield Decision(
+            "MG304",
+            Kind.TODO,
+            module,
+            call or module.tree,
+            "take amp.scale_loss out here: the engine scales the loss",
+            "apex amp is not used any more",
+        )
         return
     bound = node.items[0].optional_vars
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(bound, ast.Name) and one.id == bound.id and one is not bound]
+    names = [
+        one
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(bound, ast.Name) and one.id == bound.id and one is not bound
+    ]
     assert step is not None
     twin = step.up.node if step.up is not None else None
     edits: tuple[Edit, ...] = (Unwrap(module, node), *(Replace(module, one, (loss,)) for one in names))
     if isinstance(twin, ast.If) and _is_same(module, twin, node, loss):
         edits = (Unwrap(module, twin, arm="orelse"),)
-    yield Decision("MG304", Kind.CONVERTED, module, node, "amp.scale_loss removed", "the engine scales the loss", edits=edits)
+    yield Decision(
+        "MG304", Kind.CONVERTED, module, node, "amp.scale_loss removed", "the engine scales the loss", edits=edits
+    )
 
 
 def _is_same(module: Module, test: ast.If, region: ast.With, loss: ast.expr) -> bool:
@@ -113,7 +149,9 @@ def _states(training: Training) -> Iterator[Decision]:
             )  # fmt: skip
 
 
-def _precision(training: Training, facts: Facts, made: list[Event], module: Module, place: ast.AST) -> Iterator[Decision]:
+def _precision(
+    training: Training, facts: Facts, made: list[Event], module: Module, place: ast.AST
+) -> Iterator[Decision]:
     """The config of the precision, and the scale of the losses."""
     site = facts.site
     assumed = {literal.atom: literal.holds for literal in literals_of(site.block.condition)}
@@ -123,12 +161,22 @@ def _precision(training: Training, facts: Facts, made: list[Event], module: Modu
     given = made[0].what.get("arg_opt_level", NONE)
     level = next((static_value(training.analysis, one) for one in each(given)), None) or "O1"
     if enabled is None:
-        yield Decision("MG304", Kind.TODO, module, place, "say in ds_config.json when torch_autocast is on: apex amp is not used any more", "when is not known where the engine is made")
+        yield Decision(
+            "MG304",
+            Kind.TODO,
+            module,
+            place,
+            "say in ds_config.json when torch_autocast is on: apex amp is not used any more",
+            "when is not known where the engine is made",
+        )
         return
     if level == "O0":
         return
     if level in {"O2", "O3"}:
-        settings = {"fp16.enabled": Setting(None, static=by_default, code=enabled), "fp16.auto_cast": Setting(None, static=True)}
+        settings = {
+            "fp16.enabled": Setting(None, static=by_default, code=enabled),
+            "fp16.auto_cast": Setting(None, static=True),
+        }
         yield Decision(
             "MG304", Kind.TODO, module, place, f"apex amp {level} became DeepSpeed's fp16 section: compute the loss in float32",
             "both keep fp32 master weights; their loss scales start and grow differently", config=settings,
@@ -145,7 +193,9 @@ def _precision(training: Training, facts: Facts, made: list[Event], module: Modu
         "torch_autocast.enabled": Setting(None, static=by_default, code=enabled), "torch_autocast.dtype": Setting(None, static="float16"),
         "torch_autocast.lower_precision_safe_modules": Setting(None, static=[]),
     }  # fmt: skip
-    fixed = next((said(one, site.names) for event in made if (one := event.what.get("arg_loss_scale", NONE)) != NONE), None)
+    fixed = next(
+        (said(one, site.names) for event in made if (one := event.what.get("arg_loss_scale", NONE)) != NONE), None
+    )
     options = [f"enabled={enabled}"] if enabled else []
     line = f"ds_compat.scale_losses({', '.join([site.target, *options, *([f'scale={fixed}'] if fixed else [])])})"
     yield Decision(

@@ -29,7 +29,9 @@ IDEAS = (
 def native(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """The line that puts the library's scaler into one of the engine, behind both."""
     events = [event for event in training.steps if "library" in event.what]
-    scalers: set[Value] = {one for event in events for one in each(event.what.get("scaler", NONE)) if isinstance(one, Obj)}
+    scalers: set[Value] = {
+        one for event in events for one in each(event.what.get("scaler", NONE)) if isinstance(one, Obj)
+    }
     if not scalers:
         return
     event = events[0]
@@ -51,5 +53,11 @@ def native(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG
     for backward in training.backwards:
         graph = backward.what.get("create_graph", FALSE_VALUE)
         if "library" in backward.what and any(isinstance(one, Const) and one.value for one in each(graph)):
-            yield Decision("MG112", Kind.TODO, backward.module, backward.node, "create_graph fails: the engine keeps no graph of gradients")
+            yield Decision(
+                "MG112",
+                Kind.TODO,
+                backward.module,
+                backward.node,
+                "create_graph fails: the engine keeps no graph of gradients",
+            )
             return

@@ -75,7 +75,12 @@ def regions(training: Training, facts: Facts) -> Iterator[Decision]:
     if left_alone or not found.trained:
         return
     unread = next((block for event in found.trained for block in event.block.around() if _is_unread(block)), None)
-    if unread is not None and unread.node is not None and unread.module is not None and any("scaler" in event.what for event in training.steps):
+    if (
+        unread is not None
+        and unread.node is not None
+        and unread.module is not None
+        and any("scaler" in event.what for event in training.steps)
+    ):
         yield Decision(
             "MG307", Kind.TODO, unread.module, unread.node, "if this region switches autocast on, enable torch_autocast in ds_config.json too",
             "it is not read, and a gradient scaler is used",
@@ -94,7 +99,11 @@ def regions(training: Training, facts: Facts) -> Iterator[Decision]:
 
 
 def _is_unread(block: Block) -> bool:
-    return block.kind is BlockKind.WITH and block.label is not None and any(isinstance(one, Expr) for one in each(block.label))
+    return (
+        block.kind is BlockKind.WITH
+        and block.label is not None
+        and any(isinstance(one, Expr) for one in each(block.label))
+    )
 
 
 def _forwards(training: Training) -> _Forwards:
@@ -123,7 +132,9 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
 def _unsettled(event: Event, reason: str) -> Decision:
     blocks = regions_around(event, AUTOCAST)
     node = blocks[0].node if blocks and blocks[0].node is not None and blocks[0].module is event.module else event.node
-    return Decision("MG307", Kind.TODO, event.module, node, "set torch_autocast in ds_config.json as this region is", reason)
+    return Decision(
+        "MG307", Kind.TODO, event.module, node, "set torch_autocast in ds_config.json as this region is", reason
+    )
 
 
 def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) -> Iterator[Decision]:
@@ -146,8 +157,12 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
         )  # fmt: skip
         return
     settings = {
-        "torch_autocast.enabled": Setting(None, static=holds_by_default(training.analysis, wanted.enabled) is not False, code=enabled),
-        "torch_autocast.dtype": Setting(None, static=dtype, code=f'str({dtype_code}).removeprefix("torch.")' if dtype_code else ""),
+        "torch_autocast.enabled": Setting(
+            None, static=holds_by_default(training.analysis, wanted.enabled) is not False, code=enabled
+        ),
+        "torch_autocast.dtype": Setting(
+            None, static=dtype, code=f'str({dtype_code}).removeprefix("torch.")' if dtype_code else ""
+        ),
         "torch_autocast.lower_precision_safe_modules": Setting(None, static=[]),
     }
     block = regions_around(first, AUTOCAST)[0]
@@ -159,7 +174,9 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
 
 def _switch(training: Training, facts: Facts, event: Event) -> str | None:
     """What a region is switched by, by a name that holds the same where the engine is made: ``config.AMP_ENABLE``."""
-    manager = next((one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None)
+    manager = next(
+        (one for one in each(regions_around(event, AUTOCAST)[0].label or NONE) if isinstance(one, Obj)), None
+    )
     given = manager.own.get("enabled") if manager is not None else None
     run = training.analysis.run
     if given is None:
@@ -168,7 +185,18 @@ def _switch(training: Training, facts: Facts, event: Event) -> str | None:
         for name, held in scope.items():
             for one in each(held):
                 holder = one if isinstance(one, Obj) else run.shadows.get(one) if isinstance(one, Expr) else None
-                found = next((key for key, inner in holder.own.items() if isinstance(key, str) and _is_same_setting(inner, given)), None) if holder is not None else None
+                found = (
+                    next(
+                        (
+                            key
+                            for key, inner in holder.own.items()
+                            if isinstance(key, str) and _is_same_setting(inner, given)
+                        ),
+                        None,
+                    )
+                    if holder is not None
+                    else None
+                )
                 if found is not None:
                     return f"{name}.{found}"
     return None
@@ -189,7 +217,11 @@ def _is_same_setting(setting: Value, given: Value) -> bool:
         return True
     known = {one: condition for condition, one in options_of(setting)}
     there = options_of(given)
-    return len(known) > 1 and {one for _, one in there} == set(known) and all(implied(known[one], condition) is True for condition, one in there)
+    return (
+        len(known) > 1
+        and {one for _, one in there} == set(known)
+        and all(implied(known[one], condition) is True for condition, one in there)
+    )
 
 
 def _others(training: Training, found: _Forwards) -> Iterator[Decision]:
@@ -220,5 +252,3 @@ def _same(training: Training, event: Event, wanted: Precision) -> bool:
         return True
     own, other = precision_at(training.analysis, event), wanted.at(event)
     return own.enabled is other.enabled and (own.enabled is FALSE or own.dtype == other.dtype)
-
-

@@ -71,7 +71,10 @@ def scaler(training: Training, facts: Facts) -> Iterator[Decision]:
             )  # fmt: skip
             break
     for event in training.events(Happening.ACCESS):
-        if any(one in scalers for one in each(event["of"])) and constant(event["name"]) in {"_found_inf_per_device", "_check_inf_per_device"}:
+        if any(one in scalers for one in each(event["of"])) and constant(event["name"]) in {
+            "_found_inf_per_device",
+            "_check_inf_per_device",
+        }:
             yield Decision(
                 "MG425", Kind.TODO, event.module, event.node, "infinities are found in the step now: compare get_scale() before and after update()",
                 "the engine unscales within its step",
@@ -96,11 +99,22 @@ def _scaled(node: ast.AST, events: list[Event]) -> Iterator[Decision]:
     """``scaler.scale(loss)`` is the loss: the engine scales it."""
     module = events[0].module
     if not isinstance(node, ast.Call) or not (node.args or node.keywords):
-        yield Decision("MG302", Kind.TODO, module, node, "take the loss itself here: the engine scales it", "how it is written hides the loss")
+        yield Decision(
+            "MG302",
+            Kind.TODO,
+            module,
+            node,
+            "take the loss itself here: the engine scales it",
+            "how it is written hides the loss",
+        )
         return
     loss = node.args[0] if node.args else node.keywords[0].value
     statement = module.step(node).node
-    same = isinstance(statement, ast.Assign) and statement.value is node and module.text(statement.targets[0]) == module.text(loss)
+    same = (
+        isinstance(statement, ast.Assign)
+        and statement.value is node
+        and module.text(statement.targets[0]) == module.text(loss)
+    )
     edit: Edit = Remove(module, statement) if same else Replace(module, node, (loss,))
     yield Decision(
         "MG302", Kind.CONVERTED, module, node, f"{module.text(node)} → {module.text(loss)}", "the engine scales the loss", edits=(edit,),
@@ -113,7 +127,9 @@ def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Deci
     module = event.module
     if not any(facts.training.is_optimizer(one["optimizer"]) for one in events):
         return
-    stays = Decision("MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code behind it looks at the gradients")
+    stays = Decision(
+        "MG426", Kind.KEPT, module, node, "unscale_ stays, at ZeRO 0", "code behind it looks at the gradients"
+    )
     if is_statement(event):
         statement = module.step(node).node
         yield Decision(
@@ -121,7 +137,14 @@ def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Deci
             edits=(Remove(module, statement),), excludes=frozenset({Need.WHOLE_GRADIENTS}), otherwise=stays,
         )  # fmt: skip
     else:
-        yield Decision("MG425", Kind.TODO, module, node, "take unscale_ out here: the engine unscales before it clips", "it would divide twice")
+        yield Decision(
+            "MG425",
+            Kind.TODO,
+            module,
+            node,
+            "take unscale_ out here: the engine unscales before it clips",
+            "it would divide twice",
+        )
 
 
 def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[Decision]:
@@ -131,10 +154,21 @@ def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[D
         return
     where = made[0] if made else training.steps[0]
     if len(scalers) > 1 and len({event.node for event in made}) > 1 and not _are_apart(made):
-        yield Decision("MG302", Kind.TODO, where.module, where.node, "the engine asks one scaler: several are used here", "whose scale counts is not clear")
+        yield Decision(
+            "MG302",
+            Kind.TODO,
+            where.module,
+            where.node,
+            "the engine asks one scaler: several are used here",
+            "whose scale counts is not clear",
+        )
         return
     place = training.place_with(scalers)
-    lines = None if place is None else _lines(training, place[0].names, place[2], scalers, f"ds_compat.use_grad_scaler({place[1]}, {place[2]})")
+    lines = (
+        None
+        if place is None
+        else _lines(training, place[0].names, place[2], scalers, f"ds_compat.use_grad_scaler({place[1]}, {place[2]})")
+    )
     if place is None or lines is None:
         yield Decision(
             "MG302", Kind.TODO, where.module, where.node, "call ds_compat.use_grad_scaler(engine, scaler) where both are there", "no name leads to both",
@@ -148,11 +182,15 @@ def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[D
     )  # fmt: skip
 
 
-def _lines(training: Training, names: tuple[Mapping[str, Value], ...], name: str, scalers: set[Value], line: str) -> tuple[Template, ...] | None:
+def _lines(
+    training: Training, names: tuple[Mapping[str, Value], ...], name: str, scalers: set[Value], line: str
+) -> tuple[Template, ...] | None:
     """A line about a scaler, under a test where there may be none."""
     found = values_at(training.analysis.run, names, ast.parse(name, mode="eval").body) or []
     held = next((scope[name] for scope in names if name in scope), None)
-    if isinstance(held, Choice) and len(options_of(held)) < len(held.options):  # on some ways nothing is bound to the name
+    if isinstance(held, Choice) and len(options_of(held)) < len(
+        held.options
+    ):  # on some ways nothing is bound to the name
         test = condition_said(either(*(condition for condition, one in options_of(held) if one in scalers)), names)
         return None if test is None else ((f"if {test}:",), (f"    {line}",))
     if NONE in found:
@@ -171,14 +209,20 @@ def _is_half(training: Training) -> bool:
     for event in training.events(Happening.FORWARD):
         if (event.node, event.context) in nodes and training.is_wrapper(event["model"]):
             dtype = precision_at(training.analysis, event).dtype
-            if dtype is not None and any(one == Lib("torch.float16") or not isinstance(one, Lib) for one in each(dtype)):
+            if dtype is not None and any(
+                one == Lib("torch.float16") or not isinstance(one, Lib) for one in each(dtype)
+            ):
                 return True
     return False
 
 
 def _untaught(training: Training, facts: Facts) -> Iterator[Decision]:
     """A training in float16 without a scaler: DeepSpeed's own stays off."""
-    if any("scaler" in event.what for event in training.steps) or any(True for _ in training.events(Happening.AMP)) or not _is_half(training):
+    if (
+        any("scaler" in event.what for event in training.steps)
+        or any(True for _ in training.events(Happening.AMP))
+        or not _is_half(training)
+    ):
         return
     site = facts.site
     if not targets.holds("scaler_at_zero_0", facts.options.target_version):

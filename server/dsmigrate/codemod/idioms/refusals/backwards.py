@@ -54,25 +54,39 @@ def backwards(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: 
         elif event.what.get("inputs", NONE) != NONE:
             yield _refused(event, "backward is run for given inputs", "engine.backward cannot")
         elif isinstance(event.node, ast.Call) and any(isinstance(one, ast.Starred) for one in event.node.args):
-            yield _refused(event, "backward is given arguments that are not seen", "engine.backward takes the loss alone")
+            yield _refused(
+                event, "backward is given arguments that are not seen", "engine.backward takes the loss alone"
+            )
         elif any(not isinstance(one, Tensor) and one != NONE for one in each(event.what.get("gradient", NONE))):
             yield _refused(event, "backward starts from given gradients", "engine.backward cannot")
     for event in training.events(Happening.GRADIENT):
         trained = any(training.is_model(forward.model) for forward in forwards_in(event["outputs"]))
         if trained and event.what.get("create_graph", TRUE_VALUE) not in {FALSE_VALUE, NONE}:
-            yield _refused(event, "gradients of gradients are taken (create_graph=True)", "the engine's hooks do not support it")
+            yield _refused(
+                event, "gradients of gradients are taken (create_graph=True)", "the engine's hooks do not support it"
+            )
     yield from _shared(training)
 
 
 def _shared(training: Training) -> Iterator[Decision]:
     """Two backward passes of one turn whose losses come from the same forward, the first of which keeps the graph."""
-    keeping = [event for event in training.backwards if event.what.get("retain_graph", FALSE_VALUE) not in {FALSE_VALUE, NONE}]
+    keeping = [
+        event for event in training.backwards if event.what.get("retain_graph", FALSE_VALUE) not in {FALSE_VALUE, NONE}
+    ]
     for event in keeping:
         own = {forward for forward in forwards_in(event["loss"]) if training.is_model(forward.model)}
         for other in training.backwards:
             again = other is event and any(block.kind is BlockKind.LOOP for block in _below_forward(event, training))
-            if (other is not event or again) and own & forwards_in(other["loss"]) and both(event.condition, other.condition) is not FALSE:
-                yield _refused(event, "several backward passes run over one graph (retain_graph=True)", "the engine reduces gradients while backward runs")
+            if (
+                (other is not event or again)
+                and own & forwards_in(other["loss"])
+                and both(event.condition, other.condition) is not FALSE
+            ):
+                yield _refused(
+                    event,
+                    "several backward passes run over one graph (retain_graph=True)",
+                    "the engine reduces gradients while backward runs",
+                )
                 return
 
 
@@ -98,7 +112,9 @@ def _refused(event: Event, message: str, reason: str) -> Decision:
 def closures(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
     """Refuse a step that runs the model again by itself."""
     for event in training.steps:
-        if event.what.get("closure", NONE) not in {NONE, UNBOUND} or any(_is_lbfgs(one) for one in each(event["optimizer"])):
+        if event.what.get("closure", NONE) not in {NONE, UNBOUND} or any(
+            _is_lbfgs(one) for one in each(event["optimizer"])
+        ):
             yield Decision(
                 "MG906", Kind.REFUSED, event.module, event.node, "optimizer.step takes a closure here", "the engine's step evaluates no closure",
             )  # fmt: skip
@@ -117,8 +133,22 @@ def steps(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG0
             return
     if training.steps or not training.optimizers:
         return
-    event = next((one for one in training.events(Happening.OPAQUE) if any(training.is_optimizer(value) for value in one.what.values())), training.backwards[0])
-    yield Decision("MG910", Kind.REFUSED, event.module, event.node, "no step of the optimizer is seen", "half a conversion would not train")
+    event = next(
+        (
+            one
+            for one in training.events(Happening.OPAQUE)
+            if any(training.is_optimizer(value) for value in one.what.values())
+        ),
+        training.backwards[0],
+    )
+    yield Decision(
+        "MG910",
+        Kind.REFUSED,
+        event.module,
+        event.node,
+        "no step of the optimizer is seen",
+        "half a conversion would not train",
+    )
 
 
 def _is_lbfgs(one: Value) -> bool:

@@ -102,8 +102,16 @@ def _beside(training: Training, event: Event, what: str) -> Iterator[Decision]:
 def _uneven(training: Training) -> Iterator[Decision]:
     """DDP's join, which lets ranks run out of data."""
     for block in training.analysis.root.blocks():
-        if block.kind is BlockKind.WITH and block.label is not None and block.node is not None and block.module is not None:
-            if any(isinstance(one, Obj) and one.made_by in {"join", "torch.distributed.algorithms.join.Join"} for one in each(block.label)):
+        if (
+            block.kind is BlockKind.WITH
+            and block.label is not None
+            and block.node is not None
+            and block.module is not None
+        ):
+            if any(
+                isinstance(one, Obj) and one.made_by in {"join", "torch.distributed.algorithms.join.Join"}
+                for one in each(block.label)
+            ):
                 yield Decision(
                     "MG903", Kind.REFUSED, block.module, block.node, "Join handles uneven inputs here", "the engine needs as many steps on each rank",
                 )  # fmt: skip
@@ -115,13 +123,20 @@ def _sparse(training: Training) -> Iterator[Decision]:
     for event in training.events(Happening.MADE):
         if event["role"] == Const("optimizer"):
             for one in each(event["what"]):
-                if isinstance(one, Obj) and one.made_by in OPTIMIZERS and len(training.optimizers) > 1 and event.condition is not TRUE:
+                if (
+                    isinstance(one, Obj)
+                    and one.made_by in OPTIMIZERS
+                    and len(training.optimizers) > 1
+                    and event.condition is not TRUE
+                ):
                     yield Decision(
                         "MG903", Kind.TODO, event.module, event.node, f"{OPTIMIZERS[one.made_by].removesuffix(',')}: this choice raises an error now",
                         "deepspeed.initialize does not take it",
                     )  # fmt: skip
                 elif isinstance(one, Obj) and one.made_by in OPTIMIZERS:
-                    yield _refused(event, f"{OPTIMIZERS[one.made_by]} steps the model", "the engine has no counterpart to it")
+                    yield _refused(
+                        event, f"{OPTIMIZERS[one.made_by]} steps the model", "the engine has no counterpart to it"
+                    )
     for layer in _layers(training):
         if layer.module is not None and layer.node is not None:
             yield Decision("MG903", Kind.REFUSED, layer.module, layer.node, "sparse gradients are used here", _GONE)

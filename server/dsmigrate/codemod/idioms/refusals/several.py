@@ -65,7 +65,9 @@ def _in_turns(one: Training, other: Training) -> bool:
     for first in one.backwards:
         for second in other.backwards:
             for block in nearest_common([first, second]).around():
-                if block.kind is BlockKind.LOOP and not any(under(wrap.block, block) for wrap in (*one.wraps, *other.wraps)):
+                if block.kind is BlockKind.LOOP and not any(
+                    under(wrap.block, block) for wrap in (*one.wraps, *other.wraps)
+                ):
                     return True
     return False
 
@@ -106,7 +108,11 @@ def _is_several(one: Obj, training: Training) -> bool:
 
 def _is_made_again(one: Obj, training: Training, loops: frozenset[object]) -> bool:
     """Whether the loop that makes it holds its steps too: there is one at a time."""
-    return all(any(block.node in loops for block in event.block.around()) for event in training.steps if one in _stepped(training, event))
+    return all(
+        any(block.node in loops for block in event.block.around())
+        for event in training.steps
+        if one in _stepped(training, event)
+    )
 
 
 def _together(made: dict[Obj, Event], one: Obj, other: Obj, training: Training) -> bool:

@@ -65,16 +65,29 @@ _BACKWARD = re.compile(r"\.backward\(")
 
 def not_trained(analysis: Analysis) -> Iterator[Decision]:
     """What is said of a script without a training that could be converted; nothing where there is nothing to say."""
-    wraps = {role: event for event in analysis.of(Happening.WRAP) for one in each(event["wrapper"]) if isinstance(one, Obj) and (role := role_of(one))}
+    wraps = {
+        role: event
+        for event in analysis.of(Happening.WRAP)
+        for one in each(event["wrapper"])
+        if isinstance(one, Obj) and (role := role_of(one))
+    }
     if Role.ENGINE in wraps:
         event = wraps[Role.ENGINE]
-        yield Decision("MG904", Kind.KEPT, event.module, event.node, "deepspeed.initialize is called here already: nothing is left to convert")
+        yield Decision(
+            "MG904",
+            Kind.KEPT,
+            event.module,
+            event.node,
+            "deepspeed.initialize is called here already: nothing is left to convert",
+        )
         return
     backward = next(analysis.of(Happening.BACKWARD), None)
     group = next(analysis.of(Happening.GROUP), None)
     driven = _driven(analysis)
     entry = analysis.project.module(analysis.project.entry, "__main__")
-    if driven is not None and (group is not None or Role.WRAPPER in wraps or (entry is not None and _WORDS.search(entry.source.text))):
+    if driven is not None and (
+        group is not None or Role.WRAPPER in wraps or (entry is not None and _WORDS.search(entry.source.text))
+    ):
         yield _refused("MG907", driven, f"{_name(driven)} drives the training", "it has its own DeepSpeed switch")
         return
     other = wraps.get(Role.SHARDED) or next(analysis.of(Happening.PARALLEL), None)
@@ -83,13 +96,24 @@ def not_trained(analysis: Analysis) -> Iterator[Decision]:
         yield _refused("MG903", other, f"{what} is used here", "the engine has no counterpart to it")
     elif Role.WRAPPER in wraps:
         if backward is not None or _speaks(analysis, _BACKWARD) is not None:
-            yield _refused("MG910", wraps[Role.WRAPPER], "no backward of this model's loss is seen", "half a conversion would not train")
+            yield _refused(
+                "MG910",
+                wraps[Role.WRAPPER],
+                "no backward of this model's loss is seen",
+                "half a conversion would not train",
+            )
         elif (last := _trains_elsewhere(analysis)) is not None:
             yield _refused("MG910", wraps[Role.WRAPPER], f"{show(last['function'])} in line {last.line} is not read: it may train this model"[:120],
                            "half a conversion would not train")  # fmt: skip
     elif backward is not None and group is not None:
-        averaged = next((event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None)
-        message = "the script averages gradients itself: there is no DistributedDataParallel" if averaged else "no DistributedDataParallel of this model is seen"
+        averaged = next(
+            (event for event in analysis.of(Happening.GRADIENT_WRITE) if isinstance(event["of"], Tensor)), None
+        )
+        message = (
+            "the script averages gradients itself: there is no DistributedDataParallel"
+            if averaged
+            else "no DistributedDataParallel of this model is seen"
+        )
         yield _refused("MG912", averaged or backward, message, "what the engine would take over is not known")
     elif backward is None:
         yield from _unreached(analysis)
@@ -109,7 +133,14 @@ def _name(event: Event) -> str:
 
 def _speaks(analysis: Analysis, words: re.Pattern[str]) -> Module | None:
     """A file of the run that speaks of something."""
-    return next((top.module for top in analysis.run.modules.values() if top.module is not None and words.search(top.module.source.text)), None)
+    return next(
+        (
+            top.module
+            for top in analysis.run.modules.values()
+            if top.module is not None and words.search(top.module.source.text)
+        ),
+        None,
+    )
 
 
 def _unreached(analysis: Analysis) -> Iterator[Decision]:
@@ -150,5 +181,11 @@ def _unread(analysis: Analysis) -> Event | None:
 def do_not_meet(training: Training) -> Decision:
     """What is said where the engine cannot be made."""
     event = training.wraps[0]
-    return Decision("MG911", Kind.REFUSED, event.module, event.node, str(training.site), "deepspeed.initialize needs model and optimizer in one place")
-
+    return Decision(
+        "MG911",
+        Kind.REFUSED,
+        event.module,
+        event.node,
+        str(training.site),
+        "deepspeed.initialize needs model and optimizer in one place",
+    )
