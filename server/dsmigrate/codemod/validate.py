@@ -55,6 +55,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[tuple[str, ...], str]:
+        """What tells whether it happens in the converted script as well: where, by loops and tests, and what."""
         found: list[str] = []
         for is_loop, group in itertools.groupby(self.where, key=lambda one: isinstance(one, str)):
             here = list(group)

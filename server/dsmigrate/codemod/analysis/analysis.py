@@ -44,10 +44,12 @@ class Analysis:
 
     @property
     def root(self) -> Block:
+        """The block that holds all that happens in the run."""
         return self.run.root
 
     @cached_property
     def by_kind(self) -> Mapping[Happening, tuple[Event, ...]]:
+        """The events of each kind, in order."""
         found: dict[Happening, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.kind].append(event)
@@ -62,6 +64,7 @@ class Analysis:
 
     @cached_property
     def by_node(self) -> Mapping[ast.AST, tuple[Event, ...]]:
+        """The events of each syntax node, in order."""
         found: dict[ast.AST, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.node].append(event)

@@ -338,7 +338,7 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
             found_method = looked_up(one.cls, method) if method else None
             if found_method is not None and isinstance(found_method[0], Obj) and one is left:
                 return run.call_member(one, method or "", Given((right,)), node)
-    special = operated_library(run, symbol, left, right, node)
+    special = operated_library(symbol, left, right)
     if special is not None:
         return special
     return Expr(symbol, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
@@ -451,11 +451,10 @@ def _combined(run: Machine, first: Value, second: Value, condition: Condition, *
             return from_condition(either(condition, other) if stops else both(condition, other))
         if isinstance(first, Expr) and isinstance(second, Const | Expr):
             return Expr("or" if stops else "and", first, second)
-    falsy = first if not isinstance(first, Tensor) else first
     return choose(
         [(condition, first), (negate(condition), second)]
         if stops
-        else [(condition, second), (negate(condition), falsy)]
+        else [(condition, second), (negate(condition), first)]
     )
 
 
@@ -522,8 +521,7 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
         return Const(left.value == right.value and (isinstance(op, ast.Eq) or type(left.value) is type(right.value)))
     if isinstance(left, Const) and isinstance(right, Const):
-        found = _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
-        return found
+        return _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
@@ -611,7 +609,7 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
         case Obj(kind=Kind.LIST | Kind.SET) if not is_open(right):
             items = [one for value in right.fields.values() for one in each(value)]
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in items)))
-    special = contained_in(run, left, right)
+    special = contained_in(left, right)
     if special is not None:
         return special
     return Expr(

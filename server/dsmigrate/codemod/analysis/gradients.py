@@ -35,8 +35,10 @@ Given = frozenset[tuple[Expr, bool]]
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """The gradients that are there: ``pending`` are the backwards whose gradients no step has used, ``stale``: a step
-    has used some that are still there. ``clipped``: the clips, ``unscaled``: the unscalings since the last backward.
+    """The gradients that are there.
+
+    ``pending``: the backwards whose gradients no step has used; ``stale``: a step has used some that are still there;
+    ``clipped``: the clips and ``unscaled``: the unscalings since the last backward.
     """
 
     pending: frozenset[ast.AST] = frozenset()
@@ -56,6 +58,7 @@ class Gradients:
     before: dict[Event, tuple[There, ...]] = field(default_factory=dict)
 
     def at(self, event: Event) -> tuple[There, ...]:
+        """The gradients that may be there right before an event."""
         return self.before.get(event, ())
 
     @property

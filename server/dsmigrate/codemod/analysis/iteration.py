@@ -342,7 +342,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
         return Tensor(varies=True)
     if of.data.get("groups_of") is not None:
         return run.settle(of.get(REST, NONE))
-    if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
+    if of.made_by in {"torch.nn.ModuleList", "torch.nn.Sequential"}:
         found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
         if found:
             return run.settle(choose((MAYBE, value) for value in found))

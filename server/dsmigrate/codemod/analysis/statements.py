@@ -238,7 +238,7 @@ def _import_from(run: Machine, node: ast.ImportFrom) -> Condition:
             full = ".".join(filter(None, (base, alias.name)))
             value = run.imported(full)
             if isinstance(value, Lib):
-                value = library_name(run, full)
+                value = library_name(full)
         run.bind_name(alias.asname or alias.name, value)
     return TRUE
 

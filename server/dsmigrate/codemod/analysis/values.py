@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.conditions import Condition
@@ -25,6 +25,7 @@ class Context:
         self._below: dict[ast.AST, Context] = {}
 
     def below(self, node: ast.AST) -> Context:
+        """The calls that lead into a call from here."""
         found = self._below.get(node)
         if found is None:
             found = self._below[node] = Context(self, node)
@@ -34,7 +35,7 @@ class Context:
 class Interning(type):
     """Classes whose equal objects are one object, so that they are compared and looked up by identity."""
 
-    _known: dict[type, dict[Any, Any]] = {}
+    _known: ClassVar[dict[type, dict[Any, Any]]] = {}
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
         """The one object of these parts."""
@@ -77,6 +78,7 @@ class Const(Interned):
         self.value = value
 
     def parts(self) -> tuple[Any, ...]:
+        """The type and the value, since equal values of two types are not the same."""
         kind = type(self.value)
         return (kind, repr(self.value) if kind in _MIXED else self.value)
 
@@ -125,6 +127,7 @@ class Expr(Interned):
         self.depth = depth + 1
 
     def parts(self) -> tuple[Any, ...]:
+        """What it is made of and how, without what follows from that."""
         return (self.op, self.args, self.varies, self.loops)
 
     def __repr__(self) -> str:
@@ -358,8 +361,8 @@ Thing: TypeAlias = Obj | Expr
 """What can be a model or an optimizer: an object, or what an unread call gives."""
 
 NONE = Const(None)
-TRUE_VALUE = Const(True)
-FALSE_VALUE = Const(False)
+TRUE_VALUE = Const(True)  # noqa: FBT003 - the value itself
+FALSE_VALUE = Const(False)  # noqa: FBT003
 
 
 def each(value: Value) -> Iterator[Value]:

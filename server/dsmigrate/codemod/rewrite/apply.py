@@ -302,13 +302,13 @@ class _Rewriter(cst.CSTTransformer):
         made: list[cst.BaseStatement] = []
         comments: list[cst.EmptyLine] = []
         guard, new, old = "", list[cst.BaseStatement](), list[cst.BaseStatement]()
-        for line, now in zip(original.body, updated.body, strict=True):
+        for line, new_line in zip(original.body, updated.body, strict=True):
             test = plan.guards.get(line, "")
             if guard and test != guard:
                 made.append(self._both_forms(guard, new, old))
                 new, old = [], []
             guard = test
-            now = _commented(now, plan.comments.get(line, ()))
+            now = _commented(new_line, plan.comments.get(line, ()))
             before = self._inserted(plan.before.get(line, ()), guard)
             after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)

@@ -100,7 +100,7 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
     ]
     names = [(index, _source_of(line)) for index, line in plain]
     if source.split(".", maxsplit=1)[0] in sys.stdlib_module_names:
-        return _among_standard(names, tree, source)
+        return _among_standard(names, tree)
     if source == "ds_compat" or source.endswith(".ds_compat"):
         return (names[-1][0] + 1) if names else _behind_docstring(tree)
     torch = next(
@@ -120,7 +120,7 @@ def _is_standard(source: str) -> bool:
     return source.split(".", maxsplit=1)[0] in sys.stdlib_module_names
 
 
-def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:
+def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module) -> int:
     """Where an import of the standard library goes: among those, before the first that comes behind it."""
     standard = [(index, name) for index, name in names if name.split(".")[0] in sys.stdlib_module_names]
     if not standard:
@@ -182,15 +182,17 @@ class _Without(cst.CSTTransformer):
             return f"{name} as {local.value}"
         return name
 
-    def leave_Import(
+    def leave_Import(  # noqa: N802
         self, original_node: cst.Import, updated_node: cst.Import
-    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        """Leave out the names that are not needed any more."""
         kept = self._left(updated_node.names, "")
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
 
-    def leave_ImportFrom(
+    def leave_ImportFrom(  # noqa: N802
         self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
-    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        """Leave out the names that are not needed any more."""
         if isinstance(updated_node.names, cst.ImportStar):
             return updated_node
         prefix = "." * len(updated_node.relative) + (

@@ -216,8 +216,9 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _walk_text(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes of a statement's own lines, in the order of the text, outer before inner; names that only name a
-    member, an argument or a parameter are no expressions.
+    """The nodes of a statement's own lines, in the order of the text, outer before inner.
+
+    Names that only name a member, an argument or a parameter are no expressions.
     """
     yield node
     if isinstance(node, cst.Attribute):

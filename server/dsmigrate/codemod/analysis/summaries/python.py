@@ -98,7 +98,7 @@ def _isinstance(asked: Call) -> Value:
     for condition, option in options:
         if option is UNBOUND:
             continue
-        known = _is_of(run, option, names)
+        known = _is_of(option, names)
         if known is None:
             atom = Expr("isinstance", option if isinstance(option, Expr | Const | Obj) else "?", kinds, varies=False)
             found.append(both(condition, Literal(atom)))
@@ -131,12 +131,9 @@ _PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "bu
           "builtins.list": list, "builtins.dict": dict}  # fmt: skip
 
 
-def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:
+def _is_of(of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
-    if any(isinstance(one, Expr) for one in kinds):
-        unsure = True
-    else:
-        unsure = False
+    unsure = any(isinstance(one, Expr) for one in kinds)
     if isinstance(of, Const):
         return (
             True
@@ -213,7 +210,7 @@ def _hasattr(asked: Call) -> Value:
     found: list[Condition] = []
     options = of.options if isinstance(of, Choice) else ((TRUE, of),)
     for condition, option in options:
-        has = _has(run, option, str(name.value))
+        has = _has(option, str(name.value))
         if has is None:
             found.append(
                 both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value)))
@@ -225,7 +222,7 @@ def _hasattr(asked: Call) -> Value:
     return from_condition(either(*found))
 
 
-def _has(run: Machine, of: Value, name: str) -> bool | None:
+def _has(of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
         if of.has(name) and not isinstance(of.at(name), Choice):
             return True
@@ -293,7 +290,7 @@ def _getattr(asked: Call) -> Value:
     found: list[tuple[Condition, Value]] = []
     of = run.settle(of)
     for condition, option in of.options if isinstance(of, Choice) else ((TRUE, of),):
-        has = _has(run, option, str(name.value))
+        has = _has(option, str(name.value))
         if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
             found.append((condition, run.attribute(option, str(name.value), asked.node)))
         elif has is None:
@@ -657,7 +654,7 @@ def _add_argument(asked: Call, of: Value) -> Value:
     options = parser.data.setdefault("options", {})
     options[name] = {
         "flags": flags, "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions),
-        **{key: value for key, value in asked.given.named.items()},
+        **asked.given.named,
     }  # fmt: skip
     return NONE
 

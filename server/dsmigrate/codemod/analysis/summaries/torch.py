@@ -1054,6 +1054,6 @@ def _into_parameters(asked: Call) -> Value:
 
 
 @_module_method("get_parameter")
-def _one_parameter(asked: Call, of: Value) -> Value:
+def _one_parameter(_asked: Call, of: Value) -> Value:
     owner = next((one for one in each(of) if isinstance(one, Obj | Expr)), None)
     return Tensor(TensorKind.PARAMETER, owner, varies=False, picked=Literal(Expr("called", "?")))
