@@ -411,7 +411,7 @@ class _Side(_Reader):
             ):
                 parts += [
                     f"state of {self.name(owner(state.of), self.role)}"
-                    if isinstance(state, Tensor)
+                    if isinstance(state, Tensor) and state.of is not None
                     else self.content(state, depth)
                     for state in states
                 ]

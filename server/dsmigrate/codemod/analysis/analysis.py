@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
@@ -277,7 +278,7 @@ def within(event: Event, outer: Block) -> Condition:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def paths_to(names: tuple[Mapping[str, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
+def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
     """How a place with some names can say a thing: by a name, or by attributes of what a name holds; the shortest first."""
     found: list[str] = []
     hidden: set[str] = set()
@@ -373,7 +374,7 @@ def _in_parentheses(value: Value, code: str | None) -> str:
     )
 
 
-def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
     """A name or an attribute of one that holds a value at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:

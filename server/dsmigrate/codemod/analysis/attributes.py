@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from dsmigrate.codemod.analysis.classes import bases_of, looked_up, order
 from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
@@ -70,10 +71,7 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
     match of:
         case Choice():
             return run.values_of(
-                [
-                    (condition, lambda one=option: run.attribute(one, name, node))
-                    for condition, option in options_of(of)
-                ],
+                [(condition, partial(run.attribute, option, name, node)) for condition, option in options_of(of)],
                 node,
             )
         case Obj(kind=Kind.MODULE):

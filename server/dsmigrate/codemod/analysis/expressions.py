@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,7 +101,7 @@ def truth(run: Machine, value: Value) -> Condition:
             for name in ("__bool__", "__len__"):
                 found = looked_up(value.cls, name)
                 if found is not None and isinstance(found[0], Obj):
-                    return run.truth(run.call_member(value, name, Given(), value.node or found[0].node))
+                    return run.truth(run.call_member(value, name, Given(), value.node or found[0].node or ast.Pass()))
             return TRUE
         case Tensor():
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
@@ -134,6 +135,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
     """What a name is bound to, from the inside out."""
     own: Frame | None = frame
     names = frame.names
+    found: Value | None
     if names is not None and name in names.outer:
         own = None
     while own is not None:
@@ -161,7 +163,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
     return Expr("unfound", top.data["name"], name)
 
 
-_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+_BUILTINS = frozenset(dir(builtins))
 
 
 def _attribute(run: Machine, node: ast.Attribute) -> Value:
@@ -391,12 +393,19 @@ def augmented(run: Machine, node: ast.AugAssign) -> None:
     run.bind(node.target, operated(run, node.op, left, right, node))
 
 
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+
+
 def _unary(run: Machine, node: ast.UnaryOp) -> Value:
     value = run.value(node.operand)
     if isinstance(node.op, ast.Not):
         return from_condition(run.holds(negate(run.truth(value))))
     if isinstance(value, Const):
-        work = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)]
+        work = _UNARY[type(node.op)]
         try:
             return Const(work(value.value))
         except TypeError:

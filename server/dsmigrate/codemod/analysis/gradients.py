@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -310,6 +310,7 @@ class _Walk:
         if event.kind not in _KINDS:
             return worlds
         training = self.training
+        change: Callable[[There], There]
         match event.kind:
             case Happening.BACKWARD if event in training.backwards:
                 change = lambda there: There(there.pending | {event.node}, there.stale, there.clipped)  # noqa: E731

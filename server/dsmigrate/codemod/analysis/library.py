@@ -578,7 +578,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
-    if of.kind is Kind.INSTANCE and role is None and not is_closed(of):
+    if of.kind is Kind.INSTANCE and not is_closed(of):
         return Member(of, name)
     return Expr("field", of, name)
 
@@ -697,7 +697,7 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
         if handler is not None and isinstance(one, Obj):
             return handler(Call(run, "__enter__", Given(), node), one)
         if isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss":
-            return one.get("loss", NONE)
+            return one.value_of("loss", NONE)
     return manager
 
 

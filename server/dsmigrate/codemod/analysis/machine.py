@@ -752,7 +752,7 @@ class Machine(ABC):
         new = choose([(MAYBE, found), (MAYBE, now)])
         values = list(dict.fromkeys(each(new)))
         plain = [one for one in values if isinstance(one, Const | Expr) and one is not NONE]
-        others = [one for one in values if not isinstance(one, Const | Expr)]
+        others: list[Value] = [one for one in values if not isinstance(one, Const | Expr)]
         counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
         is_unset = UNBOUND in _options(new)
         if certain:

@@ -65,7 +65,8 @@ class Interned(metaclass=Interning):
 
     def parts(self) -> tuple[Any, ...]:
         """What tells this value from others of its class."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+        names: tuple[str, ...] = self.__slots__
+        return tuple(getattr(self, name) for name in names)
 
 
 class Const(Interned):
@@ -101,6 +102,13 @@ class Expr(Interned):
     """
 
     __slots__ = ("args", "depth", "loops", "op", "things", "varies")
+
+    op: str
+    args: tuple[Any, ...]
+    varies: bool
+    loops: frozenset[ast.AST]
+    things: frozenset[Obj]
+    depth: int
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
         depth = 0
@@ -313,6 +321,11 @@ class Obj:
     def at(self, key: Any) -> Value:
         """What it holds by a name that it has."""
         found: Value = self.get(key)
+        return found
+
+    def value_of(self, key: Any, default: Value) -> Value:
+        """What it holds by a name, or else something given."""
+        found: Value = self.get(key, default)
         return found
 
     def __repr__(self) -> str:

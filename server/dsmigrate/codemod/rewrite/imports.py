@@ -21,9 +21,13 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     head = next(
         (index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body)
     )
-    existing = [(index, line) for index, line in enumerate(tree.body[:head]) if _imported(line)]
+    existing = [
+        (index, line)
+        for index, line in enumerate(tree.body[:head])
+        if isinstance(line, cst.SimpleStatementLine) and _imported(line)
+    ]
     for index, line in existing:
-        small = line.body[0]  # type: ignore[union-attr]
+        small = line.body[0]
         if (
             not name
             and isinstance(small, cst.Import)
@@ -47,14 +51,14 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     body = list(tree.body)
     if at < len(body) and not existing:
         made = made.with_changes(leading_lines=list(getattr(body[at], "leading_lines", ())))
-        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])  # type: ignore[call-arg]
-    elif _is_standard(source) and any(index == at - 1 and _is_standard(_source_of(line)) for index, line in existing):  # type: ignore[arg-type]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    elif _is_standard(source) and any(index == at - 1 and _is_standard(_source_of(line)) for index, line in existing):
         pass  # the last of its group
     elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
-        leading = list(body[at].leading_lines)  # type: ignore[union-attr]
+        leading = list(body[at].leading_lines)
         made = made.with_changes(leading_lines=leading)
         apart = _is_standard(source) and not _is_standard(_source_of(body[at]))  # type: ignore[arg-type]
-        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])  # type: ignore[call-arg]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])
     return tree.with_changes(body=[*body[:at], made, *body[at:]])
 
 

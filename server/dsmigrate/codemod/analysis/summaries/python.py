@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import posixpath
+from collections.abc import Callable
+from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
@@ -458,6 +460,12 @@ def _defaultdict(asked: Call) -> Value:
     return made
 
 
+_WORKED_OUT: dict[str, Callable[..., Any]] = {
+    "int": int, "float": float, "str": str, "bool": bool, "abs": abs, "round": round, "max": max, "min": min,
+    "pow": pow, "repr": repr, "chr": chr, "ord": ord,
+}  # fmt: skip
+
+
 @function("builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.abs", "builtins.round", "builtins.max",
           "builtins.min", "builtins.sum", "builtins.pow", "builtins.divmod", "builtins.repr", "builtins.hash", "builtins.chr", "builtins.ord",
           "builtins.any", "builtins.all", "builtins.bytes", "builtins.complex", "builtins.format", "builtins.hex", "builtins.bin")  # fmt: skip
@@ -472,8 +480,7 @@ def _number(asked: Call) -> Value:
             if option is not UNBOUND
         )
     if args and all(isinstance(value, Const) for value in args) and not asked.given.named:
-        work = {"int": int, "float": float, "str": str, "bool": bool, "abs": abs, "round": round, "max": max, "min": min,
-                "pow": pow, "repr": repr, "chr": chr, "ord": ord}.get(name)  # fmt: skip
+        work = _WORKED_OUT.get(name)
         if work is not None:
             try:
                 found = work(*(value.value for value in args if isinstance(value, Const)))
