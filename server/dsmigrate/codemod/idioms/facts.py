@@ -28,6 +28,7 @@ class Facts:
 
     @property
     def site(self) -> Site:
+        """Where the engine is made, which every idiom asks only where there is one."""
         site = self.training.site
         assert isinstance(site, Site)
         return site
@@ -58,6 +59,7 @@ class Facts:
 
     @cached_property
     def gradients(self) -> Gradients:
+        """What gradients may be there right before each event that has to do with gradients."""
         return gradients_of(self.training)
 
     def engine(self, event: Event) -> str | None:
