@@ -188,19 +188,17 @@ def temporaries(tree: ast.Module, fresh: Fresh) -> None:
         ):
             return None
         made: list[ast.stmt] = []
-        for holder, field in [
-            *((call.args, index) for index in range(len(call.args))),
-            *((one, "value") for one in call.keywords),
-        ]:
-            value = holder[field] if isinstance(holder, list) else holder.value  # type: ignore[index]
+
+        def named(value: ast.expr) -> ast.expr:
             if isinstance(value, ast.Name | ast.Constant):
-                continue
+                return value
             new = fresh("lemon")
             made.append(assign(new, value))
-            if isinstance(holder, list):
-                holder[field] = name(new)  # type: ignore[index]
-            else:
-                holder.value = name(new)
+            return name(new)
+
+        call.args = [named(one) for one in call.args]
+        for keyword in call.keywords:
+            keyword.value = named(keyword.value)
         return [*made, statement] if made else None
 
     _in_functions(tree, change)
@@ -495,7 +493,7 @@ def bodies_in_try(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
 # -- functions -------------------------------------------------------------------------------------------------------
 
 
-def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
+def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, list[ast.stmt], int, int]]:
     """Runs of calls as statements in functions: the function, the block, from where, up to where."""
     for function in list(functions(tree)):
         if any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(function)):
@@ -655,13 +653,13 @@ def arguments_as_a_namespace(tree: ast.Module, fresh: Fresh) -> None:  # noqa: A
             isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
             and isinstance(node.value.func, ast.Attribute)
+            and node.value.func.attr == "parse_args"
         ):
-            if node.value.func.attr == "parse_args":
-                found = True
-                every = ast.Call(name("vars"), [node.value], [])
-                node.value = ast.Call(
-                    ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)]
-                )
+            found = True
+            every = ast.Call(name("vars"), [node.value], [])
+            node.value = ast.Call(
+                ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)]
+            )
     if found:
         _import(tree, "types")
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
@@ -44,10 +45,12 @@ class Analysis:
 
     @property
     def root(self) -> Block:
+        """The block that holds all that happens in the run."""
         return self.run.root
 
     @cached_property
     def by_kind(self) -> Mapping[Happening, tuple[Event, ...]]:
+        """The events of each kind, in order."""
         found: dict[Happening, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.kind].append(event)
@@ -62,6 +65,7 @@ class Analysis:
 
     @cached_property
     def by_node(self) -> Mapping[ast.AST, tuple[Event, ...]]:
+        """The events of each syntax node, in order."""
         found: dict[ast.AST, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.node].append(event)
@@ -274,7 +278,7 @@ def within(event: Event, outer: Block) -> Condition:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def paths_to(names: tuple[Mapping[str, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
+def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
     """How a place with some names can say a thing: by a name, or by attributes of what a name holds; the shortest first."""
     found: list[str] = []
     hidden: set[str] = set()
@@ -370,7 +374,7 @@ def _in_parentheses(value: Value, code: str | None) -> str:
     )
 
 
-def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
     """A name or an attribute of one that holds a value at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from dsmigrate.codemod.analysis.analysis import Analysis, implies, nearest_common
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Value
 
 
