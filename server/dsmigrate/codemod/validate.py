@@ -521,13 +521,6 @@ def _input(node: ast.AST) -> str:
     return ast.unparse(given).replace(".module(", "(")
 
 
-def _unmoved(node: ast.expr) -> str:
-    """An expression as text, without a move to a device at its end."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        node = node.func.value
-    return ast.unparse(node)
-
-
 # -- keys: values and conditions as text that is the same in both runs -------------------------------------------------
 
 
