@@ -90,7 +90,7 @@ def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
         and (block.node, block.label.node) not in handed
     }
     return Passing(
-        functions, tuple(handed.values()), tuple(stuck), frozenset(one for one in optional if one is not None)
+        functions, tuple(handed.values()), tuple(stuck), frozenset(optional)
     )
 
 
