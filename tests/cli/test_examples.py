@@ -52,7 +52,11 @@ def test_an_example_is_converted_in_full_by_every_way_out(
 
     assert run(["written", "--write", "--format", "json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert [(file["status"], file["diff"]) for file in again["files"]] == [("unchanged", "")]
+    scripts = sorted(f"written/{name}" for name in results[1] if name.endswith(".py"))
+    assert script in results[1]
+    assert [(file["path"], file["status"], file["diff"]) for file in again["files"]] == [
+        (path, "unchanged", "") for path in scripts
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dsmigrate.cli.app import run
 from dsmigrate.schemas_location import schema_file
 
 Captured = pytest.CaptureFixture[str]
-SCRIPT = """\
+WORKER = """\
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -33,6 +33,11 @@ def worker(rank, size):
 
 
 if __name__ == "__main__":
+"""
+SCRIPT = f"""{WORKER}\
+    worker(int(os.environ["LOCAL_RANK"]), int(os.environ["WORLD_SIZE"]))
+""".replace("import torch.multiprocessing as mp\n", "", 1).replace("import torch\n", "import os\n\nimport torch\n", 1)
+SPAWNS = f"""{WORKER}\
     size = torch.cuda.device_count()
     mp.spawn(worker, args=(size,), nprocs=size)
 """
@@ -67,17 +72,28 @@ def test_launchers_are_left_alone_unless_they_are_asked_for(capsys: Captured) ->
 
 def test_one_patch_holds_scripts_and_launchers_and_applies(capsys: Captured) -> None:
     before = tree()
-    assert run(["src/train.py", "--with-launchers"]) == 1
+    assert run(["src/train.py", "--with-launchers", "--verbose"]) == 1
     out, err = capsys.readouterr()
     assert tree() == before
-    assert "run.sh: converted\n  Converted\n    run.sh:3  MG221  python → torchrun: one process per visible GPU" in err
+    assert "run.sh: converted\n  Converted\n    run.sh:3  MG221  python → torchrun: one process, as before" in err
     assert "src/job.sbatch: unchanged\n  Left for you\n    src/job.sbatch:3  MG224" in err
     assert "dsmigrate src/train.py --with-launchers --write" in err
     subprocess.run(["git", "apply", "-"], input=out.encode(), check=True)
-    assert Path("run.sh").read_text() == "#!/bin/sh\ncd src\ntorchrun --nproc_per_node gpu train.py --lr 1\n"
+    assert Path("run.sh").read_text() == "#!/bin/sh\ncd src\ntorchrun --nproc_per_node 1 train.py --lr 1\n"
     capsys.readouterr()
     run(["src/train.py", "--with-launchers"])
     assert not capsys.readouterr().out, "a second run has nothing to do"
+
+
+def test_the_lines_of_a_script_that_starts_its_processes_stay(capsys: Captured) -> None:
+    Path("src/train.py").write_text(SPAWNS)
+    before = tree()
+    run(["src/train.py", "--with-launchers", "--write", "--verbose"])
+    err = capsys.readouterr().err
+    assert "run.sh:3  MG223  stays  (the script goes on starting its own processes)" in err
+    after = tree()
+    assert after["run.sh"] == before["run.sh"]
+    assert after["src/train.py"] != before["src/train.py"]
 
 
 def test_the_json_says_which_files_are_launchers(capsys: Captured) -> None:
@@ -92,7 +108,7 @@ def test_the_json_says_which_files_are_launchers(capsys: Captured) -> None:
 def test_a_setting_asks_for_them_too() -> None:
     Path("dsmigrate.toml").write_text('with-launchers = true\nlauncher = "deepspeed"\n')
     assert run(["src/train.py", "--write"]) == 1
-    assert Path("run.sh").read_text() == "#!/bin/sh\ncd src\ndeepspeed --no_local_rank train.py --lr 1\n"
+    assert Path("run.sh").read_text() == "#!/bin/sh\ncd src\ndeepspeed --num_gpus 1 --no_local_rank train.py --lr 1\n"
 
 
 @pytest.mark.parametrize("text", ["with-launchers = 1\n", 'launcher = "mpirun"\n'])
@@ -129,6 +145,6 @@ def test_line_ends_bytes_and_mode_stay() -> None:
     Path("run.sh").chmod(0o755)
     run(["src/train.py", "--with-launchers", "--write"])
     assert Path("run.sh").read_bytes() == (
-        "#!/bin/sh\r\ncd src\r\n# é\r\ntorchrun --nproc_per_node gpu train.py\r\n".encode("latin-1")
+        "#!/bin/sh\r\ncd src\r\n# é\r\ntorchrun --nproc_per_node 1 train.py\r\n".encode("latin-1")
     )
     assert Path("run.sh").stat().st_mode & 0o777 == 0o755

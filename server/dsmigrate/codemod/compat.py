@@ -42,7 +42,7 @@ def home_of(project: Project, users: Mapping[str, Module]) -> Home:
         own = project.module(project.entry, "__main__")
         return Home(posixpath.join(here, f"{NAME}.py"), _package_of_entry(own) if own is not None and not bases else "")
     packages = {module.name.split(".")[0] for module in shared}
-    base = sorted(bases - {here})[0]
+    base = min(bases - {here})
     if len(packages) == 1 and bases == {base}:
         package = packages.pop()
         if project.source(posixpath.join(base, package, "__init__.py")) is not None:

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dsmigrate.codemod.analysis.analysis import Analysis, parsers, static_value
 from dsmigrate.codemod.analysis.code import holds_by_default, truth_by_default
@@ -124,7 +125,7 @@ def _start(analysis: Analysis, made: list[Group], spawns: list[Event]) -> Start:
     tellers = set().union(*(group.tellers for group in made)) if made else set()
     local = any("local_rank" in parser.data["options"] for parser in parsers(analysis))
     asked = {_manager(leaf) for group in made for _, value in group.rank for leaf in leaves(value)}
-    basic = {
+    basic: dict[str, Any] = {
         "local_rank": local,
         "slurm": Teller.SLURM in tellers | asked,
         "mpi": Teller.MPI in tellers | asked,
@@ -275,7 +276,8 @@ def _of(condition: Condition) -> Iterator[Expr]:
 
 
 def _of_literal(analysis: Analysis, literal: Literal) -> Iterator[_Word]:
-    atom, holds = literal.atom, literal.holds
+    atom: Any = literal.atom
+    holds = literal.holds
     if truth_by_default(analysis, atom) is holds:
         return
     if atom.op == "is" and atom.args[1] == Const(None):

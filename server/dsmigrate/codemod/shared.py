@@ -78,7 +78,7 @@ class Sharing:
         """The calls of each function of the project."""
         found: dict[ast.AST, list[Block]] = defaultdict(list)
         for block in self.facts.training.analysis.root.blocks():
-            if block.kind is BlockKind.CALL and isinstance(block.label, Obj):
+            if block.kind is BlockKind.CALL and isinstance(block.label, Obj) and block.label.node is not None:
                 found[block.label.node].append(block)
         return found
 

@@ -55,6 +55,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[tuple[str, ...], str]:
+        """What tells whether it happens in the converted script as well: where, by loops and tests, and what."""
         found: list[str] = []
         for is_loop, group in itertools.groupby(self.where, key=lambda one: isinstance(one, str)):
             here = list(group)
@@ -410,7 +411,7 @@ class _Side(_Reader):
             ):
                 parts += [
                     f"state of {self.name(owner(state.of), self.role)}"
-                    if isinstance(state, Tensor)
+                    if isinstance(state, Tensor) and state.of is not None
                     else self.content(state, depth)
                     for state in states
                 ]
@@ -518,13 +519,6 @@ def _input(node: ast.AST) -> str:
     while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
         given = given.func.value
     return ast.unparse(given).replace(".module(", "(")
-
-
-def _unmoved(node: ast.expr) -> str:
-    """An expression as text, without a move to a device at its end."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        node = node.func.value
-    return ast.unparse(node)
 
 
 # -- keys: values and conditions as text that is the same in both runs -------------------------------------------------

@@ -96,7 +96,8 @@ def _outside(outcomes: Sequence[Outcome]) -> list[frozenset[tuple[Path, int]]]:
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
         others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
-        found += runs_of(sorted(others, key=lambda job: job.path))
+        if others:
+            found += runs_of(sorted(others, key=lambda job: job.path))
     return found
 
 

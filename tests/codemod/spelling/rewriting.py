@@ -55,7 +55,7 @@ def assigned(scope: ast.AST) -> dict[str, int]:
             found[node.id] = found.get(node.id, 0) + 1
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             found[node.target.id] = found.get(node.target.id, 0) + 1
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) or (isinstance(node, ast.ExceptHandler) and node.name):
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler) and node.name:
             found[node.name] = found.get(node.name, 0) + 1
         elif isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:

@@ -91,7 +91,7 @@ def other_function_names(tree: ast.Module, fresh: Fresh) -> None:
 
 
 def _held(tree: ast.Module, fresh: Fresh, hold: Callable[[str, str], tuple[ast.stmt, ast.expr]]) -> None:
-    """What is made once in a block is held by something else as well, and read there by all that follows in the block."""
+    """What is made once in a block is held by something else as well, and read there by all that follows in it."""
     for scope in [*functions(tree), tree]:
         counts = assigned(scope)
         if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
@@ -188,19 +188,17 @@ def temporaries(tree: ast.Module, fresh: Fresh) -> None:
         ):
             return None
         made: list[ast.stmt] = []
-        for holder, field in [
-            *((call.args, index) for index in range(len(call.args))),
-            *((one, "value") for one in call.keywords),
-        ]:
-            value = holder[field] if isinstance(holder, list) else holder.value  # type: ignore[index]
+
+        def named(value: ast.expr) -> ast.expr:
             if isinstance(value, ast.Name | ast.Constant):
-                continue
+                return value
             new = fresh("lemon")
             made.append(assign(new, value))
-            if isinstance(holder, list):
-                holder[field] = name(new)  # type: ignore[index]
-            else:
-                holder.value = name(new)
+            return name(new)
+
+        call.args = [named(one) for one in call.args]
+        for keyword in call.keywords:
+            keyword.value = named(keyword.value)
         return [*made, statement] if made else None
 
     _in_functions(tree, change)
@@ -495,7 +493,7 @@ def bodies_in_try(tree: ast.Module, fresh: Fresh) -> None:  # noqa: ARG001
 # -- functions -------------------------------------------------------------------------------------------------------
 
 
-def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
+def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, list[ast.stmt], int, int]]:
     """Runs of calls as statements in functions: the function, the block, from where, up to where."""
     for function in list(functions(tree)):
         if any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(function)):
@@ -515,10 +513,15 @@ def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], i
 
 
 def _is_movable(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not any(
-        isinstance(node, ast.NamedExpr | ast.Await | ast.Yield) or (isinstance(node, ast.Name) and node.id in {"super", "locals", "exec", "__class__"})
-        for node in ast.walk(statement)
-    )  # fmt: skip
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and not any(
+            isinstance(node, ast.NamedExpr | ast.Await | ast.Yield)
+            or (isinstance(node, ast.Name) and node.id in {"super", "locals", "exec", "__class__"})
+            for node in ast.walk(statement)
+        )
+    )
 
 
 @rewriting
@@ -534,7 +537,7 @@ def statements_in_closures(tree: ast.Module, fresh: Fresh) -> None:
 def _moved(
     tree: ast.Module, fresh: Fresh, *, also_of_module: bool
 ) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
-    """Functions made of runs of calls with what they read as parameters, and the places from where they are to be called."""
+    """Functions made of runs of calls with what they read as parameters, and the places to call them from."""
     top = {*assigned(tree)}
     for function, block, start, end in list(_runs(tree)):
         outer = {
@@ -642,7 +645,11 @@ def decorated_functions(tree: ast.Module, fresh: Fresh) -> None:
         one.decorator_list.append(name(new))
     if found:
         _import(tree, "functools")
-        text = f"def {new}(function):\n    @functools.wraps(function)\n    def wrapper(*args, **kwargs):\n        return function(*args, **kwargs)\n    return wrapper"
+        text = (
+            f"def {new}(function):\n    @functools.wraps(function)\n"
+            "    def wrapper(*args, **kwargs):\n        return function(*args, **kwargs)\n"
+            "    return wrapper"
+        )
         _at_head(tree, ast.parse(text).body)
 
 
@@ -655,13 +662,13 @@ def arguments_as_a_namespace(tree: ast.Module, fresh: Fresh) -> None:  # noqa: A
             isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
             and isinstance(node.value.func, ast.Attribute)
+            and node.value.func.attr == "parse_args"
         ):
-            if node.value.func.attr == "parse_args":
-                found = True
-                every = ast.Call(name("vars"), [node.value], [])
-                node.value = ast.Call(
-                    ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)]
-                )
+            found = True
+            every = ast.Call(name("vars"), [node.value], [])
+            node.value = ast.Call(
+                ast.Attribute(name("types"), "SimpleNamespace", ast.Load()), [], [ast.keyword(None, every)]
+            )
     if found:
         _import(tree, "types")
 

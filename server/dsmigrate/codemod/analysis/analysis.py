@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
@@ -29,7 +30,6 @@ from dsmigrate.codemod.analysis.values import (
     each,
     option_of,
 )
-from dsmigrate.codemod.program.module import FunctionNode, Module
 from dsmigrate.codemod.program.project import Project
 from dsmigrate.files.syntax import with_deep_stack
 
@@ -44,10 +44,12 @@ class Analysis:
 
     @property
     def root(self) -> Block:
+        """The block that holds all that happens in the run."""
         return self.run.root
 
     @cached_property
     def by_kind(self) -> Mapping[Happening, tuple[Event, ...]]:
+        """The events of each kind, in order."""
         found: dict[Happening, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.kind].append(event)
@@ -59,13 +61,6 @@ class Analysis:
             yield from self.by_kind.get(kinds[0], ())
         else:
             yield from (event for event in self.events if event.kind in kinds)
-
-    @cached_property
-    def by_node(self) -> Mapping[ast.AST, tuple[Event, ...]]:
-        found: dict[ast.AST, list[Event]] = defaultdict(list)
-        for event in self.events:
-            found[event.node].append(event)
-        return {node: tuple(events) for node, events in found.items()}
 
 
 def analysed(project: Project) -> Analysis:
@@ -198,19 +193,9 @@ def _asks_process(analysis: Analysis, atom: Expr) -> bool:
     return False
 
 
-def function_of(event: Event) -> FunctionNode | None:
-    """The function whose text an event stands in."""
-    return event.module.step(event.node).function
-
-
 def loops_around(event: Event) -> list[Block]:
     """The loops that an event is in, from the inside out, across calls."""
     return [block for block in event.block.around() if block.kind is BlockKind.LOOP]
-
-
-def calls_around(event: Event) -> list[Block]:
-    """The calls that lead to an event, from the inside out."""
-    return [block for block in event.block.around() if block.kind is BlockKind.CALL]
 
 
 def regions_around(event: Event, name: str | frozenset[str]) -> list[Block]:
@@ -274,7 +259,7 @@ def within(event: Event, outer: Block) -> Condition:
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def paths_to(names: tuple[Mapping[str, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
+def paths_to(names: tuple[Mapping[Any, Value], ...], wanted: set[Value] | set[Obj], *, depth: int = 2) -> list[str]:
     """How a place with some names can say a thing: by a name, or by attributes of what a name holds; the shortest first."""
     found: list[str] = []
     hidden: set[str] = set()
@@ -370,7 +355,7 @@ def _in_parentheses(value: Value, code: str | None) -> str:
     )
 
 
-def named(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None:
+def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
     """A name or an attribute of one that holds a value at a place; None where there is none."""
     hidden: set[str] = set()
     for scope in names:
@@ -553,14 +538,3 @@ def implies(condition: Condition, other: Condition) -> bool:
         return True
     assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
-
-
-def module_of(node: ast.AST, modules: Iterable[Module]) -> Module | None:
-    """The file that a node is of."""
-    for module in modules:
-        try:
-            module.step(node)
-        except KeyError:
-            continue
-        return module
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 
 from dsmigrate.codemod.analysis.classes import bases_of, looked_up, order
 from dsmigrate.codemod.analysis.conditions import MAYBE, options_of
@@ -59,7 +60,7 @@ def define_class(run: Machine, node: ast.ClassDef) -> Value:
     value: Value = made
     for decorator in reversed(node.decorator_list):
         value = decorated(run, run.value(decorator), value, decorator)
-    if any(isinstance(base, Lib) and base.name in {"typing.NamedTuple"} for base in bases):
+    if any(isinstance(base, Lib) and base.name == "typing.NamedTuple" for base in bases):
         made.data["dataclass"] = True
     return value
 
@@ -70,10 +71,7 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
     match of:
         case Choice():
             return run.values_of(
-                [
-                    (condition, lambda one=option: run.attribute(one, name, node))
-                    for condition, option in options_of(of)
-                ],
+                [(condition, partial(run.attribute, option, name, node)) for condition, option in options_of(of)],
                 node,
             )
         case Obj(kind=Kind.MODULE):
@@ -96,14 +94,14 @@ def attribute(run: Machine, of: Value, name: str, node: ast.AST) -> Value:
         case Bound():
             return run.settle(of.function.get(name, Expr("field", of.function, name)))
         case Lib():  # of a folder without __init__.py too
-            return run.dotted.get(f"{of.name}.{name}") or library_name(run, f"{of.name}.{name}")
+            return run.dotted.get(f"{of.name}.{name}") or library_name(f"{of.name}.{name}")
         case Tensor():
             return tensor_attribute(run, of, name, node)
         case Expr():
             written = run.shadow(of).get(name)
             if written is not None:
                 return run.settle(written)
-            return attribute_of_symbol(run, of, name, node)
+            return attribute_of_symbol(run, of, name)
         case Const() | Tup():
             return Member(of, name)
     return Expr("field", run.unread(node, [of]), name)
@@ -161,7 +159,7 @@ def _of_class(run: Machine, of: Obj, name: str) -> Value:
     value = run.settle(found[0])
     if isinstance(value, Obj) and value.kind is Kind.FUNCTION and value.data["role"] == "class":
         return Bound(value, of)
-    if any(base.endswith("Enum") or base.endswith("Flag") for base in bases_of(of)) and isinstance(value, Const):
+    if any(base.endswith(("Enum", "Flag")) for base in bases_of(of)) and isinstance(value, Const):
         return Expr("member", of, name)
     return value
 
@@ -249,8 +247,7 @@ def _fill(run: Machine, cls: Obj, made: Obj, given: Given) -> None:
         if isinstance(base, Obj):
             for name in base.data["annotated"]:
                 names[name] = base.get(name, UNBOUND)
-    for name, value in zip(names, given.args, strict=False):
-        names[name] = value
+    names.update(zip(list(names), given.args, strict=False))
     for name, value in given.named.items():
         if name in names:
             names[name] = value

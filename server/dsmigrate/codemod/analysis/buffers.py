@@ -10,7 +10,18 @@ from dsmigrate.codemod.analysis.analysis import dividing, implies
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Tensor, TensorKind, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import (
+    TRUE_VALUE,
+    Const,
+    Expr,
+    Kind,
+    Obj,
+    Tensor,
+    TensorKind,
+    Value,
+    each,
+    forwards_in,
+)
 
 _RUNNING = (
     "BatchNorm1d",
@@ -71,7 +82,7 @@ class Buffers:
         return tuple(
             event
             for event in self.training.events(Happening.BUFFER_WRITE)
-            if event["varies"] == Const(True) and not self.training.is_before(event)
+            if event["varies"] == TRUE_VALUE and not self.training.is_before(event)
             if isinstance(of := event["of"], Tensor) and of.of is not None and self.training.is_model(of.of)
         )
 
@@ -89,6 +100,7 @@ class Buffers:
 
     @property
     def evaluated_by_all(self) -> Event | None:
+        """An evaluation of the wrapped model that every rank runs."""
         return next((event for event in self.evaluations if dividing(event) is None), None)
 
     @property

@@ -6,6 +6,7 @@ import ast
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dsmigrate.codemod.analysis.attributes import instantiate
@@ -78,7 +79,7 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
         case Choice():
             return run.values_of(
                 [
-                    (condition, lambda one=option: run.call(one, given_, node))
+                    (condition, partial(run.call, option, given_, node))
                     for condition, option in _callable(options_of(function))
                 ],
                 node,
@@ -130,7 +131,7 @@ def call_member(run: Machine, of: Value, name: str, given_: Given, node: ast.AST
     if isinstance(of, Choice):
         return run.values_of(
             [
-                (condition, lambda one=option: run.call_member(one, name, given_, node))
+                (condition, partial(run.call_member, option, name, given_, node))
                 for condition, option in _callable(options_of(of))
             ],
             node,
@@ -397,10 +398,11 @@ def _arguments(run: Machine, node: FunctionNode, function: Obj, given_: Given, a
     defaults = function.get(DEFAULTS)
     for pair in defaults.items if isinstance(defaults, Tup) else ():
         assert isinstance(pair, Tup)
-        name, default = pair.items
-        assert isinstance(name, Const)
-        if name.value not in found:
-            found[name.value] = choose_default(run, default, given_, at, name.value) if given_.more else default
+        said, default = pair.items
+        assert isinstance(said, Const)
+        name = str(said.value)
+        if name not in found:
+            found[name] = choose_default(run, default, given_, at, name) if given_.more else default
     for name in names:
         if name not in found:
             found[name] = run.unread(at, given_.more, tag=name)

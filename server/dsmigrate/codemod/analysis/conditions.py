@@ -9,7 +9,7 @@ import ast
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Interning, Value, show
 
@@ -56,12 +56,13 @@ class Literal(Condition):
 
     __slots__ = ("atom", "holds")
     __match_args__ = ("atom", "holds")
-    _known: dict[tuple[Expr, bool], Literal] = {}
+    _known: ClassVar[dict[tuple[Expr, bool], Literal]] = {}
 
     atom: Expr
     holds: bool
 
-    def __new__(cls, atom: Expr, holds: bool = True) -> Literal:  # noqa: FBT001, FBT002 - as it is read
+    def __new__(cls, atom: Expr, holds: bool = True) -> Literal:  # noqa: FBT001, FBT002, PYI034 - as it is read, and none is of a subclass
+        """The one literal of an atom, which holds or does not."""
         found = cls._known.get((atom, holds))
         if found is None:
             found = object.__new__(cls)
@@ -82,7 +83,7 @@ class Several(Condition):
     """All of some conditions, or any of them. Only "all of" holds something unsure, as one part of its own."""
 
     __slots__ = ("all_of", "ordered", "parts", "unsure")
-    _known: dict[tuple[bool, frozenset[Condition]], Several] = {}
+    _known: ClassVar[dict[tuple[bool, frozenset[Condition]], Several]] = {}
 
     all_of: bool
     parts: frozenset[Condition]
@@ -90,7 +91,8 @@ class Several(Condition):
     """The parts, in the order in which they were made."""
     unsure: bool
 
-    def __new__(cls, all_of: bool, parts: frozenset[Condition]) -> Several:  # noqa: FBT001 - which of the two
+    def __new__(cls, all_of: bool, parts: frozenset[Condition]) -> Several:  # noqa: FBT001, PYI034 - which of the two, and none is of a subclass
+        """The one condition of some parts."""
         found = cls._known.get((all_of, parts))
         if found is None:
             found = object.__new__(cls)
@@ -154,12 +156,12 @@ def negate(condition: Condition) -> Condition:
 
 def both(*conditions: Condition) -> Condition:
     """All of some conditions."""
-    return _several(True, frozenset(conditions))
+    return _several(True, frozenset(conditions))  # noqa: FBT003 - all of them
 
 
 def either(*conditions: Condition) -> Condition:
     """Any of some conditions."""
-    return _several(False, frozenset(conditions))
+    return _several(False, frozenset(conditions))  # noqa: FBT003 - any of them
 
 
 def _several(all_of: bool, conditions: frozenset[Condition]) -> Condition:  # noqa: FBT001 - which of the two
@@ -330,6 +332,7 @@ class Assumed:
             self._add(atom, holds=holds)
 
     def mark(self) -> int:
+        """How much is taken for given by now, for ``forget``."""
         return len(self._trail)
 
     def add(self, condition: Condition) -> None:
@@ -463,7 +466,7 @@ def decided(condition: Condition, assumed: Assumed | Mapping[Expr, bool]) -> boo
     return True if condition is TRUE else False if condition is FALSE else None
 
 
-def _opposite(found: bool | None) -> bool | None:
+def _opposite(found: bool | None) -> bool | None:  # noqa: FBT001 - what is turned round
     return None if found is None else not found
 
 
@@ -528,12 +531,3 @@ def outside(condition: Condition, loop: ast.AST) -> Condition:
     if isinstance(condition, Several):
         return _several(condition.all_of, frozenset(outside(part, loop) for part in condition.parts))
     return unknown(varies=condition.varies)
-
-
-def without_ranks(condition: Condition) -> Condition | None:
-    """The part of a condition on which all ranks agree, where its other part is a conjunct; None where it is not."""
-    if not condition.varies:
-        return condition
-    if isinstance(condition, Several) and condition.all_of:
-        return both(*(part for part in condition.parts if not part.varies))
-    return TRUE if isinstance(condition, Literal | Plain) else None

@@ -54,6 +54,7 @@ def append(run: Machine, of: Obj, value: Value) -> None:
 
 
 def add_rest(run: Machine, of: Obj, value: Value) -> None:
+    """Put a value among those that a container may hold at no known place."""
     value = picked_here(run, value)
     now = of.get(REST, UNBOUND)
     run.put(of, REST, value if now is UNBOUND else choose([(MAYBE, now), (MAYBE, value)]))

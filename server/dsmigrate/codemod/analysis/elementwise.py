@@ -68,14 +68,14 @@ def rule_of(thing: Obj) -> Rule:
     own = str(cls.data.get("name", "")) if cls is not None else ""
     name = own or (names[0] if names else "")
     if LAYERWISE.search(own):
-        return Rule(True, name)
+        return Rule(whole=True, name=name)
     if cls is not None:
         step = looked_up(cls, "step")
         if step is not None and isinstance(step[0], Obj) and step[0].kind is Kind.FUNCTION:
             return _read(cls, step[0], name)
     last = next((one for one in names if one != "Optimizer"), "")
     if LAYERWISE.search(last) and last not in ELEMENTWISE:
-        return Rule(True, name)
+        return Rule(whole=True, name=name)
     return Rule(False if last in ELEMENTWISE else None, name)
 
 
@@ -84,8 +84,8 @@ def _read(cls: Obj, step: Obj, name: str) -> Rule:
     reader.function(step)
     sure = next((text for text, known in reader.found if known), None)
     if sure is not None:
-        return Rule(True, name, sure)
-    return Rule(None, name, reader.found[0][0]) if reader.found else Rule(False, name)
+        return Rule(whole=True, name=name, what=sure)
+    return Rule(None, name, reader.found[0][0]) if reader.found else Rule(whole=False, name=name)
 
 
 @dataclass(eq=False)
@@ -165,7 +165,7 @@ class _Reader:
                     elif not (isinstance(one, Obj) and one.kind is Kind.CLASS):
                         self._add(func, sure=False)
             elif not hasattr(builtins, func.id) and func.id not in _STEP_FREE:
-                if func.id not in {"closure"}:
+                if func.id != "closure":
                     self._add(func, sure=False)
         elif isinstance(func, ast.Attribute):
             self._method(call, func)

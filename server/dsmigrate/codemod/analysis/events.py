@@ -102,10 +102,12 @@ class Event:
 
     @property
     def line(self) -> int:
+        """The line of the file on which it happens."""
         return int(getattr(self.node, "lineno", 1))
 
     @property
     def condition(self) -> Condition:
+        """Under which condition it happens."""
         return self.block.condition
 
     def __str__(self) -> str:
@@ -170,6 +172,7 @@ class Block:
         return found
 
     def title(self) -> str:
+        """The block as people read it in a tree of events, without what is in it."""
         line = f"  :{getattr(self.node, 'lineno', 0)}"
         match self.kind:
             case BlockKind.BRANCH:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,7 +101,7 @@ def truth(run: Machine, value: Value) -> Condition:
             for name in ("__bool__", "__len__"):
                 found = looked_up(value.cls, name)
                 if found is not None and isinstance(found[0], Obj):
-                    return run.truth(run.call_member(value, name, Given(), value.node or found[0].node))
+                    return run.truth(run.call_member(value, name, Given(), value.node or found[0].node or ast.Pass()))
             return TRUE
         case Tensor():
             return Literal(Expr("true", value, varies=value.varies, loops=frozenset(run.loops)))
@@ -134,6 +135,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
     """What a name is bound to, from the inside out."""
     own: Frame | None = frame
     names = frame.names
+    found: Value | None
     if names is not None and name in names.outer:
         own = None
     while own is not None:
@@ -161,7 +163,7 @@ def lookup(run: Machine, frame: Frame, name: str) -> Value:
     return Expr("unfound", top.data["name"], name)
 
 
-_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+_BUILTINS = frozenset(dir(builtins))
 
 
 def _attribute(run: Machine, node: ast.Attribute) -> Value:
@@ -338,7 +340,7 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
             found_method = looked_up(one.cls, method) if method else None
             if found_method is not None and isinstance(found_method[0], Obj) and one is left:
                 return run.call_member(one, method or "", Given((right,)), node)
-    special = operated_library(run, symbol, left, right, node)
+    special = operated_library(symbol, left, right)
     if special is not None:
         return special
     return Expr(symbol, _part(left), _part(right), varies=may_vary(left) or may_vary(right))
@@ -391,12 +393,19 @@ def augmented(run: Machine, node: ast.AugAssign) -> None:
     run.bind(node.target, operated(run, node.op, left, right, node))
 
 
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+
+
 def _unary(run: Machine, node: ast.UnaryOp) -> Value:
     value = run.value(node.operand)
     if isinstance(node.op, ast.Not):
         return from_condition(run.holds(negate(run.truth(value))))
     if isinstance(value, Const):
-        work = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)]
+        work = _UNARY[type(node.op)]
         try:
             return Const(work(value.value))
         except TypeError:
@@ -451,11 +460,10 @@ def _combined(run: Machine, first: Value, second: Value, condition: Condition, *
             return from_condition(either(condition, other) if stops else both(condition, other))
         if isinstance(first, Expr) and isinstance(second, Const | Expr):
             return Expr("or" if stops else "and", first, second)
-    falsy = first if not isinstance(first, Tensor) else first
     return choose(
         [(condition, first), (negate(condition), second)]
         if stops
-        else [(condition, second), (negate(condition), falsy)]
+        else [(condition, second), (negate(condition), first)]
     )
 
 
@@ -522,8 +530,7 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     if isinstance(op, ast.Is | ast.Eq) and isinstance(left, Const) and isinstance(right, Const):
         return Const(left.value == right.value and (isinstance(op, ast.Eq) or type(left.value) is type(right.value)))
     if isinstance(left, Const) and isinstance(right, Const):
-        found = _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
-        return found
+        return _tried(_COMPARE[type(op)][1], left.value, right.value, Expr("?", left, right))
     if isinstance(op, ast.Is | ast.Eq):
         for one, other in ((left, right), (right, left)):
             if isinstance(other, Const) and isinstance(one, Obj | Lib | Bound | Member | Super | Tup):
@@ -611,7 +618,7 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
         case Obj(kind=Kind.LIST | Kind.SET) if not is_open(right):
             items = [one for value in right.fields.values() for one in each(value)]
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in items)))
-    special = contained_in(run, left, right)
+    special = contained_in(left, right)
     if special is not None:
         return special
     return Expr(

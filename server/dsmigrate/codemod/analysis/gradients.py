@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,8 +35,10 @@ Given = frozenset[tuple[Expr, bool]]
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """The gradients that are there: ``pending`` are the backwards whose gradients no step has used, ``stale``: a step
-    has used some that are still there. ``clipped``: the clips, ``unscaled``: the unscalings since the last backward.
+    """The gradients that are there.
+
+    ``pending``: the backwards whose gradients no step has used; ``stale``: a step has used some that are still there;
+    ``clipped``: the clips and ``unscaled``: the unscalings since the last backward.
     """
 
     pending: frozenset[ast.AST] = frozenset()
@@ -56,6 +58,7 @@ class Gradients:
     before: dict[Event, tuple[There, ...]] = field(default_factory=dict)
 
     def at(self, event: Event) -> tuple[There, ...]:
+        """The gradients that may be there right before an event."""
         return self.before.get(event, ())
 
     @property
@@ -307,6 +310,7 @@ class _Walk:
         if event.kind not in _KINDS:
             return worlds
         training = self.training
+        change: Callable[[There], There]
         match event.kind:
             case Happening.BACKWARD if event in training.backwards:
                 change = lambda there: There(there.pending | {event.node}, there.stale, there.clipped)  # noqa: E731

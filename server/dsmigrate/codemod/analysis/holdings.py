@@ -53,12 +53,11 @@ def _covers(training: Training, module: Value, tensors: list[Tensor]) -> bool:
 
 def outsiders(training: Training, value: Value) -> list[Value]:
     """The modules, and tensors of none, whose parameters a value holds beside those of the model."""
-    found = []
-    for one in training.analysis.run.things_in(value):
-        if (
-            isinstance(one, Tensor)
-            and one.kind is TensorKind.PARAMETER
-            and (one.of is None or owner(one.of) not in training.parts)
-        ):
-            found.append(one.of if one.of is not None else one)
+    found: list[Value] = [
+        one.of if one.of is not None else one
+        for one in training.analysis.run.things_in(value)
+        if isinstance(one, Tensor)
+        and one.kind is TensorKind.PARAMETER
+        and (one.of is None or owner(one.of) not in training.parts)
+    ]
     return list(dict.fromkeys(found))

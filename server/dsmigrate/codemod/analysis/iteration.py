@@ -80,8 +80,8 @@ def _exact_iterator(run: Machine, value: Obj) -> list[Value] | None:
         case "range":
             numbers = [one.value for one in inner if isinstance(one, Const) and isinstance(one.value, int)]
             if len(numbers) == len(inner) and 0 < len(numbers) < 4 and 0 not in numbers[2:]:
-                found = range(*numbers)
-                return [Const(number) for number in found] if len(found) <= _RANGE else None
+                turns = range(*numbers)
+                return [Const(number) for number in turns] if len(turns) <= _RANGE else None
     return None
 
 
@@ -320,7 +320,7 @@ def _generated(
         caller.loops.pop()
         run.loops = loops
     ways = [(outside(one.condition, node), one.changes) for one in state.breaks]
-    alive = DEAD
+    alive: Condition = DEAD
     if ends:
         alive = otherwise()
         if alive is not DEAD:
@@ -342,7 +342,7 @@ def element_of_object(run: Machine, of: Obj, loop: ast.AST) -> Value:
         return Tensor(varies=True)
     if of.data.get("groups_of") is not None:
         return run.settle(of.get(REST, NONE))
-    if of.made_by == "torch.nn.ModuleList" or of.made_by == "torch.nn.Sequential":
+    if of.made_by in {"torch.nn.ModuleList", "torch.nn.Sequential"}:
         found = [value for key, value in of.fields.items() if isinstance(key, int) or key == REST]
         if found:
             return run.settle(choose((MAYBE, value) for value in found))

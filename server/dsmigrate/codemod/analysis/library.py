@@ -54,12 +54,12 @@ from dsmigrate.codemod.analysis.values import (
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 
-def library_name(run: Machine, name: str) -> Value:
+def library_name(name: str) -> Value:
     """What a name in a library is: a function or class by its name, or what is known of it as data."""
     name = canonical(name)
     if name == "os.environ":
         return Lib(name)
-    if name in {"sys.argv"}:
+    if name == "sys.argv":
         return Expr("argv")
     if name in {"math.inf", "torch.inf"}:
         return Const(float("inf"))
@@ -320,7 +320,7 @@ def call_object(run: Machine, of: Obj, given: Given, node: ast.AST) -> Value:
     handler = METHODS.get((role, "__call__")) if role is not None else None
     if handler is not None:
         return handler(Call(run, "__call__", given, node), of)
-    if of.kind is Kind.LIBRARY and of.made_by in {"element"}:
+    if of.kind is Kind.LIBRARY and of.made_by == "element":
         return run.unread(node, given.all())
     run_functions(run, given, node)
     run.handed.add(node)
@@ -531,7 +531,7 @@ def _of_super(run: Machine, of: Super, name: str, given: Given, node: ast.AST) -
         if base is not None:
             made_by_library(run, instance, base.name, given, node)
         return NONE
-    if name in {"__setattr__"} and len(given.args) == 2 and isinstance(given.args[0], Const):
+    if name == "__setattr__" and len(given.args) == 2 and isinstance(given.args[0], Const):
         run.put(instance, given.args[0].value, given.args[1])
         return NONE
     if name == "__getattr__" and given.args and isinstance(given.args[0], Const):
@@ -578,12 +578,12 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
         return _weight(of, name)
     if of.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.ITERATOR, Kind.GENERATOR, Kind.PARTIAL} or role is not None:
         return Member(of, name)
-    if of.kind is Kind.INSTANCE and role is None and not is_closed(of):
+    if of.kind is Kind.INSTANCE and not is_closed(of):
         return Member(of, name)
     return Expr("field", of, name)
 
 
-def attribute_of_symbol(run: Machine, of: Expr, name: str, node: ast.AST) -> Value:
+def attribute_of_symbol(run: Machine, of: Expr, name: str) -> Value:
     """An attribute of something that is not read."""
     if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, _whole(of)):
         return _weight(of, name)
@@ -675,14 +675,14 @@ def item_written(run: Machine, of: Obj | Expr | Tensor, key: Value, value: Value
         run.event(Happening.OPAQUE, node, function=Const("optimizer.state[…] = …"), thing0=of.data["state_of"])
 
 
-def contained_in(run: Machine, key: Value, of: Value) -> Value | None:
+def contained_in(key: Value, of: Value) -> Value | None:
     """Whether something is in an object of a library; None where nothing is known."""
     if of == Lib("os.environ") and isinstance(key, Const):
         return Expr("is set", key.value, varies=False)
     return None
 
 
-def operated_library(run: Machine, symbol: str, left: Value, right: Value, node: ast.AST) -> Value | None:
+def operated_library(symbol: str, left: Value, right: Value) -> Value | None:
     """What an operator gives of objects of libraries: paths that are joined; None where nothing is known."""
     if symbol == "%" and isinstance(left, Const) and isinstance(left.value, str):
         return Expr("text", left, right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
@@ -697,7 +697,7 @@ def what_is_entered(run: Machine, manager: Value, node: ast.AST) -> Value:
         if handler is not None and isinstance(one, Obj):
             return handler(Call(run, "__enter__", Given(), node), one)
         if isinstance(one, Obj) and one.made_by == "apex.amp.scale_loss":
-            return one.get("loss", NONE)
+            return one.value_of("loss", NONE)
     return manager
 
 
@@ -748,8 +748,3 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
         case Expr(op="unknown") if isinstance(value, Obj):
             value.data["decorated"] = True
     return value
-
-
-def regions_of(function: Obj) -> tuple[Value, ...]:
-    """The regions that decorators put around a function."""
-    return tuple(function.data.get("regions", ()))

@@ -93,6 +93,7 @@ class Given:
         return default
 
     def all(self) -> tuple[Value, ...]:
+        """Every value that is given, positional ones first."""
         return (*self.args, *self.named.values(), *self.more)
 
     def behind(self, *first: Value) -> Given:
@@ -203,6 +204,15 @@ DEAD = FALSE
 class Machine(ABC):
     """The run of one entry script: ``root`` holds the events, ``state`` what is left."""
 
+    turn = 0
+    """Which turn of a loop this is, among all turns of the run; 0 outside of loops."""
+    turns = 0
+    in_forward = 0
+    landmarks = 0
+    """Wraps and optimizers that were made so far."""
+    steps = 0
+    events = 0
+
     def __init__(self, project: Project) -> None:
         self.project = project
         self.state = State()
@@ -211,9 +221,6 @@ class Machine(ABC):
         self.assumed = Assumed()
         self.conditions: list[Condition] = []
         self.loops: tuple[ast.AST, ...] = ()
-        self.turn = 0
-        """Which turn of a loop this is, among all turns of the run; 0 outside of loops."""
-        self.turns = 0
         self.context = Context(None, None)
         self.frames: list[Frame] = []
         self.modules: dict[str, Obj] = {}
@@ -223,9 +230,9 @@ class Machine(ABC):
         """The files of the functions that were called."""
         self.sizes: dict[Expr, Value] = {}
         """The argument ``batch_size`` of unread calls, by what they give."""
-        self.asked: set[str] = set()
         self.handed: set[ast.AST] = set()
         """Calls of code that is not read, which are given a function of the script to call."""
+        self.asked: set[str] = set()
         """Variables of the environment that are asked for by key, without a default."""
         self.required: list[tuple[Condition, Condition]] = []
         """Conditions under which a run ends with an error unless others hold."""
@@ -237,7 +244,6 @@ class Machine(ABC):
         """What the unread calls were given whose results are these symbols."""
         self.known_models: set[Value] = set()
         """Symbols that are models, as they were wrapped or handed to an optimizer."""
-        self.in_forward = 0
         self.ending: set[ast.AST] = set()
         """Branches one arm of which ends the process, or raises."""
         self.flags = Obj(Kind.FRAME, None, self.context)
@@ -246,15 +252,11 @@ class Machine(ABC):
         """The objects that the calls which are being run have made."""
         self.memory: dict[Any, list[Any]] = {}
         self._copies: dict[Obj, tuple[int, Mapping[str, Value]]] = {}
-        self.landmarks = 0
-        """Wraps and optimizers that were made so far."""
         self.wrappers: set[Obj] = set()
         self.optimizers: set[Obj] = set()
         self.invariants: dict[tuple[ast.AST, Context], Changes] = {}
         """What changes in the loops that have been run, and what it may be at their heads."""
         self.moments: dict[tuple[ast.stmt, Context], Moment] = {}
-        self.steps = 0
-        self.events = 0
         self.stops: list[Stop] = []
         """Where what the present statement calls does not come back."""
 
@@ -319,6 +321,7 @@ class Machine(ABC):
 
     @property
     def frame(self) -> Frame:
+        """The scope of the code that is being run."""
         return self.frames[-1]
 
     def event(self, kind: Happening, node: ast.AST, **what: Value) -> Event:
@@ -522,6 +525,7 @@ class Machine(ABC):
         return TRUE
 
     def statement(self, node: ast.stmt) -> Condition:
+        """Run a statement and note what it comes to; gives the condition under which the next one runs."""
         self.steps += 1
         landmarks = self.landmarks
         outer, self.stops = self.stops, []
@@ -748,7 +752,7 @@ class Machine(ABC):
         new = choose([(MAYBE, found), (MAYBE, now)])
         values = list(dict.fromkeys(each(new)))
         plain = [one for one in values if isinstance(one, Const | Expr) and one is not NONE]
-        others = [one for one in values if not isinstance(one, Const | Expr)]
+        others: list[Value] = [one for one in values if not isinstance(one, Const | Expr)]
         counters = [one for one in plain if isinstance(one, Expr) and one.op == "counter" and one.args[0] is loop]
         is_unset = UNBOUND in _options(new)
         if certain:

@@ -51,7 +51,7 @@ def entered_with(run: Machine, node: ast.AST, manager: Value, body: Callable[[Va
         isinstance(one, Obj) and one.kind is Kind.GENERATOR for _, one in manager.options
     ):
         options = [
-            (condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options if one
+            (condition, lambda one=one: entered_with(run, node, one, body)) for condition, one in manager.options
         ]
         return run.arms(options, node)
     entered = what_is_entered(run, manager, node)

@@ -103,7 +103,7 @@ def summed(tensors: tuple[Tensor, ...]) -> Tensor | None:
 
 def norms_in(run: Machine, value: Value) -> tuple[Tensor, ...]:
     """The gradients and their norms in a value, if it holds nothing else."""
-    found = [one for one in run.things_in(value)]
+    found = list(run.things_in(value))
     tensors = tuple(one for one in found if isinstance(one, Tensor))
     return tensors if len(tensors) == len(found) else ()
 
@@ -116,7 +116,8 @@ def total_norms(value: Value) -> Iterator[Tensor]:
 
 
 def is_second(norm: Value) -> bool:
-    options = [one for one in each(norm)] if isinstance(norm, Choice) else [norm]
+    """Whether a norm is the second, which is the usual one."""
+    options = list(each(norm)) if isinstance(norm, Choice) else [norm]
     return all(isinstance(one, Const) and one.value in {2, None, "fro"} for one in options)
 
 

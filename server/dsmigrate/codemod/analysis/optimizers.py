@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.code import said
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Obj, Tup, Value, each
 from dsmigrate.codemod.program.module import Module
 

@@ -28,11 +28,15 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """How the engine gets to where it is needed. ``stuck`` are events that it cannot get to."""
+    """How the engine gets to where it is needed. ``stuck`` are events that it cannot get to.
+
+    ``optional`` are functions that other calls run too, in which nothing needs the engine.
+    """
 
     functions: dict[ast.AST, str]
     handed: tuple[Handed, ...]
     stuck: tuple[Event, ...]
+    optional: frozenset[ast.AST]
 
 
 def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
@@ -77,7 +81,17 @@ def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
             paths = paths_to(block.names, wrappers)
             home = function.data["frame"].module
             handed[block.node, node] = Handed(block.module, block.node, paths[0] if paths else NAME, node, home)
-    return Passing(functions, tuple(handed.values()), tuple(stuck))
+    optional = {
+        block.label.node
+        for block in training.analysis.root.blocks()
+        if block.kind is BlockKind.CALL
+        and isinstance(block.label, Obj)
+        and block.label.node in functions
+        and (block.node, block.label.node) not in handed
+    }
+    return Passing(
+        functions, tuple(handed.values()), tuple(stuck), frozenset(optional)
+    )
 
 
 def _takes(block: Block, function: Obj) -> bool:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from dsmigrate.codemod.analysis.analysis import Analysis, implies, nearest_common
 from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Value
 
 
@@ -29,7 +30,6 @@ class Teller(enum.Enum):
     """One process, whose rank is written out."""
 
 
-_OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE", "ROLE_RANK", "TORCHELASTIC_RUN_ID"})
 _OF_MPI = ("OMPI_", "PMI_", "PMIX_", "MV2_", "MPI_")
 
 

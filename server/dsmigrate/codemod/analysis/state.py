@@ -50,9 +50,11 @@ class State:
         self._versions: dict[tuple[int, Any, Value], int] = {}
 
     def mark(self) -> int:
+        """How many writes there have been, for ``changes`` and ``undo``."""
         return len(self._before)
 
     def put(self, obj: Obj, key: Any, value: Value) -> None:
+        """Write a field of a thing; what it was before is kept."""
         fields = obj.own
         before = fields.get(key, UNBOUND)
         if before is value or (before == value and type(before) is type(value)):
@@ -125,6 +127,7 @@ class State:
             obj.version = version
 
     def apply(self, changes: Changes) -> None:
+        """Make changes that were made elsewhere."""
         for (obj, key), value in changes.items():
             self.put(obj, key, value)
 

@@ -238,7 +238,7 @@ def _import_from(run: Machine, node: ast.ImportFrom) -> Condition:
             full = ".".join(filter(None, (base, alias.name)))
             value = run.imported(full)
             if isinstance(value, Lib):
-                value = library_name(run, full)
+                value = library_name(full)
         run.bind_name(alias.asname or alias.name, value)
     return TRUE
 
@@ -280,12 +280,12 @@ def _pattern(run: Machine, pattern: ast.pattern, subject: Value) -> Condition:
             return either(*(_pattern(run, one, subject) for one in pattern.patterns))
         case ast.MatchAs(pattern=None, name=None):
             return TRUE
-        case ast.MatchAs(pattern=None):
-            run.bind_name(pattern.name, subject)
+        case ast.MatchAs(pattern=None, name=str() as name):
+            run.bind_name(name, subject)
             return TRUE
-        case ast.MatchAs():
-            found = _pattern(run, pattern.pattern, subject)
-            run.bind_name(pattern.name, subject)
+        case ast.MatchAs(pattern=ast.pattern() as inner, name=str() as name):
+            found = _pattern(run, inner, subject)
+            run.bind_name(name, subject)
             return found
     for sub in ast.walk(pattern):
         if isinstance(sub, ast.MatchAs | ast.MatchStar) and sub.name:

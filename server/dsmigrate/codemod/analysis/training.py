@@ -118,6 +118,7 @@ class Training:
         return any(one in self.optimizers for one in each(value))
 
     def events(self, *kinds: Happening) -> Iterator[Event]:
+        """The events of some kinds, in order."""
         return self.analysis.of(*kinds)
 
     # -- the engine ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
     from dsmigrate.codemod.analysis.conditions import Condition
@@ -25,6 +25,7 @@ class Context:
         self._below: dict[ast.AST, Context] = {}
 
     def below(self, node: ast.AST) -> Context:
+        """The calls that lead into a call from here."""
         found = self._below.get(node)
         if found is None:
             found = self._below[node] = Context(self, node)
@@ -34,7 +35,7 @@ class Context:
 class Interning(type):
     """Classes whose equal objects are one object, so that they are compared and looked up by identity."""
 
-    _known: dict[type, dict[Any, Any]] = {}
+    _known: ClassVar[dict[type, dict[Any, Any]]] = {}
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
         """The one object of these parts."""
@@ -64,7 +65,8 @@ class Interned(metaclass=Interning):
 
     def parts(self) -> tuple[Any, ...]:
         """What tells this value from others of its class."""
-        return tuple(getattr(self, name) for name in self.__slots__)
+        names: tuple[str, ...] = self.__slots__
+        return tuple(getattr(self, name) for name in names)
 
 
 class Const(Interned):
@@ -77,6 +79,7 @@ class Const(Interned):
         self.value = value
 
     def parts(self) -> tuple[Any, ...]:
+        """The type and the value, since equal values of two types are not the same."""
         kind = type(self.value)
         return (kind, repr(self.value) if kind in _MIXED else self.value)
 
@@ -99,6 +102,13 @@ class Expr(Interned):
     """
 
     __slots__ = ("args", "depth", "loops", "op", "things", "varies")
+
+    op: str
+    args: tuple[Any, ...]
+    varies: bool
+    loops: frozenset[ast.AST]
+    things: frozenset[Obj]
+    depth: int
 
     def __init__(self, op: str, *args: Any, varies: bool = False, loops: frozenset[ast.AST] = frozenset()) -> None:
         depth = 0
@@ -125,6 +135,7 @@ class Expr(Interned):
         self.depth = depth + 1
 
     def parts(self) -> tuple[Any, ...]:
+        """What it is made of and how, without what follows from that."""
         return (self.op, self.args, self.varies, self.loops)
 
     def __repr__(self) -> str:
@@ -312,6 +323,11 @@ class Obj:
         found: Value = self.get(key)
         return found
 
+    def value_of(self, key: Any, default: Value) -> Value:
+        """What it holds by a name, or else something given."""
+        found: Value = self.get(key, default)
+        return found
+
     def __repr__(self) -> str:
         return f"<{show(self)}>"
 
@@ -358,8 +374,8 @@ Thing: TypeAlias = Obj | Expr
 """What can be a model or an optimizer: an object, or what an unread call gives."""
 
 NONE = Const(None)
-TRUE_VALUE = Const(True)
-FALSE_VALUE = Const(False)
+TRUE_VALUE = Const(True)  # noqa: FBT003 - the value itself
+FALSE_VALUE = Const(False)  # noqa: FBT003
 
 
 def each(value: Value) -> Iterator[Value]:

@@ -48,8 +48,7 @@ def behind_step(
         line: Template = (f"{target} = {value}",)
         if not tests:
             edits.append(Insert(module, place.node, (line,), after=True))
-        for test in tests:
-            edits.append(Insert(module, place.node, (("if ", *test, ":"), ("    ", *line)), after=True))
+        edits += [Insert(module, place.node, (("if ", *test, ":"), ("    ", *line)), after=True) for test in tests]
     return tuple(edits)
 
 

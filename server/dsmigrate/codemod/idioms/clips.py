@@ -24,7 +24,7 @@ from dsmigrate.codemod.analysis.gradients import zeroes
 from dsmigrate.codemod.analysis.holdings import holds_all
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, Const, Obj, Tensor, TensorKind, Value, each
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, NONE, TRUE_VALUE, Const, Obj, Tensor, TensorKind, Value, each
 from dsmigrate.codemod.idioms.behind import Measured, behind_step
 from dsmigrate.codemod.idioms.facts import Facts, constant, given_at, is_statement
 from dsmigrate.codemod.program.edits import Edit, Template
@@ -88,7 +88,7 @@ def _why_not(training: Training, facts: Facts, event: Event, step: Event | None)
         return "MG423", "gradients are added to what it clipped"
     if constant(event["by_value"]) is not False:
         return "MG423", "it clips each number by itself"
-    if constant(event["norm"]) not in {2}:
+    if constant(event["norm"]) != 2:
         return "MG423", "it uses another norm than the second"
     if holds_all(training, event["params"]) is False:
         return "MG423", "it clips some parameters only"
@@ -181,7 +181,7 @@ def is_scaled(training: Training, facts: Facts, clip: Clip) -> bool:
         for one in each(event["loss"])
         if isinstance(one, Tensor)
         and isinstance(one.scaler, Obj)
-        and one.scaler.own.get("enabled", Const(True)) != FALSE_VALUE
+        and one.scaler.own.get("enabled", TRUE_VALUE) != FALSE_VALUE
     }
     return any(there.pending & scaled and not there.unscaled for there in facts.gradients.at(clip.event))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of
+from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of, zeroes
 from dsmigrate.codemod.analysis.optimizers import Moved, moved
 from dsmigrate.codemod.analysis.passing import Passing, passing
 from dsmigrate.codemod.analysis.site import Site, spread
@@ -28,6 +28,7 @@ class Facts:
 
     @property
     def site(self) -> Site:
+        """Where the engine is made, which every idiom asks only where there is one."""
         site = self.training.site
         assert isinstance(site, Site)
         return site
@@ -35,7 +36,11 @@ class Facts:
     @cached_property
     def passing(self) -> Passing:
         """How the engine gets to functions in which no name leads to it."""
-        lost = [event for event in self.training.events(Happening.ZERO_GRAD) if self.gradients.thrown_away(event)]
+        lost = [
+            event
+            for event in self.training.events(Happening.ZERO_GRAD)
+            if self.gradients.thrown_away(event) and zeroes(self.training, event)
+        ]
         return passing(self.training, lost)
 
     @cached_property
@@ -54,6 +59,7 @@ class Facts:
 
     @cached_property
     def gradients(self) -> Gradients:
+        """What gradients may be there right before each event that has to do with gradients."""
         return gradients_of(self.training)
 
     def engine(self, event: Event) -> str | None:

@@ -11,9 +11,6 @@ from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceText, decode
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ScopeNode = (
-    ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-)
 
 
 @dataclass(eq=False)
@@ -33,6 +30,7 @@ class Module:
 
     @cached_property
     def lines(self) -> list[str]:
+        """The lines of the text, without their ends."""
         return self.source.text.splitlines()
 
     def step(self, node: ast.AST) -> Step:
@@ -81,7 +79,7 @@ def _placed(tree: ast.Module) -> Iterator[tuple[ast.AST, Step]]:
             inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
             walk: list[ast.AST] = [node]
             while walk:
-                for name, value in ast.iter_fields(walk.pop()):
+                for _, value in ast.iter_fields(walk.pop()):
                     if isinstance(value, ast.AST):
                         yield value, step
                         walk.append(value)

@@ -28,8 +28,9 @@ class Cache:
 
 @dataclass
 class Project:
-    """The files below one root, as seen from an entry script; ``bases`` are the folders that imports start from:
-    the script's, those around it (from which it is started as a module), and what it puts on ``sys.path``.
+    """The files below one root, as seen from an entry script.
+
+    ``bases`` are the folders that imports start from: the script's, those around it (from which it is started as a module), and what it puts on ``sys.path``.
     """
 
     read: Read

@@ -7,6 +7,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import libcst as cst
 
@@ -75,11 +76,11 @@ def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:
         step = module.step(node)
         if isinstance(node, ast.expr):
             by_statement[step.node].append(node)
-    for python, line, node in locate.statements(module.tree.body, tree):
-        lines[python], nodes[python] = line, node
+    for python, line, small in locate.statements(module.tree.body, tree):
+        lines[python], nodes[python] = line, small
         for expression in by_statement.get(python, ()):
-            nodes[expression] = locate.expression(expression, python, node)
-        for inner, elif_node in locate.elif_nodes(python, node):
+            nodes[expression] = locate.expression(expression, python, small)
+        for inner, elif_node in locate.elif_nodes(python, small):
             nodes[inner], lines[inner] = elif_node, line  # before which a comment can stand
             for expression in by_statement.get(inner, ()):
                 nodes[expression] = locate.expression(expression, inner, elif_node)
@@ -138,9 +139,9 @@ def _note(plan: _Plan, edit: Edit, nodes: dict[ast.AST, cst.CSTNode], lines: dic
         case Enclose():
             plan.enclosed[lines[edit.node]] = edit.header
         case Insert():
-            place = plan.after if edit.after else plan.before
-            if edit not in place[lines[edit.node]]:
-                place[lines[edit.node]].append(edit)
+            beside = (plan.after if edit.after else plan.before)[lines[edit.node]]
+            if edit not in beside:
+                beside.append(edit)
 
 
 class _Rewriter(cst.CSTTransformer):
@@ -163,10 +164,11 @@ class _Rewriter(cst.CSTTransformer):
         if original in plan.arguments:
             assert isinstance(result, cst.Call)
             result = self._with_arguments(result, plan.arguments[original])
-        if isinstance(result, cst.Call) and any(
-            arg.value in plan.expressions for arg in original.args if isinstance(original, cst.Call)
+        if (
+            isinstance(original, cst.Call)
+            and isinstance(result, cst.Call)
+            and any(arg.value in plan.expressions for arg in original.args)
         ):
-            assert isinstance(original, cst.Call)
             gone = {
                 index
                 for index, arg in enumerate(original.args)
@@ -249,7 +251,7 @@ class _Rewriter(cst.CSTTransformer):
         found = list(filled.body)
         if filled.header and found:
             first = found[0]
-            found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])  # type: ignore[union-attr, call-arg]
+            found[0] = first.with_changes(leading_lines=[*filled.header, *first.leading_lines])
         return found  # type: ignore[return-value]
 
     def _broken(self, statement: cst.BaseStatement, deeper: int = 0) -> cst.BaseStatement:
@@ -281,7 +283,7 @@ class _Rewriter(cst.CSTTransformer):
         leading = max(_leading(old[0]), _leading(new[0]) if new else [], key=len)
         for form in (new, old):
             if form:
-                form[0] = form[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
+                form[0] = form[0].with_changes(leading_lines=[])
         return self._either(test, new, old).with_changes(leading_lines=leading)
 
     def _body(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
@@ -302,13 +304,13 @@ class _Rewriter(cst.CSTTransformer):
         made: list[cst.BaseStatement] = []
         comments: list[cst.EmptyLine] = []
         guard, new, old = "", list[cst.BaseStatement](), list[cst.BaseStatement]()
-        for line, now in zip(original.body, updated.body, strict=True):
+        for line, new_line in zip(original.body, updated.body, strict=True):
             test = plan.guards.get(line, "")
             if guard and test != guard:
                 made.append(self._both_forms(guard, new, old))
                 new, old = [], []
             guard = test
-            now = _commented(now, plan.comments.get(line, ()))
+            now = _commented(new_line, plan.comments.get(line, ()))
             before = self._inserted(plan.before.get(line, ()), guard)
             after = self._inserted(plan.after.get(line, ()), guard)
             kept = self._line(line, now)
@@ -316,12 +318,12 @@ class _Rewriter(cst.CSTTransformer):
                 kept = [_enclosed(plan.enclosed[line], kept)]
             if guard:
                 new += [self._broken(one, deeper=1) for one in (*before, *kept, *after)]
-                old.append(line.deep_clone())  # type: ignore[arg-type]
+                old.append(line.deep_clone())
                 continue
             if before and kept:
                 leading = _leading(kept[0])
-                before[0] = before[0].with_changes(leading_lines=[*leading, *_leading(before[0])])  # type: ignore[call-arg]
-                kept[0] = kept[0].with_changes(leading_lines=[])  # type: ignore[call-arg]
+                before[0] = before[0].with_changes(leading_lines=[*leading, *_leading(before[0])])
+                kept[0] = kept[0].with_changes(leading_lines=[])
             elif not kept:
                 comments += _leading(line)
             found = [one if one is line else self._broken(one) for one in (*before, *kept, *after)]
@@ -342,7 +344,7 @@ class _Rewriter(cst.CSTTransformer):
             if len(line.body) == 1 and isinstance(edit := plan.statements.get(line.body[0]), ReplaceStatement):
                 found = self._statements(edit.code)
                 if found:
-                    found[0] = found[0].with_changes(leading_lines=[*line.leading_lines, *_leading(found[0])])  # type: ignore[call-arg]
+                    found[0] = found[0].with_changes(leading_lines=[*line.leading_lines, *_leading(found[0])])
                 return found
             left: list[cst.BaseSmallStatement] = []
             for small, small_now in zip(line.body, now.body, strict=True):
@@ -388,15 +390,15 @@ class _Rewriter(cst.CSTTransformer):
         made += self._inserted(plan.after.get(original, ()))
         if not made:
             return cst.IndentedBlock([cst.SimpleStatementLine([cst.Pass()])])
-        made[0] = _commented(made[0], plan.comments.get(original, ()))  # type: ignore[assignment]
+        made[0] = _commented(made[0], plan.comments.get(original, ()))
         return cst.IndentedBlock(made)
 
 
 def _enclosed(header: str, body: list[cst.BaseStatement]) -> cst.BaseStatement:
     """Statements in a block with a header."""
     made = cst.parse_statement(f"{header}\n    pass\n")
-    inner = [body[0].with_changes(leading_lines=[]), *body[1:]]  # type: ignore[call-arg]
-    return made.with_changes(body=cst.IndentedBlock(inner), leading_lines=_leading(body[0]))  # type: ignore[call-arg]
+    inner = [body[0].with_changes(leading_lines=[]), *body[1:]]
+    return made.with_changes(body=cst.IndentedBlock(inner), leading_lines=_leading(body[0]))
 
 
 _SHORTEST, _LONGEST = 88, 120
@@ -473,8 +475,10 @@ class _Filler(cst.CSTTransformer):
 
 _WIDTH = 100
 
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
-def _commented(now: cst.CSTNode, comments: Sequence[Comment]) -> cst.CSTNode:
+
+def _commented(now: _Node, comments: Sequence[Comment]) -> _Node:
     """A statement behind its comments."""
     if not comments:
         return now
@@ -483,7 +487,7 @@ def _commented(now: cst.CSTNode, comments: Sequence[Comment]) -> cst.CSTNode:
         for comment in comments
         for text in textwrap.wrap(comment.text, _WIDTH, subsequent_indent="  ", break_long_words=False)
     ]
-    return now.with_changes(leading_lines=[*_leading(now), *made])  # type: ignore[call-arg]
+    return now.with_changes(leading_lines=[*_leading(now), *made])
 
 
 def _small(line: cst.CSTNode) -> Sequence[cst.CSTNode]:
@@ -500,7 +504,7 @@ def _with_comments(node: cst.BaseStatement, gone: Sequence[cst.EmptyLine]) -> cs
     blank = any(line.comment is None for line in gone)
     if blank and not any(line.comment is None for line in leading):
         leading = [cst.EmptyLine(indent=False), *leading]
-    return node.with_changes(leading_lines=leading)  # type: ignore[call-arg]
+    return node.with_changes(leading_lines=leading)
 
 
 def _is_empty(suite: cst.CSTNode | None) -> bool:
@@ -537,7 +541,7 @@ def _without_empty(now: cst.CSTNode) -> list[cst.BaseStatement]:
         orelse = None
     elif isinstance(orelse, cst.If) and _emptied(orelse):
         left = _without_empty(orelse)
-        orelse = left[0] if left and isinstance(left[0], cst.If) else None  # type: ignore[assignment]
+        orelse = left[0] if left and isinstance(left[0], cst.If) else None
     if not _is_empty(now.body):
         return [now.with_changes(orelse=orelse)]
     if orelse is None:
@@ -562,13 +566,13 @@ def _excludes(test: cst.BaseExpression, chain: cst.If) -> bool:
     while isinstance(arm, cst.If):
         tests.append(arm.test)
         arm = arm.orelse
-    asked = [_equal_to(one) for one in tests]
+    asked = [found for one in tests if (found := _equal_to(one)) is not None]
     return (
         arm is None
-        and None not in asked
+        and len(asked) == len(tests)
         and len({left for left, _ in asked if left}) == 1
         and len(set(asked)) == len(asked)
-    )  # type: ignore[misc]
+    )
 
 
 def _equal_to(test: cst.BaseExpression) -> tuple[str, str] | None:
@@ -642,14 +646,14 @@ def _opposite(test: cst.BaseExpression) -> cst.BaseExpression:
 
 def _unwrapped(now: cst.CSTNode, arm: str) -> list[cst.BaseStatement]:
     """What is in a compound statement, in its place."""
-    suite = now.body if arm == "body" else now.orelse.body  # type: ignore[union-attr, attr-defined]
+    suite = now.body if arm == "body" else now.orelse.body  # type: ignore[attr-defined]
     if isinstance(suite, cst.SimpleStatementSuite):
         return [cst.SimpleStatementLine(suite.body, leading_lines=_leading(now))]
     assert isinstance(suite, cst.IndentedBlock)
     found = [one for one in suite.body if not _is_made_pass(one)]
     if found:
-        found[0] = found[0].with_changes(leading_lines=[*_leading(now), *_leading(found[0])])  # type: ignore[call-arg]
-    return found  # type: ignore[return-value]
+        found[0] = found[0].with_changes(leading_lines=[*_leading(now), *_leading(found[0])])
+    return found
 
 
 def _without_arguments(node: cst.Call, gone: set[int]) -> cst.Call:

@@ -21,9 +21,13 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     head = next(
         (index for index, line in enumerate(tree.body) if isinstance(line, cst.BaseCompoundStatement)), len(tree.body)
     )
-    existing = [(index, line) for index, line in enumerate(tree.body[:head]) if _imported(line)]
+    existing = [
+        (index, line)
+        for index, line in enumerate(tree.body[:head])
+        if isinstance(line, cst.SimpleStatementLine) and _imported(line)
+    ]
     for index, line in existing:
-        small = line.body[0]  # type: ignore[union-attr]
+        small = line.body[0]
         if (
             not name
             and isinstance(small, cst.Import)
@@ -47,14 +51,14 @@ def _with_import(tree: cst.Module, source: str, name: str) -> cst.Module:
     body = list(tree.body)
     if at < len(body) and not existing:
         made = made.with_changes(leading_lines=list(getattr(body[at], "leading_lines", ())))
-        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])  # type: ignore[call-arg]
-    elif _is_standard(source) and any(index == at - 1 and _is_standard(_source_of(line)) for index, line in existing):  # type: ignore[arg-type]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    elif _is_standard(source) and any(index == at - 1 and _is_standard(_source_of(line)) for index, line in existing):
         pass  # the last of its group
     elif at < len(body) and any(at == index for index, _ in existing) and _first_of_group(tree, at):
-        leading = list(body[at].leading_lines)  # type: ignore[union-attr]
+        leading = list(body[at].leading_lines)
         made = made.with_changes(leading_lines=leading)
         apart = _is_standard(source) and not _is_standard(_source_of(body[at]))  # type: ignore[arg-type]
-        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])  # type: ignore[call-arg]
+        body[at] = body[at].with_changes(leading_lines=[cst.EmptyLine(indent=False)] if apart else [])
     return tree.with_changes(body=[*body[:at], made, *body[at:]])
 
 
@@ -100,7 +104,7 @@ def _place(tree: cst.Module, source: str, existing: Sequence[tuple[int, cst.CSTN
     ]
     names = [(index, _source_of(line)) for index, line in plain]
     if source.split(".", maxsplit=1)[0] in sys.stdlib_module_names:
-        return _among_standard(names, tree, source)
+        return _among_standard(names, tree)
     if source == "ds_compat" or source.endswith(".ds_compat"):
         return (names[-1][0] + 1) if names else _behind_docstring(tree)
     torch = next(
@@ -120,7 +124,7 @@ def _is_standard(source: str) -> bool:
     return source.split(".", maxsplit=1)[0] in sys.stdlib_module_names
 
 
-def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module, source: str) -> int:
+def _among_standard(names: Sequence[tuple[int, str]], tree: cst.Module) -> int:
     """Where an import of the standard library goes: among those, before the first that comes behind it."""
     standard = [(index, name) for index, name in names if name.split(".")[0] in sys.stdlib_module_names]
     if not standard:
@@ -182,15 +186,17 @@ class _Without(cst.CSTTransformer):
             return f"{name} as {local.value}"
         return name
 
-    def leave_Import(
+    def leave_Import(  # noqa: N802
         self, original_node: cst.Import, updated_node: cst.Import
-    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        """Leave out the names that are not needed any more."""
         kept = self._left(updated_node.names, "")
         return updated_node.with_changes(names=kept) if kept else cst.RemoveFromParent()
 
-    def leave_ImportFrom(
+    def leave_ImportFrom(  # noqa: N802
         self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
-    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:  # noqa: N802
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        """Leave out the names that are not needed any more."""
         if isinstance(updated_node.names, cst.ImportStar):
             return updated_node
         prefix = "." * len(updated_node.relative) + (

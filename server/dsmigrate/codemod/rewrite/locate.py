@@ -71,14 +71,15 @@ def _bodies(python: ast.stmt, node: CstStatement) -> Iterator[tuple[Sequence[ast
                 yield python.orelse, node.orelse.body
         case ast.Try(), (cst.Try() | cst.TryStar()):
             yield python.body, node.body
-            for handler, other in zip(python.handlers, node.handlers, strict=True):
+            handlers: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
+            for handler, other in zip(python.handlers, handlers, strict=True):
                 yield handler.body, other.body
             if node.orelse is not None:
                 yield python.orelse, node.orelse.body
             if node.finalbody is not None:
                 yield python.finalbody, node.finalbody.body
         case ((ast.With() | ast.AsyncWith() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef()), _):
-            yield python.body, node.body  # type: ignore[union-attr, misc]
+            yield python.body, node.body  # type: ignore[union-attr]
         case ast.Match(), cst.Match():
             for case, other_case in zip(python.cases, node.cases, strict=True):
                 yield case.body, other_case.body
@@ -216,8 +217,9 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _walk_text(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes of a statement's own lines, in the order of the text, outer before inner; names that only name a
-    member, an argument or a parameter are no expressions.
+    """The nodes of a statement's own lines, in the order of the text, outer before inner.
+
+    Names that only name a member, an argument or a parameter are no expressions.
     """
     yield node
     if isinstance(node, cst.Attribute):

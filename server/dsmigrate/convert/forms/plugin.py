@@ -24,7 +24,6 @@ from dsmigrate.languages import mark, say
 NAME = "DeepSpeedPlugin"
 _CONFIG = "hf_ds_config"
 _AROUND = {"zero3_init_flag": "zero3_init_flag", "transformer_moe_cls_names": "deepspeed_moe_layer_cls_names"}
-_OTHERS = ("is_train_batch_min", "enable_msamp", "msamp_opt_level")
 _LEFT_OUT_THERE = mark(
     '{name} does nothing beside {config}, which leaves the key out; only an "auto" there is filled from it'
 )

@@ -16,7 +16,20 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     function,
     method,
 )
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Kind, Obj, Tensor, TensorKind, Tup, Value, each
+from dsmigrate.codemod.analysis.values import (
+    FALSE_VALUE,
+    NONE,
+    TRUE_VALUE,
+    Const,
+    Expr,
+    Kind,
+    Obj,
+    Tensor,
+    TensorKind,
+    Tup,
+    Value,
+    each,
+)
 
 classes(Role.OPTIMIZER, "timm.optim. transformers.AdamW transformers.optimization.AdamW transformers.Adafactor transformers.optimization.Adafactor "
         "torch_optimizer. bitsandbytes.optim. lion_pytorch.Lion lamb.Lamb prodigyopt.Prodigy dadaptation. muon.Muon adabelief_pytorch.AdaBelief "
@@ -134,9 +147,7 @@ def _dispatch_clip(asked: Call) -> Value:
 )
 def _native_scaler(asked: Call) -> Value:
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="timm.utils.NativeScaler")
-    asked.run.event(
-        Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=Const(True), library=Const(True)
-    )
+    asked.run.event(Happening.MADE, asked.node, what=made, role=Const("scaler"), enabled=TRUE_VALUE, library=TRUE_VALUE)
     return made
 
 
@@ -147,27 +158,27 @@ classes(Role.SCALER, "timm.utils.NativeScaler")
 def _native_scaler_call(asked: Call, of: Value) -> Value:
     run = asked.run
     loss, optimizer = run.settle(asked.get(0, "loss", NONE)), run.settle(asked.get(1, "optimizer", NONE))
-    update = asked.get(6, "need_update", Const(True))
+    update = asked.get(6, "need_update", TRUE_VALUE)
     engine = {"engine": of.fields["engine"]} if isinstance(of, Obj) and "engine" in of.fields else {}
-    run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=Const(True))
+    run.event(Happening.SCALE, asked.node, scaler=of, loss=loss, library=TRUE_VALUE)
     run.event(
         Happening.BACKWARD,
         asked.node,
         loss=loss,
         scaler=of,
-        create_graph=asked.get(5, "create_graph", Const(False)),
-        library=Const(True),
+        create_graph=asked.get(5, "create_graph", FALSE_VALUE),
+        library=TRUE_VALUE,
         **engine,
     )
 
     def stepped() -> None:
         limit = asked.get(2, "clip_grad", NONE)
         if limit != NONE:
-            run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=optimizer, library=Const(True))
+            run.event(Happening.UNSCALE, asked.node, scaler=of, optimizer=optimizer, library=TRUE_VALUE)
             run.event(Happening.CLIP, asked.node, params=run.settle(asked.get(4, "parameters", NONE)), limit=limit,
-                      norm=Const(2.0), by_value=Const(False), mode=asked.get(3, "clip_mode", Const("norm")), library=Const(True))  # fmt: skip
-        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=Const(True), **engine)
-        run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=Const(True))
+                      norm=Const(2.0), by_value=FALSE_VALUE, mode=asked.get(3, "clip_mode", Const("norm")), library=TRUE_VALUE)  # fmt: skip
+        run.event(Happening.STEP, asked.node, optimizer=optimizer, scaler=of, library=TRUE_VALUE, **engine)
+        run.event(Happening.SCALER_UPDATE, asked.node, scaler=of, library=TRUE_VALUE)
 
     condition = run.holds(run.truth(update))
     if condition is TRUE:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import posixpath
+from collections.abc import Callable
+from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
@@ -98,7 +100,7 @@ def _isinstance(asked: Call) -> Value:
     for condition, option in options:
         if option is UNBOUND:
             continue
-        known = _is_of(run, option, names)
+        known = _is_of(option, names)
         if known is None:
             atom = Expr("isinstance", option if isinstance(option, Expr | Const | Obj) else "?", kinds, varies=False)
             found.append(both(condition, Literal(atom)))
@@ -131,12 +133,9 @@ _PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "bu
           "builtins.list": list, "builtins.dict": dict}  # fmt: skip
 
 
-def _is_of(run: Machine, of: Value, kinds: list[Value]) -> bool | None:
+def _is_of(of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
-    if any(isinstance(one, Expr) for one in kinds):
-        unsure = True
-    else:
-        unsure = False
+    unsure = any(isinstance(one, Expr) for one in kinds)
     if isinstance(of, Const):
         return (
             True
@@ -213,7 +212,7 @@ def _hasattr(asked: Call) -> Value:
     found: list[Condition] = []
     options = of.options if isinstance(of, Choice) else ((TRUE, of),)
     for condition, option in options:
-        has = _has(run, option, str(name.value))
+        has = _has(option, str(name.value))
         if has is None:
             found.append(
                 both(condition, Literal(Expr("hasattr", option if isinstance(option, Expr | Obj) else "?", name.value)))
@@ -225,7 +224,7 @@ def _hasattr(asked: Call) -> Value:
     return from_condition(either(*found))
 
 
-def _has(run: Machine, of: Value, name: str) -> bool | None:
+def _has(of: Value, name: str) -> bool | None:
     if isinstance(of, Obj):
         if of.has(name) and not isinstance(of.at(name), Choice):
             return True
@@ -293,7 +292,7 @@ def _getattr(asked: Call) -> Value:
     found: list[tuple[Condition, Value]] = []
     of = run.settle(of)
     for condition, option in of.options if isinstance(of, Choice) else ((TRUE, of),):
-        has = _has(run, option, str(name.value))
+        has = _has(option, str(name.value))
         if has is None and isinstance(option, Obj) and option.kind is Kind.NAMESPACE:
             found.append((condition, run.attribute(option, str(name.value), asked.node)))
         elif has is None:
@@ -461,6 +460,12 @@ def _defaultdict(asked: Call) -> Value:
     return made
 
 
+_WORKED_OUT: dict[str, Callable[..., Any]] = {
+    "int": int, "float": float, "str": str, "bool": bool, "abs": abs, "round": round, "max": max, "min": min,
+    "pow": pow, "repr": repr, "chr": chr, "ord": ord,
+}  # fmt: skip
+
+
 @function("builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.abs", "builtins.round", "builtins.max",
           "builtins.min", "builtins.sum", "builtins.pow", "builtins.divmod", "builtins.repr", "builtins.hash", "builtins.chr", "builtins.ord",
           "builtins.any", "builtins.all", "builtins.bytes", "builtins.complex", "builtins.format", "builtins.hex", "builtins.bin")  # fmt: skip
@@ -475,8 +480,7 @@ def _number(asked: Call) -> Value:
             if option is not UNBOUND
         )
     if args and all(isinstance(value, Const) for value in args) and not asked.given.named:
-        work = {"int": int, "float": float, "str": str, "bool": bool, "abs": abs, "round": round, "max": max, "min": min,
-                "pow": pow, "repr": repr, "chr": chr, "ord": ord}.get(name)  # fmt: skip
+        work = _WORKED_OUT.get(name)
         if work is not None:
             try:
                 found = work(*(value.value for value in args if isinstance(value, Const)))
@@ -657,7 +661,7 @@ def _add_argument(asked: Call, of: Value) -> Value:
     options = parser.data.setdefault("options", {})
     options[name] = {
         "flags": flags, "node": asked.node, "module": asked.run.frame.module, "condition": both(*asked.run.conditions),
-        **{key: value for key, value in asked.given.named.items()},
+        **asked.given.named,
     }  # fmt: skip
     return NONE
 

@@ -837,7 +837,7 @@ def _update(asked: Call, of: Value) -> Value:
 @method(Role.SCALER, "get_scale", "is_enabled", "get_growth_factor", "get_backoff_factor", "get_growth_interval")
 def _about_scaler(asked: Call, of: Value) -> Value:
     if asked.name == "is_enabled" and isinstance(of, Obj):
-        return of.get("enabled", TRUE_VALUE)
+        return of.value_of("enabled", TRUE_VALUE)
     return Expr("scaler", of if isinstance(of, Obj) else "?", asked.name, loops=frozenset(asked.run.loops))
 
 
@@ -846,7 +846,7 @@ def _about_scaler(asked: Call, of: Value) -> Value:
 
 def _wrapped_module(run: Machine, of: Obj, node: ast.AST) -> Value:
     run.event(Happening.ACCESS, node, of=of, name=Const("module"))
-    return of.get("module", NONE)
+    return of.value_of("module", NONE)
 
 
 def _optimizer_state(run: Machine, of: Obj, node: ast.AST) -> Value:
@@ -940,6 +940,7 @@ def _of_norms(asked: Call) -> Value:
         and len({(one.kind, one.of, one.power) for one in norms}) == 1
         and norms[0].kind in {TensorKind.NORM, TensorKind.EACH_NORM}
     ):
+        found: Value | None
         match asked.name.rpartition(".")[2]:
             case "sum":
                 found = summed(norms)
@@ -1054,6 +1055,6 @@ def _into_parameters(asked: Call) -> Value:
 
 
 @_module_method("get_parameter")
-def _one_parameter(asked: Call, of: Value) -> Value:
+def _one_parameter(_asked: Call, of: Value) -> Value:
     owner = next((one for one in each(of) if isinstance(one, Obj | Expr)), None)
     return Tensor(TensorKind.PARAMETER, owner, varies=False, picked=Literal(Expr("called", "?")))

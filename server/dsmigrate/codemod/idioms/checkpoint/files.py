@@ -13,8 +13,8 @@ from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.events import Block, Event, Happening
 from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
+from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
 from dsmigrate.codemod.analysis.values import Kind as ObjKind
-from dsmigrate.codemod.analysis.values import Obj, Tensor, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.idioms.teaching import taught
@@ -253,7 +253,7 @@ def _is_given_optimizer(training: Training, event: Event) -> bool:
     run = training.analysis.run
     given = [value for name, value in event.what.items() if name.startswith("thing")]
     held = [one for value in given for one in each(value)]
-    held += [inner for one in held for inner in run.held.get(one, ())]  # type: ignore[call-overload]
+    held += [inner for one in held if isinstance(one, Expr) for inner in run.held.get(one, ())]
     return any(training.is_optimizer(one) for one in held)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.training import Training
@@ -26,7 +27,7 @@ IDEAS = (
 
 def measured(training: Training, facts: Facts) -> Iterator[Decision]:
     """The decisions about what clips give, and about functions that work the norm out."""
-    done = set()
+    done: set[ast.AST] = set()
     moved = moved_norms(training, facts)
     for one in moved:
         done |= one.nodes

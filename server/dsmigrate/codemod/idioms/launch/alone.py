@@ -9,7 +9,8 @@ from dsmigrate.codemod.analysis.analysis import implies
 from dsmigrate.codemod.analysis.conditions import atoms_of, decided, either, literals_of
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.processes import groups, leaves
-from dsmigrate.codemod.analysis.training import Site, Training
+from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Value, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
@@ -109,5 +110,5 @@ def on_cpu(training: Training, facts: Facts) -> Iterator[Decision]:
 
 def _is_cpu(device: Value) -> bool:
     if isinstance(device, Expr) and device.op == "torch.device":
-        return device.args[0] == Const("cpu")
+        return bool(device.args[0] == Const("cpu"))
     return device == Const("cpu") or (isinstance(device, Lib) and device.name.startswith("torch."))

@@ -66,7 +66,7 @@ def step(training: Training, facts: Facts) -> Iterator[Decision]:
         )  # fmt: skip
 
 
-def adding_up(training: Training, facts: Facts) -> Iterator[Decision]:
+def adding_up(_training: Training, facts: Facts) -> Iterator[Decision]:
     """Mark gradients that outlive the step that used them."""
     kept, again = facts.gradients.kept(), facts.gradients.stepped_again()
     if kept is not None:

@@ -50,5 +50,5 @@ def handed(training: Training, facts: Facts) -> Iterator[Decision]:
             seen.add(one.function)
             yield Decision(
                 "MG111", Kind.CONVERTED, one.home, one.function, f"{one.function.name} takes the engine", "it runs backward or step",
-                edits=(AddParameter(one.home, one.function, "engine"),), lines=(one.function.lineno, one.function.lineno),
+                edits=(AddParameter(one.home, one.function, "engine", "None" if one.function in facts.passing.optional else None),), lines=(one.function.lineno, one.function.lineno),
             )  # fmt: skip

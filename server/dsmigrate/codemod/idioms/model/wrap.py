@@ -15,7 +15,7 @@ from dsmigrate.codemod.analysis.values import Obj, each
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
-from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace
+from dsmigrate.codemod.program.edits import Edit, Import, Insert, Remove, Replace, Template
 from dsmigrate.codemod.program.module import Step
 
 IDEAS = (
@@ -81,7 +81,7 @@ def wrap(training: Training, facts: Facts) -> Iterator[Decision]:
             "MG101", Kind.CONVERTED, event.module, node, "DistributedDataParallel → the model itself, in deepspeed.initialize",
             "the engine takes the wrapper's place", edits=edits,
         )  # fmt: skip
-    lines = () if site.wrap is not None else ((f"{site.target} = {before}{site.model}{after}",),)
+    lines: tuple[Template, ...] = () if site.wrap is not None else ((f"{site.target} = {before}{site.model}{after}",),)
     lines += tuple((line,) for line in holders_said(site))
     yield Decision(
         "MG101", Kind.CONVERTED, site.module, site.node, f"{site.target} = deepspeed.initialize(…)",

@@ -52,8 +52,8 @@ def layers(training: Training, facts: Facts) -> Iterator[Decision]:
         if any(_ADAGRAD & set(bases_of(one)) for one in things):
             adagrad = events[0]
         told = {one: said for one in things if (said := _said(one)) is not None}
-        said = list(dict.fromkeys(told.values()))
-        sure = [one for one in said if one[0] == "MG602"] or said
+        reasons = list(dict.fromkeys(told.values()))
+        sure = [one for one in reasons if one[0] == "MG602"] or reasons
         for code, message in sure[:1]:
             whole = [
                 event

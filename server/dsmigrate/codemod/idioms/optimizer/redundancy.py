@@ -124,7 +124,7 @@ def _is_clean(event: Event, spread: ast.expr) -> bool:
             (isinstance(one, ast.keyword) and (one.arg is None or one.arg in _OWN)) or (isinstance(one, ast.Constant) and one.value in _OWN) for one in ast.walk(spread)
         )  # fmt: skip
     value = next((scope[spread.id] for scope in event.names if spread.id in scope), None)
-    found = [one for one in each(value)] if value is not None else []
+    found = list(each(value)) if value is not None else []
     return bool(found) and all(
         isinstance(one, Obj)
         and one.kind is Kind.DICT

@@ -51,8 +51,9 @@ IDEAS = (
 
 @dataclass(frozen=True, slots=True)
 class _Forwards:
-    """The forwards of the wrapped model: those that the training's losses come from, and the others; ``wanted``: the
-    precision of the former, whichever of them is run, None where they differ.
+    """The forwards of the wrapped model: those that the training's losses come from, and the others.
+
+    ``wanted``: the precision of the former, whichever of them is run; None where they differ.
     """
 
     trained: tuple[Event, ...]
@@ -149,7 +150,7 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
     message, reason = "torch_autocast is on; your region stays", "the engine would switch the region off"
     if not targets.holds("torch_autocast", facts.options.target_version):
         site = facts.site
-        kind = f"torch.{dtype}" if not dtype_code else dtype_code
+        kind = dtype_code or f"torch.{dtype}"
         line = f'ds_compat.enter_in_forward({site.model}, torch.autocast("cuda", dtype={kind}{f", enabled={enabled}" if enabled else ""}))'
         yield Decision(
             "MG301", Kind.CONVERTED, site.module, site.node, line, f"DeepSpeed {facts.options.target_version} switches regions off around its forward",

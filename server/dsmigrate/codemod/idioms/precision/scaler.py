@@ -80,7 +80,7 @@ def scaler(training: Training, facts: Facts) -> Iterator[Decision]:
                 "the engine unscales within its step",
             )  # fmt: skip
     if facts.options.precision == "keep":  # else DeepSpeed scales by itself
-        yield from _taught(training, facts, scalers) if scalers else _untaught(training, facts)
+        yield from _taught(training, scalers) if scalers else _untaught(training, facts)
 
 
 def _scalers(training: Training) -> set[Value]:
@@ -147,7 +147,7 @@ def _unscaled(facts: Facts, node: ast.AST, events: list[Event]) -> Iterator[Deci
         )
 
 
-def _taught(training: Training, facts: Facts, scalers: set[Value]) -> Iterator[Decision]:
+def _taught(training: Training, scalers: set[Value]) -> Iterator[Decision]:
     """The line that lets the engine ask the scaler, behind both."""
     made = [event for event in training.events(Happening.MADE) if any(one in scalers for one in each(event["what"]))]
     if made and all(event.what.get("enabled") == FALSE_VALUE for event in made) and not _is_half(training):
