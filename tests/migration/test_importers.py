@@ -19,15 +19,19 @@ FILES = {
     "other/model.py": "",
     "other/run.py": "import model" + MAIN,
     "library.py": "import pkg.model\n",
+    "flat.py": "from pkg import steps\nsteps.run()\n",
+    "config.py": "from pkg import steps\nSTEPS = steps.Steps()\n",
+    "started.py": "import pkg.steps\npkg.steps.register()\n",
+    "tools/starts.py": "import started" + MAIN,
 }
 
 
 @pytest.mark.parametrize(
     ("file", "found"),
     [
-        ("pkg/model.py", {"train.py", "tools/export.py"}),
-        ("pkg/__init__.py", {"train.py", "tools/export.py"}),
-        ("pkg/steps.py", {"train.py"}),
+        ("pkg/model.py", {"train.py", "tools/export.py", "flat.py", "tools/starts.py"}),
+        ("pkg/__init__.py", {"train.py", "tools/export.py", "flat.py", "tools/starts.py"}),
+        ("pkg/steps.py", {"train.py", "flat.py", "tools/starts.py"}),
         ("other/model.py", {"other/run.py"}),
         ("train.py", set()),
     ],

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, static_value
 from dsmigrate.codemod.analysis.conditions import forget
@@ -104,12 +105,12 @@ def convert(read: Read, entry: str, options: Options, *, shown: Shown = str, cac
 def convert_together(
     read: Read,
     entries: Sequence[Entry],
-    others: frozenset[Place] = frozenset(),
+    others: Mapping[Place, str] = MappingProxyType({}),
     *,
     shown: Shown = str,
     cache: Cache | None = None,
 ) -> list[Conversion]:
-    """Convert entry scripts that share modules; ``others`` is what scripts run of these that stay as they are."""
+    """Convert entry scripts that share modules; ``others`` is what scripts run of these that stay, with their names."""
     forget()
     files = cache or Cache()
     plans = [_planned(read, entry, files) for entry in entries]
@@ -162,7 +163,7 @@ def _refused(changes: Iterable[Change]) -> Change | None:
     return next((one for one in changes if one.kind is Kind.REFUSED), None)
 
 
-def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -> Planned:
+def _fitted(plan: Planned, plans: Sequence[Planned], others: Mapping[Place, str]) -> Planned:
     """A plan whose changes suit all that run the same code; refused where they cannot."""
     theirs = set(others)
     own = plan.changes
@@ -178,16 +179,19 @@ def _fitted(plan: Planned, plans: Sequence[Planned], others: frozenset[Place]) -
         decisions = []
         for decision in Sharing(facts, theirs).fitted(one.decisions):
             if isinstance(decision, Clash):
-                return replace(plan, trainings=(), refused=_clash(decision, plans))
+                return replace(plan, trainings=(), refused=_clash(decision, plan, plans, others))
             decisions.append(decision)
         fitted.append((facts, replace(one, decisions=tuple(decisions))))
     return replace(plan, trainings=tuple(fitted))
 
 
-def _clash(clash: Clash, plans: Sequence[Planned]) -> Change:
-    users = ", ".join(plan.entry.path for plan in plans if clash.place in plan.runs)
+def _clash(clash: Clash, own: Planned, plans: Sequence[Planned], others: Mapping[Place, str]) -> Change:
+    given = [plan.entry.path for plan in plans if plan is not own and clash.place in plan.runs]
+    users = ", ".join([*given, *([others[clash.place]] if clash.place in others else [])])
     what = f"{clash.decision.message} ({clash.place[0]}:{clash.decision.node.lineno})"  # type: ignore[attr-defined]
-    return Change("MG914", Kind.REFUSED, 1, 1, f"{what} would break what other scripts run there", f"{users} run it")
+    return Change(
+        "MG914", Kind.REFUSED, 1, 1, f"{what} would break what other scripts run there", f"also run by {users}"
+    )
 
 
 def _validated(read: Read, plan: Planned, texts: Mapping[str, _Text], cache: Cache) -> Planned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from dsmigrate.convert.model import ConvertError, Place
@@ -54,6 +54,7 @@ class Script:
         """Parse ``text``; raises ConvertError with the line for text that is not Python."""
         self.text = text
         self._lines = LineIndex(text)
+        self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Call]] = {}
         try:
             self.tree = parse(text)
         except SourceError as error:
@@ -61,13 +62,19 @@ class Script:
 
     def calls(self, *names: str, positional: tuple[str, ...] = ()) -> list[Call]:
         """Return the calls of a name, in order; ``positional`` names the arguments that are given without a name."""
-        found = [node for node in self._every_call if _name(node.func) in names]
-        return [self._call(node, positional) for node in found]
+        if (names, positional) not in self._calls:
+            found = [node for node in self._every_call if _name(node.func) in names]
+            self._calls[names, positional] = [self._call(node, positional) for node in found]
+        return self._calls[names, positional]
 
     def calls_with(self, argument: str) -> list[Call]:
         """Return the calls that give an argument by this name, in order."""
         found = [node for node in self._every_call if any(keyword.arg == argument for keyword in node.keywords)]
         return [self._call(node, ()) for node in found]
+
+    def line_of(self, call: Call) -> int:
+        """Return the line, from 1, that a call begins on."""
+        return self._lines.line_of(call.start) + 1
 
     def value_start(self, place: Place) -> int:
         """Return where the value of an argument is written: itself, or what its name stands for in this script."""
@@ -129,6 +136,12 @@ class Script:
         start, end = self._lines.line_range(line - 1)
         head = self.text[start:end].encode("utf-8", "surrogatepass")[:column]
         return start + len(head.decode("utf-8", "ignore"))
+
+
+@lru_cache(maxsize=2)
+def script_of(text: str) -> Script:
+    """Return a script, parsed once for those who ask about each call of it in turn; raises ConvertError."""
+    return Script(text)
 
 
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - any literal

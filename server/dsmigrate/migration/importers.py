@@ -35,7 +35,9 @@ def users(root: Path, files: Iterable[Path]) -> set[Path]:
         for importer in importers.of(file) - reached:
             reached.add(importer)
             pending.append(importer)
-    return {path for path in reached if b"__main__" in sources[path]}
+    return {
+        path for path in reached if b"__main__" in sources[path] or (not importers.of(path) and _acts(sources[path]))
+    }
 
 
 class _Importers:
@@ -91,15 +93,29 @@ def _base(file: Path, end: int) -> Path:
     return Path(*parts[: len(parts) - end])
 
 
-def _asked(source: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """What a file imports: how many dots in front, and the parts of the name."""
+def _acts(source: bytes) -> bool:
+    """Whether a file does something of its own when it is run: it calls, loops or opens outside of any definition."""
+    tree = _parsed(source)
+    return tree is not None and any(
+        isinstance(node, ast.For | ast.While | ast.With)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for node in tree.body
+    )
+
+
+def _parsed(source: bytes) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+        return None
+
+
+def _asked(source: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What a file imports: how many dots in front, and the parts of the name."""
+    tree = _parsed(source)
+    for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((0, tuple(alias.name.split("."))) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

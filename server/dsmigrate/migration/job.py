@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dsmigrate.codemod.model import Change, FileResult, Kind, Options, Status
@@ -89,12 +90,12 @@ def run(job: Job, cache: Cache | None = None) -> Outcome:
 
 
 def run_together(
-    jobs: Sequence[Job], others: frozenset[Place] = frozenset(), cache: Cache | None = None
+    jobs: Sequence[Job], others: Mapping[Place, str] = MappingProxyType({}), cache: Cache | None = None
 ) -> list[Outcome]:
     """Convert scripts of one project together, so that modules that they share suit all of them.
 
-    ``others`` is what scripts run of these modules that stay as they are; ``cache`` the files of the project that were
-    read already. Never raises for bad input, as ``run``.
+    ``others`` is what scripts run of these modules that stay as they are, with their names; ``cache`` the files of the
+    project that were read already. Never raises for bad input, as ``run``.
     """
     as_read = [_read(job) for job in jobs]
     left = [one for one in as_read if one.result.status is not Status.ERROR and _concerns(one)]
@@ -156,20 +157,21 @@ def runs_of(jobs: Sequence[Job]) -> list[frozenset[Place]]:
     from dsmigrate.codemod.convert import places  # noqa: PLC0415 - LibCST takes 0.2 s to import
     from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
 
-    found = []
+    found: list[frozenset[Place]] = []
     cache = Cache()
     for job in jobs:
+        runs: frozenset[tuple[str, int]] = frozenset()
         root = job.project if job.project is not None else job.path.parent
         base = resolved(root)
         entry = relative(job.path, root) or job.path.name
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
             runs = places(partial(read_below, job, root), entry, cache)
-            found.append(frozenset((base / path, line) for path, line in runs))
+        found.append(frozenset((base / path, line) for path, line in runs))
     return found
 
 
-def _converted(files: Sequence[Outcome], others: frozenset[Place], cache: Cache | None) -> list[Outcome]:
+def _converted(files: Sequence[Outcome], others: Mapping[Place, str], cache: Cache | None) -> list[Outcome]:
     from dsmigrate.codemod.convert import Entry, convert_together  # noqa: PLC0415 - LibCST takes 0.2 s to import
 
     first = files[0].job
@@ -186,7 +188,11 @@ def _converted(files: Sequence[Outcome], others: frozenset[Place], cache: Cache 
         return given[path].job.name if path in given else (root / path).as_posix()
 
     entries = [Entry(path, file.job.options) for path, file in given.items()]
-    inside = frozenset((path.relative_to(base).as_posix(), line) for path, line in others if path.is_relative_to(base))
+    inside = {
+        (path.relative_to(base).as_posix(), line): names
+        for (path, line), names in others.items()
+        if path.is_relative_to(base)
+    }
     found = convert_together(read_file, entries, inside, shown=shown, cache=cache)
     return [_outcome(file, root, conversion, read_file) for file, conversion in zip(files, found, strict=True)]
 

@@ -28,8 +28,11 @@ def settled(outcomes: Sequence[Outcome]) -> list[Outcome]:
     while groups:
         group = groups.pop(0)
         changed = frozenset[Place]().union(*(found[index].changed for index in group))
-        staying = [one.runs for index, one in enumerate(found) if index not in group] + outside
-        others = frozenset(place for runs in staying for place in runs & changed)
+        staying = [(one.job.path.name, one.runs) for index, one in enumerate(found) if index not in group] + outside
+        others = {
+            place: ", ".join(sorted({name for name, runs in staying if place in runs}))
+            for place in changed.intersection(frozenset().union(*(runs for _, runs in staying)))
+        }
         if len(group) > 1 or others:
             for index, outcome in zip(group, run_together([found[index].job for index in group], others), strict=True):
                 found[index] = outcome
@@ -84,7 +87,7 @@ def _groups(outcomes: Sequence[Outcome]) -> list[list[int]]:
     return [group for _, group in groups]
 
 
-def _outside(outcomes: Sequence[Outcome]) -> list[frozenset[tuple[Path, int]]]:
+def _outside(outcomes: Sequence[Outcome]) -> list[tuple[str, frozenset[Place]]]:
     """What each other script of the projects runs of their files, for those that may run the modules that change."""
     changed: dict[Path, set[Path]] = defaultdict(set)
     for outcome in outcomes:
@@ -92,12 +95,13 @@ def _outside(outcomes: Sequence[Outcome]) -> list[frozenset[tuple[Path, int]]]:
             own = resolved(outcome.job.path)
             changed[resolved(outcome.job.project)].update(path for path, _ in outcome.changed if path != own)
     given = {resolved(outcome.job.path) for outcome in outcomes}
-    found = []
+    found: list[tuple[str, frozenset[Place]]] = []
     for root, paths in changed.items():
         model = next(one.job for one in outcomes if one.job.project is not None and resolved(one.job.project) == root)
         others = [replace(model, path=path, source=None) for path in users(root, paths) - given] if paths else []
         if others:
-            found += runs_of(sorted(others, key=lambda job: job.path))
+            others.sort(key=lambda job: job.path)
+            found += zip([job.path.name for job in others], runs_of(others), strict=True)
     return found
 
 

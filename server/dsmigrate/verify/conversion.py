@@ -64,5 +64,9 @@ def _left(outcome: Outcome) -> list[str]:
 
 
 def _lines(outcome: Outcome, kind: Kind) -> list[str]:
-    found = (change for change in outcome.result.changes if change.kind is kind)
-    return [f"{outcome.job.name}:{change.line}: {change.code} {change.message}" for change in found]
+    return [
+        f"{outcome.job.name}:{change.line}: {change.code} {change.message}"
+        + (f" ({change.reason})" if kind is Kind.REFUSED and change.reason else "")
+        for change in outcome.result.changes
+        if change.kind is kind
+    ]

@@ -165,6 +165,10 @@ for i, x in enumerate(loader):
             + "\n",
             "model.set_gradient_accumulation_boundary((seen + 1) % args.accum == 0)",
         ),
+        (
+            WINDOWS["the last batch too"],
+            "model.set_gradient_accumulation_boundary(i + 1 == len(loader) or (i + 1) % args.accum == 0)",
+        ),
     ],
 )
 def test_older_releases_are_told_where_a_window_ends(loop: str, line: str) -> None:

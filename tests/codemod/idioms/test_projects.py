@@ -188,7 +188,7 @@ def together(
     return convert_together(
         lambda path: every[path].encode() if path in every else None,
         [Entry(path, Options()) for path in entries],
-        others,
+        dict.fromkeys(others, "other.py"),
     )
 
 

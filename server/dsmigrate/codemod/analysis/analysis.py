@@ -326,6 +326,9 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
             parts = [code_for(arg, names) for arg in args]
             if None not in parts:
                 return f"{op}({', '.join(map(str, parts))})"
+        case "len", (Obj(kind=Kind.LIBRARY) as of,):
+            inner = named(of, names)
+            return f"len({inner})" if inner else None
         case "cuda", _:
             return _call_of("torch.cuda", "is_available", names)
         case "bf16", _:
