@@ -1,9 +1,9 @@
 """Conversions of scripts in other spellings: ``python -m tests.benchmarks.spelling [--dev LIST FOLDER] [--only WORD]``.
 
-Each rewriting of tests/codemod/spelling keeps what a script does. The table has a line for each: how many scripts it could
-be applied to, and how many of them came out as before (status, todos, refusals, differences, config). With ``--dev`` the
-scripts of a list of repositories are taken as well (JSON lines with ``repo`` and ``path``, laid out under FOLDER as
-owner+name).
+Each rewriting of tests/codemod/spelling keeps what a script does. The table has a line for each: how many scripts it
+could be applied to, and how many of them came out as before (status, todos, refusals, differences, config). With
+``--dev`` the scripts of a list of repositories are taken as well (JSON lines with ``repo`` and ``path``, laid out under
+FOLDER as owner+name).
 """
 
 from __future__ import annotations

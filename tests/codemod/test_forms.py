@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import dedent, indent
+from textwrap import dedent
 
 import pytest
-from dsmigrate.codemod.migrate import migrate_source
 
-from dsmigrate.codemod.model import Kind, Options
+from dsmigrate.codemod.model import Kind
 from tests.codemod.checks import Migrated, check_refused, convert, script
 
 HEAD = "for i, (x, y) in enumerate(train_loader):\n    loss = F.cross_entropy(model(x), y)\n"
@@ -69,7 +68,6 @@ def test_a_zero_grad_between_two_backwards_is_not_one_of_those() -> None:
     "clear",
     [
         "for p in model.parameters():\n    p.grad.mul_(0.5)",
-        "for p in model.parameters():\n    p.grad.zero_()\n    p.data.zero_()",
         'for group in optimizer.param_groups:\n    for p in group["other"]:\n        p.grad = None',
         "for p in other.parameters():\n    p.grad = None",
     ],
@@ -77,6 +75,14 @@ def test_a_zero_grad_between_two_backwards_is_not_one_of_those() -> None:
 def test_a_loop_that_does_more_or_less_is_no_zeroing(clear: str) -> None:
     migrated = trained(clear, "loss.backward()", "optimizer.step()", data=_OTHER)
     migrated.said("MG407", "loss.backward()", Kind.TODO)
+
+
+def test_what_a_zeroing_loop_does_besides_stays() -> None:
+    clear = "for p in model.parameters():\n    p.grad.zero_()\n    p.data.zero_()"
+    migrated = trained(clear, "loss.backward()", "optimizer.step()")
+    migrated.said("MG403", "p.grad.zero_()")
+    found = migrated.section("loop")
+    assert "    for p in model.parameters():\n        p.data.zero_()\n    ds_compat.refresh_masters(model)\n" in found
 
 
 _OTHER = """
@@ -238,44 +244,3 @@ def test_a_script_with_a_deepspeed_branch_is_refused() -> None:
         loop=loop(dedent(branch).strip()),
     )
     check_refused(source, "MG904", "deepspeed.initialize(", "already")
-
-
-# -- where definitions go ----------------------------------------------------------------------------------------------
-
-LATE = """\
-import torch
-from torch.nn.parallel import DistributedDataParallel
-from data import loader, make
-
-model = DistributedDataParallel(make().cuda())
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-for i, x in enumerate(loader):
-    model(x).sum().backward()
-    if i % 7 == 3:
-        optimizer.zero_grad()
-        continue
-    optimizer.step()
-    optimizer.zero_grad()
-
-import plots
-"""
-
-
-def converted_text(text: str) -> str:
-    found = migrate_source(text.encode(), path="train.py", options=Options())
-    assert found.new_source is not None, found.changes
-    return found.new_source.decode()
-
-
-def test_a_definition_comes_before_the_code_that_needs_it_whatever_is_imported_below() -> None:
-    for text in (LATE, f"{LATE}\nplots.show()\n"):
-        found = converted_text(text)
-        assert found.index("\ndef drop_gradients") < found.index("\nmodel = make()")
-        assert found.index("\nimport plots") > found.index("    drop_gradients(model)\n")
-
-
-def test_a_definition_comes_behind_imports_that_end_the_file() -> None:
-    head, _, body = LATE.removesuffix("\nimport plots\n").partition("\nmodel")
-    body = indent(f"model{body}", "    ")
-    found = converted_text(f"def train():\n{body}\n\n{head}")
-    assert found.index("\nfrom data import loader, make\n") < found.index("\ndef drop_gradients")

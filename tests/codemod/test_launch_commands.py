@@ -37,7 +37,7 @@ def test_a_script_that_needs_what_torchrun_sets_is_started_by_it(name: str) -> N
         ("/a b/lab/run/main.py", "from ..data import x", "cd '/a b' && torchrun --nproc_per_node 2 -m lab.run.main"),
         ("my-lab/main.py", "from .data import loaders", "torchrun --nproc_per_node 2 my-lab/main.py"),
         ("main.py", "from .data import loaders", "torchrun --nproc_per_node 2 main.py"),
-        ("lab/main.py", "from lab.data import loaders", "torchrun --nproc_per_node 2 lab/main.py"),
+        ("lab/main.py", "from lab.data import loaders", "torchrun --nproc_per_node 2 -m lab.main"),
     ],
 )
 def test_a_script_with_relative_imports_is_started_as_a_module(path: str, imported: str, command: str) -> None:

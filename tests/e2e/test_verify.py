@@ -196,7 +196,7 @@ def check_agreement(found: dict[str, Any], stages: tuple[int, ...], steps: int) 
 
 @pytest.mark.parametrize(("fault", "name", "stage", "cause"), PLANTED, ids=[one[0] for one in PLANTED])
 def test_a_planted_fault_is_detected_and_named(bench: Bench, fault: str, name: str, stage: int, cause: str) -> None:
-    hangs = fault == "save under the rank guard"
+    hangs = fault == "gathered under the rank guard"
     for seconds in (15, 60, 240) if hangs else (SECONDS,):  # the more, the slower the machine is
         found = bench.faulty(fault, case_named(name), stage, seconds)
         if [one.id for one in found.causes][:1] == [cause]:
@@ -241,7 +241,7 @@ def stopped(bench: Bench) -> tuple[Run, Run, Path]:
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [
-        ("isfile kept", "starts-from-scratch"),
+        ("checkpoint looked for as a folder", "starts-from-scratch"),
         ("optimizer state lost", "optimizer-not-restored"),
         ("scheduler state lost", "schedule-not-restored"),
     ],
@@ -316,7 +316,7 @@ def test_an_original_that_does_not_train_is_said(here: Path) -> None:
 
 def test_a_script_that_is_refused_is_said_with_the_reason(here: Path) -> None:
     text = (EXAMPLES / "trainer_class.py").read_text()
-    step = "self.optimizer.step() if __debug__ else self.optimizer.step(lambda: 0.0)"
+    step = "self.optimizer.step() if self.gpu_id < 2 else self.optimizer.step(lambda: 0.0)"
     assert "self.optimizer.step()" in text
     (here / "train.py").write_text(text.replace("self.optimizer.step()", step))
     with pytest.raises(VerifyError, match=r"train\.py is refused.*closure"):

@@ -15,7 +15,7 @@ from dsmigrate.checking.job import Checked, Mending, facts, release_of
 from dsmigrate.checking.suppression import visible_in_text
 from dsmigrate.convert.job import text_of
 from dsmigrate.convert.model import ConvertError, Form, Settings
-from dsmigrate.convert.python_calls import Script
+from dsmigrate.convert.python_calls import script_of
 from dsmigrate.convert.reading import Input, document_of, hidden, read, whole_of
 from dsmigrate.convert.recognise import form_of
 from dsmigrate.convert.rules import findings_of
@@ -98,26 +98,20 @@ def parts_of(form: Form, text: str, folder: Path | None) -> Iterator[Part]:
         settings = read(form, Input(text, folder))
         yield _part(settings, say(_WHY[form]), with_config=_NAMED not in text)
         return
-    script = Script(text)
+    script = script_of(text)
     yielded: set[int] = set()
     for call in script.calls("DeepSpeedPlugin"):
-        line = document_line(text, call.start)
         config = call.arguments.get("hf_ds_config")
         if config is not None:
             yielded.add(script.value_start(config.place))
         try:
-            settings = read(Form.PLUGIN, Input(text, folder, line))
+            settings = read(Form.PLUGIN, Input(text, folder, script.line_of(call)))
         except ConvertError:
             continue  # a config that nobody can follow: an expression
         yield _part(settings, say(_WHY[Form.PLUGIN]), with_config=config is None)
     trainers = {script.value_start(call.arguments["deepspeed"].place) for call in script.calls_with("deepspeed")}
     for literal in literals(text):
         yield _dictionary(literal, folder, accelerate=literal.start in yielded, trainer=literal.start in trainers)
-
-
-def document_line(text: str, offset: int) -> int:
-    """Return the one-based line of an offset."""
-    return ConvertError.at("", text, offset).line
 
 
 def _part(settings: Settings, why: str, *, with_config: bool) -> Part:

@@ -10,8 +10,6 @@ from typing import Any
 NEWEST_DEEPSPEED = "0.19.8"
 DEVICES = "gpus"
 """The count of a script that starts one process for each visible device."""
-UNUSED = "unused now: "
-"""How the message about an import that went begins; the name follows."""
 
 
 class Kind(str, Enum):

@@ -16,7 +16,7 @@ from functools import cached_property
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
 from dsmigrate.codemod.analysis.containers import REST
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -359,7 +359,7 @@ class _Side(_Reader):
                 return f"read {key_of(event['path'])}"
             case Happening.RESTORE:
                 return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
-            case Happening.STATE:
+            case Happening.STATE if groups_read(event) is None:
                 return f"state of {self.name(event['of'], self.role)}"
             case Happening.COLLECTIVE if isinstance(event["name"], Const) and event["name"].value not in _OURS:
                 return f"collective {event['name'].value}"
@@ -519,13 +519,6 @@ def _input(node: ast.AST) -> str:
     while isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in {"to", "cuda"}:
         given = given.func.value
     return ast.unparse(given).replace(".module(", "(")
-
-
-def _unmoved(node: ast.expr) -> str:
-    """An expression as text, without a move to a device at its end."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
-        node = node.func.value
-    return ast.unparse(node)
 
 
 # -- keys: values and conditions as text that is the same in both runs -------------------------------------------------

@@ -12,7 +12,7 @@ from dsmigrate.convert.fills import Known, NotKnownError, value_of
 from dsmigrate.convert.model import Config, ConvertError, Kind, Note, Settings
 from dsmigrate.document import Path, render_path
 from dsmigrate.document.positions import LineIndex
-from dsmigrate.knowledge import MISSING, Auto, AutoEffect, Consumer, Knowledge
+from dsmigrate.knowledge import Auto, AutoEffect, Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
 from dsmigrate.languages import mark, say
 
@@ -276,9 +276,3 @@ def _as_arguments(path: Path, value: object, source: str) -> dict[str, Any] | No
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def default_of(known: Knowledge, path: str) -> object:
-    """Return the default of a key, None where it has none."""
-    value = known.default(path)
-    return None if value is MISSING else value

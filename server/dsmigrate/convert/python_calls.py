@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from dsmigrate.convert.model import ConvertError, Place
@@ -54,6 +54,7 @@ class Script:
         """Parse ``text``; raises ConvertError with the line for text that is not Python."""
         self.text = text
         self._lines = LineIndex(text)
+        self._calls: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Call]] = {}
         try:
             self.tree = parse(text)
         except SourceError as error:
@@ -61,13 +62,19 @@ class Script:
 
     def calls(self, *names: str, positional: tuple[str, ...] = ()) -> list[Call]:
         """Return the calls of a name, in order; ``positional`` names the arguments that are given without a name."""
-        found = [node for node in self._every_call if _name(node.func) in names]
-        return [self._call(node, positional) for node in found]
+        if (names, positional) not in self._calls:
+            found = [node for node in self._every_call if _name(node.func) in names]
+            self._calls[names, positional] = [self._call(node, positional) for node in found]
+        return self._calls[names, positional]
 
     def calls_with(self, argument: str) -> list[Call]:
         """Return the calls that give an argument by this name, in order."""
         found = [node for node in self._every_call if any(keyword.arg == argument for keyword in node.keywords)]
         return [self._call(node, ()) for node in found]
+
+    def line_of(self, call: Call) -> int:
+        """Return the line, from 1, that a call begins on."""
+        return self._lines.line_of(call.start) + 1
 
     def value_start(self, place: Place) -> int:
         """Return where the value of an argument is written: itself, or what its name stands for in this script."""
@@ -131,6 +138,12 @@ class Script:
         return start + len(head.decode("utf-8", "ignore"))
 
 
+@lru_cache(maxsize=2)
+def script_of(text: str) -> Script:
+    """Return a script, parsed once for those who ask about each call of it in turn; raises ConvertError."""
+    return Script(text)
+
+
 def _literal(node: ast.expr) -> Any:  # noqa: ANN401 - any literal
     try:
         value = ast.literal_eval(node)
@@ -144,9 +157,3 @@ def _name(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
-
-
-def names_of(calls: list[Call]) -> Iterator[str]:
-    """Yield the names of all arguments of some calls."""
-    for call in calls:
-        yield from call.arguments

@@ -15,7 +15,6 @@ else:
     import tomli as tomllib
 
 Table = Mapping[str, Any]
-TOP_LEVEL = "top_level"
 TYPE_FILES = {"optimizer_types": "optimizers", "scheduler_types": "schedulers"}
 """Files of types: the hand-written one, and the derived one."""
 

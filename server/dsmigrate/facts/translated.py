@@ -31,9 +31,6 @@ _LISTS = {"suggest": "means", "memory": "is"}
 """Fields that are lists of tables, and which field of these is prose."""
 _CODE = re.compile(r"`[^`]+`")
 
-Tables = Mapping[str, Mapping[str, Table]]
-"""The tables of each file by its name without suffix."""
-
 
 def languages(folder: Path) -> list[str]:
     """Return the languages that the keys have documentation in; ``folder`` is ``schemas/deepspeed``."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|\(([A-Za-z_]\w*)\)|([A-Za-z_]\w*))")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _OPERATORS = ("&&", "||", ";;", "|&", "&>>", "&>", ">>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">|",

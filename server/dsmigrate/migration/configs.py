@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,11 +77,6 @@ def with_config(outcome: Outcome) -> Outcome | None:
 def config_path(job: Job) -> Path:
     """Return where the config of a file that makes an engine goes when the file is rewritten in place."""
     return job.path.parent / job.options.config_name
-
-
-def own_names(jobs: Sequence[Job], renamed: Mapping[int, Options]) -> list[Job]:
-    """Return the jobs to run again, with their new config names."""
-    return [replace(jobs[index], options=options) for index, options in renamed.items()]
 
 
 def _named_after(job: Job) -> Options:

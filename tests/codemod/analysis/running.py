@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def run(script: str, **files: str) -> Analysis:
-    """The run of a script, with torch imported; ``files`` are modules beside it (``__`` in a name stands for a folder)."""
+    """The run of a script, with torch imported; ``files``: modules beside it (``__`` in a name stands for a folder)."""
     texts = {"train.py": TORCH + dedent(script)}
     texts |= {f"{name.replace('__', '/')}.py": dedent(text) for name, text in files.items()}
     return analysed(Project(lambda path: texts[path].encode() if path in texts else None, "train.py"))

@@ -36,8 +36,12 @@ for x in torch.utils.data.DataLoader(data, batch_size=8):
 
 
 def trained(
-    wrap: str = "model = DDP(Net())", optimizer: str = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)", end: str = "",
-    helpers: str = "", loop: str = LOOP, **options: Any,
-) -> Converted:  # fmt: skip
+    wrap: str = "model = DDP(Net())",
+    optimizer: str = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    end: str = "",
+    helpers: str = "",
+    loop: str = LOOP,
+    **options: Any,
+) -> Converted:
     """Convert a script that wraps a model, makes its optimizer, trains, and ends somehow."""
     return converted(f"{HEAD}{OPTIONS}{helpers}\n{wrap}\n{optimizer}\n{loop}\n{end}\n", **options)

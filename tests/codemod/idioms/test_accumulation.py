@@ -89,19 +89,35 @@ def test_a_loop_without_windows_says_nothing_of_them() -> None:
 
 
 SYNC = {
-    "choice": "with contextlib.nullcontext() if last else model.no_sync():\n        (model(x).sum() / args.accum).backward()",
-    "the other way round": "with model.no_sync() if not last else contextlib.nullcontext():\n        (model(x).sum() / args.accum).backward()",
-    "branches": "if last:\n        (model(x).sum() / args.accum).backward()\n    else:\n        with model.no_sync():\n            (model(x).sum() / args.accum).backward()",
+    "choice": (
+        "with contextlib.nullcontext() if last else model.no_sync():\n        (model(x).sum() / args.accum).backward()"
+    ),
+    "the other way round": (
+        "with model.no_sync() if not last else contextlib.nullcontext():\n"
+        "        (model(x).sum() / args.accum).backward()"
+    ),
+    "branches": (
+        "if last:\n        (model(x).sum() / args.accum).backward()\n    else:\n"
+        "        with model.no_sync():\n            (model(x).sum() / args.accum).backward()"
+    ),
     "switch": "model.require_backward_grad_sync = last\n    (model(x).sum() / args.accum).backward()",
-    "a function as a value": "context = contextlib.nullcontext if last else model.no_sync\n    with context():\n        (model(x).sum() / args.accum).backward()",
-    "a stack": "with contextlib.ExitStack() as stack:\n        if not last:\n            stack.enter_context(model.no_sync())\n        (model(x).sum() / args.accum).backward()",
+    "a function as a value": (
+        "context = contextlib.nullcontext if last else model.no_sync\n    with context():\n"
+        "        (model(x).sum() / args.accum).backward()"
+    ),
+    "a stack": (
+        "with contextlib.ExitStack() as stack:\n        if not last:\n"
+        "            stack.enter_context(model.no_sync())\n"
+        "        (model(x).sum() / args.accum).backward()"
+    ),
 }
 
 
 @pytest.mark.parametrize("body", SYNC.values(), ids=SYNC)
 def test_no_sync_goes_in_all_its_forms(body: str) -> None:
     found = script(
-        f"for i, x in enumerate(loader):\n    last = (i + 1) % args.accum == 0\n    {body}\n    if last:\n        {STEP}\n"
+        f"for i, x in enumerate(loader):\n    last = (i + 1) % args.accum == 0\n    {body}\n"
+        f"    if last:\n        {STEP}\n"
     )
     assert found.status is Status.CONVERTED
     assert "no_sync()" not in found.text
@@ -141,10 +157,17 @@ for i, x in enumerate(loader):
     [
         (WINDOWS["a test"], "model.set_gradient_accumulation_boundary((i + 1) % args.accum == 0)"),
         (
-            "seen = 0\nfor x in loader:\n    model(x).sum().backward()\n    seen += 1\n    if seen % args.accum == 0:\n        "
+            (
+                "seen = 0\nfor x in loader:\n    model(x).sum().backward()\n    seen += 1\n"
+                "    if seen % args.accum == 0:\n        "
+            )
             + STEP
             + "\n",
             "model.set_gradient_accumulation_boundary((seen + 1) % args.accum == 0)",
+        ),
+        (
+            WINDOWS["the last batch too"],
+            "model.set_gradient_accumulation_boundary(i + 1 == len(loader) or (i + 1) % args.accum == 0)",
         ),
     ],
 )
@@ -158,16 +181,28 @@ def test_older_releases_are_told_where_a_window_ends(loop: str, line: str) -> No
     ("loop", "dropped"),
     [
         (
-            "for x in loader:\n    model(x).sum().backward()\n    if x.shape[0] < 8:\n        optimizer.zero_grad()\n        continue\n    optimizer.step()\n    optimizer.zero_grad()\n",
+            (
+                "for x in loader:\n    model(x).sum().backward()\n    if x.shape[0] < 8:\n"
+                "        optimizer.zero_grad()\n        continue\n    optimizer.step()\n"
+                "    optimizer.zero_grad()\n"
+            ),
             True,
         ),
         ("for x in loader:\n    model.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n", False),
         (
-            "for x in loader:\n    for p in model.parameters():\n        p.grad = None\n    model(x).sum().backward()\n    optimizer.step()\n",
+            (
+                "for x in loader:\n    for p in model.parameters():\n        p.grad = None\n"
+                "    model(x).sum().backward()\n    optimizer.step()\n"
+            ),
             False,
         ),
         (
-            "for x in loader:\n    for group in optimizer.param_groups:\n        for p in group['params']:\n            if p.grad is not None:\n                p.grad.detach_()\n                p.grad.zero_()\n    model(x).sum().backward()\n    optimizer.step()\n",
+            (
+                "for x in loader:\n    for group in optimizer.param_groups:\n"
+                "        for p in group['params']:\n            if p.grad is not None:\n"
+                "                p.grad.detach_()\n                p.grad.zero_()\n"
+                "    model(x).sum().backward()\n    optimizer.step()\n"
+            ),
             False,
         ),
     ],
@@ -183,7 +218,10 @@ def test_gradients_that_no_step_used_are_dropped(loop: str, dropped: bool) -> No
     "loop",
     [
         "for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n",
-        "for x in loader:\n    optimizer.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n    optimizer.step()\n",
+        (
+            "for x in loader:\n    optimizer.zero_grad()\n    model(x).sum().backward()\n"
+            "    optimizer.step()\n    optimizer.step()\n"
+        ),
     ],
 )
 def test_gradients_that_outlive_their_step_are_marked(loop: str) -> None:

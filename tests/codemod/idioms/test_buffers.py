@@ -71,7 +71,10 @@ def test_buffers_that_ddp_did_not_send_are_not_sent() -> None:
 
 
 NORMED = "model = DDP(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).cuda())"
-VALIDATE = "def validate(model):\n    model.eval()\n    with torch.no_grad():\n        return sum(model(x).sum() for x in loader)"
+VALIDATE = (
+    "def validate(model):\n    model.eval()\n    with torch.no_grad():\n"
+    "        return sum(model(x).sum() for x in loader)"
+)
 
 
 @pytest.mark.parametrize("end", ["print(validate(model))", "if args.half:\n    best = validate(model.module)"])
@@ -87,7 +90,10 @@ def test_rank_0_has_its_statistics_anyway(end: str) -> None:
 
 
 def test_statistics_that_are_equal_are_left_alone() -> None:
-    model = "net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))\nmodel = DDP(net.cuda())"
+    model = (
+        "net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))\n"
+        "model = DDP(net.cuda())"
+    )
     assert EACH not in trained(helpers=VALIDATE, model=model, end="print(validate(model))").text
 
 

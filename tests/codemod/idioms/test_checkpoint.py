@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from dsmigrate.codemod.model import Kind, Status
@@ -74,12 +76,12 @@ def gathers(found: Converted) -> list[str]:
     lines = [line.strip() for line in found.text.splitlines()]
     return [
         f"{line} / {behind}"
-        for line, behind in zip(lines, lines[1:], strict=False)
+        for line, behind in itertools.pairwise(lines)
         if line.startswith("ds_compat.gather_checkpoint(")
     ]
 
 
-# -- what needs nothing --------------------------------------------------------------------------------------------------
+# -- what needs nothing ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_at_stage_3_weights_are_gathered_too() -> None:
     assert gathers(found) == ["ds_compat.gather_checkpoint(model, optimizer=False) / if rank == 0:"]
 
 
-# -- saves ---------------------------------------------------------------------------------------------------------------
+# -- saves -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,13 +138,25 @@ def test_a_save_of_all_ranks_gathers_by_itself() -> None:
 @pytest.mark.parametrize(
     ("save", "line"),
     [
-        (f"if rank == 0 and epoch % 5 == 0:\n    {SAVE}", "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n        if rank == 0 and"),
-        (f"if epoch % 5 == 0:\n    if rank == 0:\n        {SAVE}", "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n            if rank"),
+        (
+            f"if rank == 0 and epoch % 5 == 0:\n    {SAVE}",
+            "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n        if rank == 0 and",
+        ),
+        (
+            f"if epoch % 5 == 0:\n    if rank == 0:\n        {SAVE}",
+            "if epoch % 5 == 0:\n            ds_compat.gather_checkpoint(model)\n            if rank",
+        ),
         (f"if rank != 0:\n    continue\n{SAVE}", "ds_compat.gather_checkpoint(model)\n        if rank != 0:"),
-        ("if rank == 0:\n    save(model, optimizer, epoch)", "ds_compat.gather_checkpoint(model)\n        if rank == 0:\n            save("),
-        (f"state = {STATE}\nif rank == 0:\n    torch.save(state, 'last.pt')", f"state = {STATE}\n        if rank == 0:\n            torch.save(state"),
+        (
+            "if rank == 0:\n    save(model, optimizer, epoch)",
+            "ds_compat.gather_checkpoint(model)\n        if rank == 0:\n            save(",
+        ),
+        (
+            f"state = {STATE}\nif rank == 0:\n    torch.save(state, 'last.pt')",
+            f"state = {STATE}\n        if rank == 0:\n            torch.save(state",
+        ),
     ],
-)  # fmt: skip
+)
 def test_where_all_ranks_meet(save: str, line: str) -> None:
     assert line in trained(save, helpers=f"def save(model, optimizer, epoch):\n    {SAVE}\n\n\n").text
 
@@ -205,7 +219,7 @@ def test_hyperparameters_out_of_the_state_are_not_gathered() -> None:
     assert "keep_torch_checkpoints" not in found.parts
 
 
-# -- ranks that come alone -----------------------------------------------------------------------------------------------
+# -- ranks that come alone ---------------------------------------------------------------------------------------------
 
 LOOP = f"""try:
     for x in torch.utils.data.DataLoader(data, batch_size=8):
@@ -244,7 +258,7 @@ def test_a_save_in_a_handler_is_marked(register: str) -> None:
     assert not trained(before="def leave(*_):\n    print(1)\nsignal.signal(signal.SIGTERM, leave)").todos
 
 
-# -- what is not read ----------------------------------------------------------------------------------------------------
+# -- what is not read --------------------------------------------------------------------------------------------------
 
 
 def test_an_unread_function_that_gets_model_and_optimizer_finds_whole_states() -> None:
@@ -270,18 +284,27 @@ def test_the_optimizer_itself_in_a_file_is_marked(save: str, stage: int) -> None
     trained(save, zero_stage=stage).said("MG631", Kind.TODO)
 
 
-# -- loads ---------------------------------------------------------------------------------------------------------------
+# -- loads -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "resume",
     [
-        'state = torch.load(args.resume)\nmodel.module.load_state_dict(state["model"])\noptimizer.load_state_dict(state["optimizer"])',
-        'state = torch.load(args.resume)["model"]\nstate.pop("head.weight")\nmodel.module.load_state_dict(state, strict=False)',
-        'if args.resume and os.path.isfile(args.resume):\n    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])',
+        (
+            'state = torch.load(args.resume)\nmodel.module.load_state_dict(state["model"])\n'
+            'optimizer.load_state_dict(state["optimizer"])'
+        ),
+        (
+            'state = torch.load(args.resume)["model"]\nstate.pop("head.weight")\n'
+            "model.module.load_state_dict(state, strict=False)"
+        ),
+        (
+            "if args.resume and os.path.isfile(args.resume):\n"
+            '    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])'
+        ),
         "try:\n    model.module.head.load_state_dict(torch.load(args.resume))\nexcept OSError:\n    pass",
     ],
-)  # fmt: skip
+)
 def test_states_are_loaded_as_before(resume: str) -> None:
     found = trained(resume=resume)
     assert resume.replace("\n", "\n    ") in found.text

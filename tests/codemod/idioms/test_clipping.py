@@ -91,10 +91,14 @@ STAYS = {
     "a part": "nn.utils.clip_grad_norm_(model.module.head.parameters(), 0.5)",
     "one weight": "nn.utils.clip_grad_norm_([model.module.head.weight], 0.5)",
     "each parameter": "for p in model.parameters():\n    nn.utils.clip_grad_norm_(p, 0.5)",
-    "those that are not trained": "nn.utils.clip_grad_norm_([p for p in model.parameters() if not p.requires_grad], 0.5)",
+    "those that are not trained": (
+        "nn.utils.clip_grad_norm_([p for p in model.parameters() if not p.requires_grad], 0.5)"
+    ),
     "an error": "nn.utils.clip_grad_norm_(model.parameters(), 0.5, error_if_nonfinite=True)",
     "a part is cleared behind it": "nn.utils.clip_grad_norm_(model.parameters(), 0.5)\nmodel.module.head.zero_grad()",
-    "gradients are changed behind it": "nn.utils.clip_grad_norm_(model.parameters(), 0.5)\nmodel.module.head.weight.grad.mul_(0.1)",
+    "gradients are changed behind it": (
+        "nn.utils.clip_grad_norm_(model.parameters(), 0.5)\nmodel.module.head.weight.grad.mul_(0.1)"
+    ),
     "unread code behind it": "nn.utils.clip_grad_norm_(model.parameters(), 0.5)\ntricks.cancel(model)",
 }
 

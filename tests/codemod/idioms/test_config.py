@@ -41,7 +41,7 @@ def script(data: str = DATA, *, model: str = MODEL, loop: str = LOOP, imports: s
     return f"{START}{imports}{model}{data}{loop}"
 
 
-# -- the batch size ------------------------------------------------------------------------------------------------------
+# -- the batch size ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,10 @@ def script(data: str = DATA, *, model: str = MODEL, loop: str = LOOP, imports: s
         "loader = DataLoader(data, batch_size=8 * 6)",
         "given = dict(batch_size=48)\nloader = DataLoader(data, **given)",
         "loader = DataLoader(data, batch_sampler=torch.utils.data.BatchSampler(order, 48, False))",
-        "other = DataLoader(data, batch_size=3)\nloader = DataLoader(data, batch_size=48)\nfor x in other:\n    print(x)",
+        (
+            "other = DataLoader(data, batch_size=3)\nloader = DataLoader(data, batch_size=48)\n"
+            "for x in other:\n    print(x)"
+        ),
         "class Mine(DataLoader):\n    pass\nloader = Mine(data, batch_size=48)",
         "def made(size):\n    return None, DataLoader(data, batch_size=size)\n_, loader = made(48)",
         "from factory import made\nloader = made(data, batch_size=48)",
@@ -83,7 +86,10 @@ def test_a_known_batch_size_is_in_the_config(data: str) -> None:
             64,
         ),
         (
-            "if args.local:\n    args.batch_size = args.batch_size // 2\nloader = DataLoader(data, batch_size=args.batch_size)",
+            (
+                "if args.local:\n    args.batch_size = args.batch_size // 2\n"
+                "loader = DataLoader(data, batch_size=args.batch_size)"
+            ),
             "args.batch_size",
             64,
         ),
@@ -98,12 +104,26 @@ def test_a_batch_size_that_the_script_works_out_follows_it(data: str, code: str,
 @pytest.mark.parametrize(
     "loop",
     [
-        "\nstream = iter(loader)\nfor step in range(9):\n    optimizer.zero_grad()\n    model(next(stream)).sum().backward()\n    optimizer.step()\n",
-        "\nfor epoch in range(3):\n    for x in val:\n        print(x)\n    for x in loader:\n        optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n",
-        "\ndef batch():\n    places = torch.randint(9, (8,))\n    return torch.stack([data[i] for i in places])\nwhile True:\n    optimizer.zero_grad()\n    model(batch()).sum().backward()\n    optimizer.step()\n",
-        "\nfor (x, y) in zip(loader, val):\n    optimizer.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n",
+        (
+            "\nstream = iter(loader)\nfor step in range(9):\n    optimizer.zero_grad()\n"
+            "    model(next(stream)).sum().backward()\n    optimizer.step()\n"
+        ),
+        (
+            "\nfor epoch in range(3):\n    for x in val:\n        print(x)\n    for x in loader:\n"
+            "        optimizer.zero_grad()\n        model(x).sum().backward()\n"
+            "        optimizer.step()\n"
+        ),
+        (
+            "\ndef batch():\n    places = torch.randint(9, (8,))\n"
+            "    return torch.stack([data[i] for i in places])\nwhile True:\n"
+            "    optimizer.zero_grad()\n    model(batch()).sum().backward()\n    optimizer.step()\n"
+        ),
+        (
+            "\nfor (x, y) in zip(loader, val):\n    optimizer.zero_grad()\n"
+            "    model(x).sum().backward()\n    optimizer.step()\n"
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_loader_that_feeds_the_training_counts(loop: str) -> None:
     found = converted(script(f"val = DataLoader(data, batch_size=5)\n{DATA}", loop=loop))
     assert found.config[MICRO] == 8
@@ -118,7 +138,7 @@ def test_a_batch_size_that_cannot_be_read_is_named(data: str) -> None:
     assert found.said("MG702", Kind.KEPT).message == f"{MICRO} is 1: put your batch size there"
 
 
-# -- the stage -------------------------------------------------------------------------------------------------------------
+# -- the stage ---------------------------------------------------------------------------------------------------------
 
 WINDOWS = """
 for i, x in enumerate(loader):
@@ -206,7 +226,7 @@ def test_the_name_of_the_config_is_the_persons() -> None:
     assert 'load_config(__file__,"mine.json",' in "".join(found.text.split())
 
 
-# -- a config that is there ------------------------------------------------------------------------------------------------
+# -- a config that is there --------------------------------------------------------------------------------------------
 
 CLIPPED = LOOP.replace(
     "    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 0.5)\n    optimizer.step()"
@@ -228,9 +248,11 @@ def test_other_keys_stay_and_missing_ones_are_added() -> None:
     found = fitted({"steps_per_print": 7, MICRO: "auto"})
     assert found.config == {"steps_per_print": 7, **SAME}
     assert {change.message for change in found.changes if change.code == "MG709"} == {
-        f"{MICRO} = 8 is added to the config", "gradient_accumulation_steps = 1 is added to the config", "gradient_clipping = 0.5 is added to the config",
+        f"{MICRO} = 8 is added to the config",
+        "gradient_accumulation_steps = 1 is added to the config",
+        "gradient_clipping = 0.5 is added to the config",
         "zero_optimization = {'stage': 2} is added to the config",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
@@ -271,7 +293,7 @@ def test_what_the_script_sets_when_it_runs_is_no_contradiction() -> None:
     )
 
 
-# -- precision ---------------------------------------------------------------------------------------------------------------
+# -- precision ---------------------------------------------------------------------------------------------------------
 
 AMP = """
 scaler = torch.cuda.amp.GradScaler()
@@ -300,7 +322,7 @@ def test_half_precision_parameters_as_asked_for(kind: str, section: dict[str, bo
     assert (loop is AMP) is any(change.code == "MG308" and change.kind is Kind.KEPT for change in found.changes)
 
 
-# -- the optimizer in the config ---------------------------------------------------------------------------------------------
+# -- the optimizer in the config ---------------------------------------------------------------------------------------
 
 
 def moved(expression: str, before: str = "", after: str = "") -> Converted:
@@ -333,8 +355,13 @@ model, optimizer = prepare(nn.Linear(4, 4).cuda())
 
 @pytest.mark.parametrize(
     "expression",
-    ["Lamb(model.parameters())", "torch.optim.ASGD(model.parameters())", "torch.optim.AdamW(model.parameters(), **vars(args))", "torch.optim.AdamW(model.parameters(), lr=build())"],
-)  # fmt: skip
+    [
+        "Lamb(model.parameters())",
+        "torch.optim.ASGD(model.parameters())",
+        "torch.optim.AdamW(model.parameters(), **vars(args))",
+        "torch.optim.AdamW(model.parameters(), lr=build())",
+    ],
+)
 def test_an_optimizer_that_cannot_be_moved_stays(expression: str) -> None:
     found = moved(expression)
     assert "optimizer" not in found.config
@@ -389,7 +416,7 @@ def test_type_and_parameters_are_written_out(expression: str, section: dict[str,
         assert 'optimizer={"params": {"lr": args.lr}}' in found.text.replace("\n        ", "").replace("\n    ", "")
 
 
-# -- where settings stand ------------------------------------------------------------------------------------------------------
+# -- where settings stand ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

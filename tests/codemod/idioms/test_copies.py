@@ -14,14 +14,23 @@ from tests.codemod.idioms.test_model import trained
         ("best = copy.deepcopy(model)", "best = ds_compat.copy_of_module(model.module)"),
         ("best = copy.deepcopy(model.module).half()", "best = ds_compat.copy_of_module(model.module).half()"),
         ('torch.save(model, "a.pt")', 'torch.save(ds_compat.copy_of_module(model.module), "a.pt")'),
-        ('torch.save({"net": model.module, "epoch": 1}, "a.pt")', 'torch.save({"net": ds_compat.copy_of_module(model.module), "epoch": 1}, "a.pt")'),
-        ('torch.save(dict(net=model, epoch=1), "a.pt")', 'torch.save(dict(net=ds_compat.copy_of_module(model.module), epoch=1), "a.pt")'),
+        (
+            'torch.save({"net": model.module, "epoch": 1}, "a.pt")',
+            'torch.save({"net": ds_compat.copy_of_module(model.module), "epoch": 1}, "a.pt")',
+        ),
+        (
+            'torch.save(dict(net=model, epoch=1), "a.pt")',
+            'torch.save(dict(net=ds_compat.copy_of_module(model.module), epoch=1), "a.pt")',
+        ),
         ('raw = model.module\ntorch.save(raw, "a.pt")', 'torch.save(ds_compat.copy_of_module(raw), "a.pt")'),
         ('torch.save(model.module.head, "a.pt")', 'torch.save(ds_compat.copy_of_module(model.module.head), "a.pt")'),
-        ('torch.jit.script(model.module).save("a.pt")', 'torch.jit.script(ds_compat.copy_of_module(model.module)).save("a.pt")'),
+        (
+            'torch.jit.script(model.module).save("a.pt")',
+            'torch.jit.script(ds_compat.copy_of_module(model.module)).save("a.pt")',
+        ),
         ("average = AveragedModel(model)", "average = AveragedModel(ds_compat.copy_of_module(model.module))"),
     ],
-)  # fmt: skip
+)
 def test_the_engines_hooks_stay_behind(line: str, after: str) -> None:
     found = trained(end=line)
     assert after in found.text
@@ -62,7 +71,7 @@ def test_at_stage_3_the_whole_model_is_left_to_the_person() -> None:
     assert "MG506" in {code for code, _ in trained(end='torch.save(model, "a.pt")', zero_stage=3).todos}
 
 
-# -- between the wrap and the engine -------------------------------------------------------------------------------------
+# -- between the wrap and the engine -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,26 @@ def test_those_that_round_become_the_format_in_the_config(line: str, wanted: str
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("if args.half:\n    model.register_comm_hook(None, hooks.fp16_compress_hook)", '"fp16" if args.half else None'),
-        ("if args.half:\n    model.register_comm_hook(None, hooks.fp16_compress_hook)\nelse:\n    model.register_comm_hook(None, hooks.bf16_compress_hook)", '"fp16" if args.half else "bf16"'),
-        ("hook = hooks.bf16_compress_hook if args.half else hooks.allreduce_hook\nmodel.register_comm_hook(None, hook)", '"bf16" if args.half else None'),
+        (
+            "if args.half:\n    model.register_comm_hook(None, hooks.fp16_compress_hook)",
+            '"fp16" if args.half else None',
+        ),
+        (
+            (
+                "if args.half:\n    model.register_comm_hook(None, hooks.fp16_compress_hook)\n"
+                "else:\n    model.register_comm_hook(None, hooks.bf16_compress_hook)"
+            ),
+            '"fp16" if args.half else "bf16"',
+        ),
+        (
+            (
+                "hook = hooks.bf16_compress_hook if args.half else hooks.allreduce_hook\n"
+                "model.register_comm_hook(None, hook)"
+            ),
+            '"bf16" if args.half else None',
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_format_follows_what_decided_about_the_hook(lines: str, said: str) -> None:
     assert f"communication_data_type={said}" in hooked(lines).text
 

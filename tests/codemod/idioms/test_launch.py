@@ -31,12 +31,13 @@ def script(group: str = 'dist.init_process_group("nccl")\n', *, options: str = "
 
 def worker(setup: str, start: str, *, options: str = "", parameters: str = "rank, size", train: str = TRAIN) -> str:
     return (
-        f"{HEAD}import torch.multiprocessing as mp\n{PARSER}{options}\ndef run({parameters}):\n{block(setup)}{block(train)}\n"
+        f"{HEAD}import torch.multiprocessing as mp\n{PARSER}{options}\ndef run({parameters}):\n"
+        f"{block(setup)}{block(train)}\n"
         f'if __name__ == "__main__":\n    args = parser.parse_args()\n{block(start)}'
     )
 
 
-# -- the process group ---------------------------------------------------------------------------------------------------
+# -- the process group -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,10 @@ def test_a_launchers_group_is_deepspeeds(before: str, after: str) -> None:
 
 
 def test_a_group_of_a_helper_is_converted_there() -> None:
-    helper = 'def setup(backend):\n    if not dist.is_initialized():\n        dist.init_process_group(backend)\n    return int(os.environ["LOCAL_RANK"])\n'
+    helper = (
+        "def setup(backend):\n    if not dist.is_initialized():\n"
+        '        dist.init_process_group(backend)\n    return int(os.environ["LOCAL_RANK"])\n'
+    )
     assert (
         "        deepspeed.init_distributed(dist_backend=backend)\n"
         in converted(script(f'{helper}local = setup("nccl")\n')).text
@@ -96,7 +100,8 @@ def test_a_group_of_a_helper_is_converted_there() -> None:
 
 def test_groups_of_two_branches_stay_or_go_together() -> None:
     text = script(
-        'if torch.cuda.is_available():\n    dist.init_process_group("nccl")\nelse:\n    dist.init_process_group("gloo")\n'
+        'if torch.cuda.is_available():\n    dist.init_process_group("nccl")\nelse:\n'
+        '    dist.init_process_group("gloo")\n'
     )
     assert "init_distributed" not in converted(text).text
 
@@ -107,7 +112,7 @@ def test_a_group_that_is_not_seen_is_left_to_the_engine() -> None:
     assert "init_distributed" not in found.text
 
 
-# -- ranks -----------------------------------------------------------------------------------------------------------------
+# -- ranks -------------------------------------------------------------------------------------------------------------
 
 SPAWNED = 'os.environ["LOCAL_RANK"] = str(rank)'
 
@@ -170,7 +175,10 @@ def test_a_group_in_a_helper_gets_it_there_and_branches_get_it_once() -> None:
 
 
 def test_a_worker_that_is_called_too_keeps_a_launchers_number() -> None:
-    options = 'parser.add_argument("--many", action="store_true")\nparser.add_argument("--gpu", type=int)\nparser.add_argument("--url", default="env://")\n'
+    options = (
+        'parser.add_argument("--many", action="store_true")\n'
+        'parser.add_argument("--gpu", type=int)\nparser.add_argument("--url", default="env://")\n'
+    )
     setup = 'if args.many:\n    dist.init_process_group("nccl", init_method=args.url, world_size=2, rank=rank)'
     start = "if args.many:\n    mp.spawn(run, nprocs=2, args=(args,))\nelse:\n    run(args.gpu, args)"
     train = TRAIN.replace(
@@ -182,7 +190,10 @@ def test_a_worker_that_is_called_too_keeps_a_launchers_number() -> None:
     assert found.said("MG216").message == "Start with `torchrun --nproc_per_node 1`; `python train.py` no longer works."
 
 
-SLURM = 'rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])\nlocal = int(os.environ["SLURM_LOCALID"])\n'
+SLURM = (
+    'rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])\n'
+    'local = int(os.environ["SLURM_LOCALID"])\n'
+)
 MPI = (
     SLURM.replace("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
     .replace("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
@@ -193,21 +204,44 @@ LAUNCHER = (
 )
 OWN = 'dist.init_process_group("nccl", rank=rank, world_size=size)\n'
 ADDRESS = "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
+ONE_OF_SLURM = (
+    'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])'
+)
 
 
 @pytest.mark.parametrize(
     ("group", "line", "command"),
     [
         (SLURM + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
-        (SLURM + 'os.environ["MASTER_ADDR"] = "node0"\n' + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
-        (SLURM + OWN.replace("rank=", 'init_method="tcp://node0:1", rank='), 'os.environ.setdefault("LOCAL_RANK", str(local))', "srun --ntasks 2 python train.py"),
-        (SLURM.splitlines()[0] + "\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
-        (SLURM + "local = rank % 4\ntorch.cuda.set_device(local)\n" + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        (
+            SLURM + 'os.environ["MASTER_ADDR"] = "node0"\n' + OWN,
+            'os.environ.setdefault("LOCAL_RANK", str(local))',
+            "srun --ntasks 2 python train.py",
+        ),
+        (
+            SLURM + OWN.replace("rank=", 'init_method="tcp://node0:1", rank='),
+            'os.environ.setdefault("LOCAL_RANK", str(local))',
+            "srun --ntasks 2 python train.py",
+        ),
+        (
+            SLURM.splitlines()[0] + "\n" + OWN,
+            ONE_OF_SLURM,
+            f"{ADDRESS} srun --ntasks 2 python train.py",
+        ),
+        (
+            SLURM + "local = rank % 4\ntorch.cuda.set_device(local)\n" + OWN,
+            'os.environ.setdefault("LOCAL_RANK", str(local))',
+            f"{ADDRESS} srun --ntasks 2 python train.py",
+        ),
         (MPI + OWN, 'os.environ.setdefault("LOCAL_RANK", str(local))', f"{ADDRESS} mpirun -np 2 python train.py"),
-        ('os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n', 'os.environ.setdefault("LOCAL_RANK", "0" if torch.cuda.device_count() == 1 else os.environ["SLURM_LOCALID"])', f"{ADDRESS} srun --ntasks 2 python train.py"),
+        (
+            'os.environ["RANK"] = os.environ["SLURM_PROCID"]\ndist.init_process_group("nccl")\n',
+            ONE_OF_SLURM,
+            f"{ADDRESS} srun --ntasks 2 python train.py",
+        ),
         (SLURM + 'os.environ["LOCAL_RANK"] = str(local)\n' + OWN, None, f"{ADDRESS} srun --ntasks 2 python train.py"),
     ],
-)  # fmt: skip
+)
 def test_a_managers_ranks_give_the_local_rank_and_the_command(group: str, line: str | None, command: str) -> None:
     text = script(group)
     found = converted(text)
@@ -219,7 +253,10 @@ def test_a_managers_ranks_give_the_local_rank_and_the_command(group: str, line: 
 EITHER = [
     f'if "RANK" in os.environ:\n{block(LAUNCHER)}elif "SLURM_PROCID" in os.environ:\n{block(SLURM)}' + OWN,
     f'if "RANK" not in os.environ:\n{block(SLURM)}else:\n{block(LAUNCHER)}' + OWN,
-    'rank = int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0)))\nsize = int(os.environ.get("WORLD_SIZE", 1))\n'
+    (
+        'rank = int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", 0)))\n'
+        'size = int(os.environ.get("WORLD_SIZE", 1))\n'
+    )
     + OWN,
 ]
 
@@ -243,20 +280,44 @@ def test_a_launchers_ranks_need_nothing() -> None:
     assert not [new for new in converted(text).lines(text) if "LOCAL_RANK" in new]
 
 
-# -- options and the environment --------------------------------------------------------------------------------------------
+# -- options and the environment ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('parser.add_argument("--local_rank", type=int)', 'parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))'),
-        ('parser.add_argument("--local-rank", default=0, type=int)', 'parser.add_argument("--local_rank", "--local-rank", default=int(os.environ.get("LOCAL_RANK", 0)), type=int)'),
-        ('parser.add_argument("--local_rank", type=int, default=-1)', 'parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", -1)))'),
-        ('parser.add_argument("--local_rank", required=True)', 'parser.add_argument("--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0)))'),
+        (
+            'parser.add_argument("--local_rank", type=int)',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", type=int, '
+                'default=int(os.environ.get("LOCAL_RANK", 0)))'
+            ),
+        ),
+        (
+            'parser.add_argument("--local-rank", default=0, type=int)',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", '
+                'default=int(os.environ.get("LOCAL_RANK", 0)), type=int)'
+            ),
+        ),
+        (
+            'parser.add_argument("--local_rank", type=int, default=-1)',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", type=int, '
+                'default=int(os.environ.get("LOCAL_RANK", -1)))'
+            ),
+        ),
+        (
+            'parser.add_argument("--local_rank", required=True)',
+            (
+                'parser.add_argument("--local_rank", "--local-rank", type=int, '
+                'default=int(os.environ.get("LOCAL_RANK", 0)))'
+            ),
+        ),
         ('parser.add_argument("--local_rank", type=int, default=os.getenv("LOCAL_RANK", 0))', None),
         ('parser.add_argument("--local_ranks", type=int, default=3)', None),
     ],
-)  # fmt: skip
+)
 def test_the_local_rank_option(before: str, after: str | None) -> None:
     found = converted(script(options=f"{before}\n"))
     joined = " ".join(found.text.split()).replace("( ", "(").replace(", )", ")")
@@ -303,7 +364,7 @@ def test_devices_that_are_chosen_late_are_marked_and_early_ones_are_not() -> Non
     ] == ["MG225"]
 
 
-# -- runs alone, and on the CPU ------------------------------------------------------------------------------------------------
+# -- runs alone, and on the CPU ----------------------------------------------------------------------------------------
 
 ALONE = TRAIN.replace("DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif {test}:\n    model = DDP(model)")
 
@@ -356,7 +417,7 @@ def test_a_script_for_the_cpu_alone_is_told_how_to_stay_there() -> None:
         assert "MG213" not in {change.code for change in converted(text).changes}
 
 
-# -- commands ---------------------------------------------------------------------------------------------------------------
+# -- commands ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -405,7 +466,11 @@ def test_what_the_parser_asks_for_is_to_be_filled_in(options: str, tail: str, pl
 
 
 def test_a_parser_of_another_module_and_one_that_reads_nothing() -> None:
-    options = "import argparse\ndef get():\n    parser = argparse.ArgumentParser()\n    parser.add_argument('data')\n    return parser\nif __name__ == '__main__':\n    get().add_argument('more')\n"
+    options = (
+        "import argparse\ndef get():\n    parser = argparse.ArgumentParser()\n"
+        "    parser.add_argument('data')\n    return parser\nif __name__ == '__main__':\n"
+        "    get().add_argument('more')\n"
+    )
     text = f'{HEAD}from options import get\nargs = get().parse_args()\ndist.init_process_group("nccl")\n{TRAIN}'
     assert converted(text, {"options.py": options}).placeholders == ("DATA",)
     assert converted(text.replace("get().parse_args()", "1"), {"options.py": options}).placeholders == ()
@@ -463,12 +528,27 @@ def test_a_size_that_is_an_option_is_given() -> None:
     ("path", "imports", "files", "command"),
     [
         ("lab/main.py", "from .data import x\n", {"lab/data.py": "x = 1"}, "torchrun --nproc_per_node 2 -m lab.main"),
-        ("src/lab/main.py", "from lab.data import x\n", {"src/lab/data.py": "x = 1"}, "cd src && torchrun --nproc_per_node 2 -m lab.main"),
+        (
+            "src/lab/main.py",
+            "from lab.data import x\n",
+            {"src/lab/data.py": "x = 1"},
+            "cd src && torchrun --nproc_per_node 2 -m lab.main",
+        ),
         ("lab/main.py", "from data import x\n", {"lab/data.py": "x = 1"}, "torchrun --nproc_per_node 2 lab/main.py"),
-        ("my-lab/main.py", "from .data import x\n", {"my-lab/data.py": "x = 1"}, "torchrun --nproc_per_node 2 my-lab/main.py"),
-        ("lab/main.py", "import sys\nsys.path.append(os.path.dirname(os.path.dirname(__file__)))\nfrom other import x\n", {"other.py": "x = 1"}, "torchrun --nproc_per_node 2 lab/main.py"),
+        (
+            "my-lab/main.py",
+            "from .data import x\n",
+            {"my-lab/data.py": "x = 1"},
+            "torchrun --nproc_per_node 2 my-lab/main.py",
+        ),
+        (
+            "lab/main.py",
+            "import sys\nsys.path.append(os.path.dirname(os.path.dirname(__file__)))\nfrom other import x\n",
+            {"other.py": "x = 1"},
+            "torchrun --nproc_per_node 2 lab/main.py",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_script_is_started_from_where_its_imports_are_found(
     path: str, imports: str, files: dict[str, str], command: str
 ) -> None:
@@ -508,11 +588,26 @@ def test_a_script_is_started_in_the_folder_that_its_paths_need(
     ("options", "start", "command", "count"),
     [
         ("", "mp.spawn(run, args=(2,), nprocs=torch.cuda.device_count())", "python train.py", (DEVICES, "")),
-        ('parser.add_argument("--gpus", type=int, default=1)\n', "mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)", "python train.py --gpus 2", ("--gpus", "1")),
-        ('parser.add_argument("--gpus", type=int, default=4)\n', "n = args.gpus\nmp.spawn(run, args=(n,), nprocs=n)", "python train.py", ("--gpus", "4")),
-        ('parser.add_argument("--gpus", type=int, default=torch.cuda.device_count())\n', "mp.spawn(run, args=(2,), nprocs=args.gpus)", "python train.py", ("--gpus", DEVICES)),
+        (
+            'parser.add_argument("--gpus", type=int, default=1)\n',
+            "mp.spawn(run, args=(args.gpus,), nprocs=args.gpus)",
+            "python train.py --gpus 2",
+            ("--gpus", "1"),
+        ),
+        (
+            'parser.add_argument("--gpus", type=int, default=4)\n',
+            "n = args.gpus\nmp.spawn(run, args=(n,), nprocs=n)",
+            "python train.py",
+            ("--gpus", "4"),
+        ),
+        (
+            'parser.add_argument("--gpus", type=int, default=torch.cuda.device_count())\n',
+            "mp.spawn(run, args=(2,), nprocs=args.gpus)",
+            "python train.py",
+            ("--gpus", DEVICES),
+        ),
     ],
-)  # fmt: skip
+)
 def test_how_many_processes_a_script_starts(options: str, start: str, command: str, count: tuple[str, str]) -> None:
     found = converted(worker('dist.init_process_group("nccl", rank=rank, world_size=size)', start, options=options))
     assert found.launch == (command,)
@@ -559,14 +654,17 @@ def test_an_option_that_says_the_rank_differs_by_rank(option: str, name: str) ->
     assert f"ds_compat.gather_checkpoint(model, optimizer=False)\nif args.{name} == 0:" in found.text
 
 
-# -- other ways to start processes ---------------------------------------------------------------------------------------------
+# -- other ways to start processes -------------------------------------------------------------------------------------
 
 GROUP = 'dist.init_process_group("nccl", rank=rank, world_size=size)'
 
 
 @pytest.mark.parametrize("maker", ['mp.get_context("spawn")', "multiprocessing.get_context()", "mp", "multiprocessing"])
 def test_processes_of_any_context_get_their_number(maker: str) -> None:
-    start = f"import multiprocessing\nmaker = {maker}\nfor index in range(4):\n    maker.Process(target=run, args=(index, 4)).start()"
+    start = (
+        f"import multiprocessing\nmaker = {maker}\nfor index in range(4):\n"
+        "    maker.Process(target=run, args=(index, 4)).start()"
+    )
     found = converted(worker(GROUP, start))
     assert SPAWNED in found.text
     assert found.start == Start(spawned=True, count="4", own=True)
@@ -591,7 +689,10 @@ def test_code_that_is_not_read_and_starts_the_training_is_marked(
 
 def test_processes_that_are_told_their_rank_by_an_option_are_started_one_by_one() -> None:
     options = "".join(f'parser.add_argument("--{name}", type=int, default=0)\n' for name in ("rank", "gpu", "size"))
-    group = 'dist.init_process_group("nccl", init_method="tcp://localhost:1", world_size=args.size, rank=args.rank)\ntorch.cuda.set_device(args.gpu)\n'
+    group = (
+        'dist.init_process_group("nccl", init_method="tcp://localhost:1", world_size=args.size, rank=args.rank)\n'
+        "torch.cuda.set_device(args.gpu)\n"
+    )
     found = converted(script(group, options=options))
     assert found.launch == ("for RANK in 0 1; do python train.py --size 2 --rank $RANK --gpu $RANK & done; wait",)
     assert 'os.environ.setdefault("LOCAL_RANK", str(args.gpu))' in found.text
@@ -625,7 +726,10 @@ def test_each_turn_of_a_loop_around_a_spawn_has_processes_of_its_own() -> None:
     "other", ["else:\n    model = DDP(model)\n", "else:\n    model = DDP(model, device_ids=[0])\n"]
 )
 def test_a_model_that_is_wrapped_on_all_ways_needed_a_launcher_before(other: str) -> None:
-    made = f'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\nmodel = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}'
+    made = (
+        'if "RANK" in os.environ:\n    dist.init_process_group("nccl")\n'
+        f"model = nn.Linear(4, 4).cuda()\nif args.a:\n    model = DDP(model)\n{other}"
+    )
     found = converted(
         script(
             made,
@@ -650,7 +754,10 @@ def test_nodes_are_counted_for_processes_that_the_script_starts() -> None:
         "if args.nodes > 1 or args.many:\n    if args.many:\n        args.node = args.node * size + rank\n"
         '    dist.init_process_group("nccl", world_size=args.nodes, rank=args.node)'
     )
-    start = "if args.many:\n    args.nodes = 2 * args.nodes\n    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, 2, args)"
+    start = (
+        "if args.many:\n    args.nodes = 2 * args.nodes\n"
+        "    mp.spawn(run, nprocs=2, args=(2, args))\nelse:\n    run(0, 2, args)"
+    )
     train = TRAIN.replace(
         "DDP(nn.Linear(4, 4).cuda())", "nn.Linear(4, 4).cuda()\nif args.nodes > 1 or args.many:\n    model = DDP(model)"
     )
@@ -676,7 +783,10 @@ def test_a_save_of_a_worker_that_is_spawned_or_called_is_gathered_once_where_all
 
 
 def test_an_accelerator_of_any_kind_is_a_device() -> None:
-    setup = 'device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")\n'
+    setup = (
+        "device = torch.accelerator.current_accelerator() "
+        'if torch.accelerator.is_available() else torch.device("cpu")\n'
+    )
     train = TRAIN.replace(
         "model = DDP(nn.Linear(4, 4).cuda())",
         'model = nn.Linear(4, 4)\nif device.type == "cuda":\n    model = DDP(model.to(device))',

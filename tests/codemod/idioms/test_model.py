@@ -1,4 +1,4 @@
-"""What a script does with the model beside training it: its class, its weights, names of weights, files of it, copies, hooks."""
+"""What a script does with the model beside training it: its class, weights, their names, files, copies, hooks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def trained(*, model: str = "model = DDP(Net().cuda())", **parts: str) -> Conver
     )
 
 
-# -- the class of the wrapper --------------------------------------------------------------------------------------------
+# -- the class of the wrapper ------------------------------------------------------------------------------------------
 
 ENGINE = "deepspeed.DeepSpeedEngine"
 NAME = '"DistributedDataParallel"'
@@ -91,9 +91,13 @@ NAME = '"DistributedDataParallel"'
         ("", f"type(m).__name__ == {NAME}", f"(type(m).__name__ == {NAME} or isinstance(m, {ENGINE}))"),
         ("", "type(m).__name__ == DDP.__name__", f"(type(m).__name__ == DDP.__name__ or isinstance(m, {ENGINE}))"),
         ("", f"{NAME} in str(type(m))", f"({NAME} in str(type(m)) or isinstance(m, {ENGINE}))"),
-        ("", 'm.__class__.__name__.endswith("DataParallel")', f'(m.__class__.__name__.endswith("DataParallel") or isinstance(m, {ENGINE}))'),
+        (
+            "",
+            'm.__class__.__name__.endswith("DataParallel")',
+            f'(m.__class__.__name__.endswith("DataParallel") or isinstance(m, {ENGINE}))',
+        ),
     ],
-)  # fmt: skip
+)
 def test_tests_of_the_class_ask_for_the_engine(before: str, test: str, after: str) -> None:
     helper = f"{before}\n\n\ndef unwrap(m):\n    if {test}:\n        return m.module\n    return m"
     found = trained(helpers=helper, end='torch.save(unwrap(model).state_dict(), "a.pt")')
@@ -118,14 +122,14 @@ def test_a_teacher_in_ddp_is_still_asked_for_ddp() -> None:
     found.said("MG105", Kind.KEPT)
 
 
-# -- names of weights ----------------------------------------------------------------------------------------------------
+# -- names of weights --------------------------------------------------------------------------------------------------
 
 
 def test_names_of_the_wrapper_in_front_of_the_engine() -> None:
     found = trained(before="model.load_state_dict(torch.load(args.resume), strict=False)")
     assert (
-        'model.load_state_dict({name.removeprefix("module."): weight for name, weight in torch.load(args.resume).items()}, strict=False)'
-        in found.text
+        'model.load_state_dict({name.removeprefix("module."): weight '
+        "for name, weight in torch.load(args.resume).items()}, strict=False)" in found.text
     )
     assert not found.todos
     found = trained(before='torch.save(model.state_dict(), "first.pt")', seed="torch.manual_seed(1)")
@@ -167,7 +171,7 @@ def test_names_that_are_only_searched_are_not(lines: str) -> None:
     assert not trained(before=lines).todos
 
 
-# -- weights -------------------------------------------------------------------------------------------------------------
+# -- weights -----------------------------------------------------------------------------------------------------------
 
 HELPERS = "def constrain(layer):\n    layer.weight.data.clamp_(-1, 1)"
 
@@ -248,7 +252,10 @@ def test_a_hook_that_reads_or_of_another_model_is_not() -> None:
 
 
 def test_complex_parameters_are_marked() -> None:
-    layer = "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter({})\n\n    def forward(self, x):\n        return x * self.w"
+    layer = (
+        "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w = nn.Parameter({})\n\n    def forward(self, x):\n        return x * self.w"
+    )
     for made in ("torch.randn(9, dtype=torch.cfloat)", "torch.complex(torch.randn(9), torch.zeros(9))"):
         trained(helpers=layer.format(made), model="model = DDP(nn.Sequential(Filter(), Net()))").said(
             "MG311", Kind.TODO
@@ -261,7 +268,7 @@ def test_complex_parameters_are_marked() -> None:
     }
 
 
-# -- compiled ------------------------------------------------------------------------------------------------------------
+# -- compiled ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_compiled_wrapper_is_compiled_in_place() -> None:

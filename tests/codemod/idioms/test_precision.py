@@ -61,7 +61,10 @@ ON = {
     "a region": ("", 'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(x).sum()'),
     "by its older name": ("", "with torch.cuda.amp.autocast(dtype=torch.bfloat16):\n    loss = model(x).sum()"),
     "a manager of the script": (
-        "@contextlib.contextmanager\ndef mixed():\n    with torch.autocast('cuda', dtype=torch.bfloat16):\n        yield",
+        (
+            "@contextlib.contextmanager\ndef mixed():\n"
+            "    with torch.autocast('cuda', dtype=torch.bfloat16):\n        yield"
+        ),
         "with mixed():\n    loss = model(x).sum()",
     ),
     "a decorator": (
@@ -109,11 +112,19 @@ def test_what_an_option_switches_follows_it(manager: str) -> None:
 
 
 HIDDEN = {
-    "entered": "region = torch.autocast('cuda', torch.bfloat16)\nregion.__enter__()\nloss = model(x).sum()\nregion.__exit__(None, None, None)",
-    "in a stack": "with contextlib.ExitStack() as stack:\n    stack.enter_context(torch.autocast('cuda', torch.bfloat16))\n    loss = model(x).sum()",
+    "entered": (
+        "region = torch.autocast('cuda', torch.bfloat16)\nregion.__enter__()\n"
+        "loss = model(x).sum()\nregion.__exit__(None, None, None)"
+    ),
+    "in a stack": (
+        "with contextlib.ExitStack() as stack:\n"
+        "    stack.enter_context(torch.autocast('cuda', torch.bfloat16))\n    loss = model(x).sum()"
+    ),
     "switched": "torch.set_autocast_enabled(True)\nloss = model(x).sum()",
     "only known in the loop": "with torch.cuda.amp.autocast(len(x) > 2):\n    loss = model(x).sum()",
-    "beside a plain forward": "with torch.autocast('cuda', torch.bfloat16):\n    out = model(x)\nloss = out.sum() + model(2 * x).mean()",
+    "beside a plain forward": (
+        "with torch.autocast('cuda', torch.bfloat16):\n    out = model(x)\nloss = out.sum() + model(2 * x).mean()"
+    ),
 }
 
 
@@ -134,7 +145,11 @@ def test_float16_without_a_scaler_is_not_scaled() -> None:
     assert "use_grad_scaler(model, torch.amp.GradScaler(enabled=False))" in found.text
 
 
-OUTER = "class Outer(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n        self.body = body\n        self.head = nn.Linear(4, 4)\n    def forward(self, x):\n        return self.head(self.body(x))"
+OUTER = (
+    "class Outer(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n"
+    "        self.body = body\n        self.head = nn.Linear(4, 4)\n    def forward(self, x):\n"
+    "        return self.head(self.body(x))"
+)
 HALF = {
     "cast": {"net": "nn.Linear(4, 4).half()"},
     "cast by its type": {"net": "nn.Linear(4, 4).cuda().to(dtype=torch.bfloat16)"},
@@ -176,7 +191,11 @@ def test_what_is_float32_at_the_end_keeps_its_stage(parts: dict[str, str]) -> No
     assert found.config["zero_optimization"] == {"stage": 2}
 
 
-FILTER = "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter(torch.randn(4, dtype=torch.cfloat))\n    def forward(self, x):\n        return torch.fft.irfft(torch.fft.rfft(x) * self.w)"
+FILTER = (
+    "class Filter(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.w = nn.Parameter(torch.randn(4, dtype=torch.cfloat))\n    def forward(self, x):\n"
+    "        return torch.fft.irfft(torch.fft.rfft(x) * self.w)"
+)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def project(imported: str, call: str, path: str = "train.py", **files: str) -> C
     return converted(ENTRY.format(imported=imported, call=call), named, path=path)
 
 
-# -- what is followed ------------------------------------------------------------------------------------------------------
+# -- what is followed --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,10 @@ def test_every_way_of_importing_is_followed(imported: str, call: str, path: str)
 
 
 def test_files_that_are_not_reached_stay() -> None:
-    unused = "\ndef alone(net, loader, other):\n    for x in loader:\n        net(x).sum().backward()\n        other.step()\n"
+    unused = (
+        "\ndef alone(net, loader, other):\n    for x in loader:\n        net(x).sum().backward()\n"
+        "        other.step()\n"
+    )
     found = project(
         "import engine\nimport names",
         "engine.train_one_epoch",
@@ -79,7 +82,10 @@ def test_files_that_are_not_reached_stay() -> None:
     ("record", "made"),
     [
         (
-            "@dataclasses.dataclass\nclass State:\n    count: typing.ClassVar[int] = 0\n    model: object\n    optimizer: object = None\n",
+            (
+                "@dataclasses.dataclass\nclass State:\n    count: typing.ClassVar[int] = 0\n"
+                "    model: object\n    optimizer: object = None\n"
+            ),
             "State(model, optimizer=optimizer)",
         ),
         (
@@ -95,7 +101,12 @@ def test_files_that_are_not_reached_stay() -> None:
     ],
 )
 def test_records_that_carry_a_training_are_followed(record: str, made: str) -> None:
-    loop = f"import dataclasses\nimport typing\n{record}\ndef fit(state, loader):\n    for x in loader:\n        loss = state.model(x).sum()\n        state.optimizer.zero_grad()\n        loss.backward()\n        state.optimizer.step()\n"
+    loop = (
+        f"import dataclasses\nimport typing\n{record}\ndef fit(state, loader):\n"
+        "    for x in loader:\n        loss = state.model(x).sum()\n"
+        "        state.optimizer.zero_grad()\n        loss.backward()\n"
+        "        state.optimizer.step()\n"
+    )
     if "dict" in record:
         loop = loop.replace("state.model", 'state["model"]').replace("state.optimizer", 'state["optimizer"]')
     imported = f"from loop import *\ndef run(model, loader, optimizer):\n    fit({made}, loader)"
@@ -115,7 +126,7 @@ def test_a_function_without_the_model_is_given_the_engine() -> None:
     assert "def finish(loss, optimizer, engine):\n    engine.backward(loss)\n    engine.step()\n" in text
 
 
-# -- what is said, and where --------------------------------------------------------------------------------------------------
+# -- what is said, and where -------------------------------------------------------------------------------------------
 
 
 def test_a_refusal_of_another_file_names_it() -> None:
@@ -135,13 +146,15 @@ def test_a_mark_stands_in_the_file_that_it_is_about() -> None:
 
 def test_a_file_that_is_imported_by_a_script_is_converted_with_that_one() -> None:
     found = converted(
-        f"{HEAD}\ndef fit(model, data):\n    model = DDP(model)\n    optimizer = torch.optim.SGD(model.parameters(), 0.1)\n    model(data).sum().backward()\n    optimizer.step()\n"
+        f"{HEAD}\ndef fit(model, data):\n    model = DDP(model)\n"
+        "    optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "    model(data).sum().backward()\n    optimizer.step()\n"
     )
     assert found.status is Status.UNCHANGED
     assert "convert the script that imports it" in found.said("MG209", Kind.KEPT).message
 
 
-# -- scripts that share files -------------------------------------------------------------------------------------------------
+# -- scripts that share files ------------------------------------------------------------------------------------------
 
 STEPPER = """
 class Stepper:
@@ -224,7 +237,7 @@ def test_a_second_run_on_scripts_that_share_files_changes_nothing() -> None:
     assert [change.code for change in again.results["a.py"].changes] == ["MG904"]
 
 
-# -- where ds_compat.py goes -----------------------------------------------------------------------------------------------------
+# -- where ds_compat.py goes -------------------------------------------------------------------------------------------
 
 SAVED = ENTRY + 'torch.save(optimizer.state_dict(), "o.pt")\n'
 

@@ -41,16 +41,46 @@ def trained(made: str = CALL, *, before: str = "", end: str = "", helpers: str =
 @pytest.mark.parametrize(
     ("made", "message", "before", "helpers"),
     [
-        ("ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, overlap_with_ddp=True, lr=0.1)", "overlap_with_ddp", "", ""),
-        ("ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, overlap_with_ddp=args.amp, lr=0.1)", "overlap_with_ddp", "", ""),
-        ("ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, dist.new_group([0, 1]), lr=0.1)", "process group of its own", "", ""),
-        ("ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, process_group=args.group)", "process group of its own", "", ""),
+        (
+            "ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, overlap_with_ddp=True, lr=0.1)",
+            "overlap_with_ddp",
+            "",
+            "",
+        ),
+        (
+            "ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, overlap_with_ddp=args.amp, lr=0.1)",
+            "overlap_with_ddp",
+            "",
+            "",
+        ),
+        (
+            "ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, dist.new_group([0, 1]), lr=0.1)",
+            "process group of its own",
+            "",
+            "",
+        ),
+        (
+            "ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, process_group=args.group)",
+            "process group of its own",
+            "",
+            "",
+        ),
         ("ZeroRedundancyOptimizer(model.parameters(), lr=0.1)", "optimizer_class", "", ""),
         ("ZeroRedundancyOptimizer(model.parameters(), **vars(args))", "optimizer_class", "", ""),
-        ("make(model.parameters(), lr=0.1)", "another name", "make = partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.SGD)", ""),
-        ("Sharded(model.parameters(), torch.optim.SGD, lr=0.1)", "subclass", "", "class Sharded(ZeroRedundancyOptimizer):\n    pass"),
+        (
+            "make(model.parameters(), lr=0.1)",
+            "another name",
+            "make = partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.SGD)",
+            "",
+        ),
+        (
+            "Sharded(model.parameters(), torch.optim.SGD, lr=0.1)",
+            "subclass",
+            "",
+            "class Sharded(ZeroRedundancyOptimizer):\n    pass",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_shards_or_steps_otherwise_is_refused(made: str, message: str, before: str, helpers: str) -> None:
     found = trained(made, before=before, helpers=helpers)
     assert found.status is Status.REFUSED
@@ -61,12 +91,24 @@ def test_what_shards_or_steps_otherwise_is_refused(made: str, message: str, befo
     ("arguments", "after"),
     [
         ("model.parameters(), torch.optim.AdamW, None, True, lr=0.1", "torch.optim.AdamW(model.parameters(), lr=0.1)"),
-        ("model.parameters(), torch.optim.AdamW, dist.group.WORLD, lr=0.1", "torch.optim.AdamW(model.parameters(), lr=0.1)"),
-        ("params=model.parameters(), lr=0.1, optimizer_class=torch.optim.AdamW", "torch.optim.AdamW(params=model.parameters(), lr=0.1)"),
-        ("model.parameters(), optimizer_class=torch.optim.SGD, overlap_with_ddp=False", "torch.optim.SGD(model.parameters())"),
-        ("model.parameters(), torch.optim.Adam if args.amp else torch.optim.SGD, lr=0.1", "(torch.optim.Adam if args.amp else torch.optim.SGD)(model.parameters(), lr=0.1)"),
+        (
+            "model.parameters(), torch.optim.AdamW, dist.group.WORLD, lr=0.1",
+            "torch.optim.AdamW(model.parameters(), lr=0.1)",
+        ),
+        (
+            "params=model.parameters(), lr=0.1, optimizer_class=torch.optim.AdamW",
+            "torch.optim.AdamW(params=model.parameters(), lr=0.1)",
+        ),
+        (
+            "model.parameters(), optimizer_class=torch.optim.SGD, overlap_with_ddp=False",
+            "torch.optim.SGD(model.parameters())",
+        ),
+        (
+            "model.parameters(), torch.optim.Adam if args.amp else torch.optim.SGD, lr=0.1",
+            "(torch.optim.Adam if args.amp else torch.optim.SGD)(model.parameters(), lr=0.1)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_its_own_arguments_go_and_the_others_stay(arguments: str, after: str) -> None:
     found = trained(f"ZeroRedundancyOptimizer({arguments})")
     assert f"optimizer = {after}\n" in found.text
@@ -100,7 +142,10 @@ def test_consolidation_goes_with_its_guard(end: str) -> None:
 
 def test_what_else_stands_in_the_guard_is_marked() -> None:
     found = trained(
-        end="if isinstance(optimizer, ZeroRedundancyOptimizer):\n    optimizer.consolidate_state_dict(to=0)\n    print(1)"
+        end=(
+            "if isinstance(optimizer, ZeroRedundancyOptimizer):\n"
+            "    optimizer.consolidate_state_dict(to=0)\n    print(1)"
+        )
     )
     assert "fails now" in found.said("MG610", Kind.TODO).message
 

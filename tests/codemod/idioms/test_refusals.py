@@ -124,7 +124,7 @@ demo(nn.Bilinear)
     assert converted(text).status is Status.CONVERTED
 
 
-# -- several models and optimizers --------------------------------------------------------------------------------------
+# -- several models and optimizers -------------------------------------------------------------------------------------
 
 GAN = """
 g, d = nn.Linear(4, 4).cuda(), nn.Linear(4, 1).cuda()
@@ -165,12 +165,15 @@ def test_a_second_optimizer_is_refused() -> None:
      "optimizers = [torch.optim.SGD([p], lr=1) for p in model.parameters()]"],
 )  # fmt: skip
 def test_a_list_of_optimizers_is_refused(made: str) -> None:
-    loop = "\nfor x, y in loader:\n    (model(x) - y).sum().backward()\n    for one in optimizers:\n        one.step()\n        one.zero_grad()\n"
+    loop = (
+        "\nfor x, y in loader:\n    (model(x) - y).sum().backward()\n    for one in optimizers:\n"
+        "        one.step()\n        one.zero_grad()\n"
+    )
     found = converted(script(model=f"\nmodel = DDP(nn.Linear(4, 4).cuda())\n{made}\n", loop=loop))
     assert [change.code for change in found.changes] == ["MG902"]
 
 
-# -- other kinds ---------------------------------------------------------------------------------------------------------
+# -- other kinds -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,7 +242,7 @@ def test_deepspeed_that_is_there_already_is_refused() -> None:
     refused(script(imports="import deepspeed", end=end), "MG904", "deepspeed.initialize(", "already")
 
 
-# -- backward and step ---------------------------------------------------------------------------------------------------
+# -- backward and step -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", ["given", "inputs=[model.module.weight]", "create_graph=True"])
@@ -285,7 +288,7 @@ def test_a_closure_is_refused(call: str) -> None:
     refused(script(loop=loop), "MG906", call)
 
 
-# -- scripts without a training ------------------------------------------------------------------------------------------
+# -- scripts without a training ----------------------------------------------------------------------------------------
 
 
 def test_a_script_without_processes_is_left_alone() -> None:
@@ -320,7 +323,11 @@ def test_another_framework_is_named() -> None:
     loop = LOOP.replace("loss.backward()", "accelerator.backward(loss)")
     text = script(
         imports="from accelerate import Accelerator",
-        model="\naccelerator = Accelerator()\nmodel = nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\nmodel, optimizer = accelerator.prepare(model, optimizer)\n",
+        model=(
+            "\naccelerator = Accelerator()\nmodel = nn.Linear(4, 4)\n"
+            "optimizer = torch.optim.SGD(model.parameters())\n"
+            "model, optimizer = accelerator.prepare(model, optimizer)\n"
+        ),
         loop=loop,
     )
     refused(text, "MG907", "accelerator = Accelerator()", "accelerate drives the training")
@@ -353,7 +360,11 @@ def test_gradients_that_the_script_averages_itself_are_named() -> None:
 
 
 def test_a_training_that_cannot_be_followed_is_refused() -> None:
-    text = f"{HEAD}\nimport registry\nclass Runner:\n    def run(self):\n        model = DDP(self.model)\n        self.loss(model).backward()\ndef main():\n    registry.started(1)\nmain()\n"
+    text = (
+        f"{HEAD}\nimport registry\nclass Runner:\n    def run(self):\n"
+        "        model = DDP(self.model)\n        self.loss(model).backward()\ndef main():\n"
+        "    registry.started(1)\nmain()\n"
+    )
     refused(text, "MG912", "import DistributedDataParallel", "cannot be followed")
 
 
@@ -408,9 +419,12 @@ for x, y in loader:
     assert not found.todos
 
 
-# -- communication hooks ---------------------------------------------------------------------------------------------------
+# -- communication hooks -----------------------------------------------------------------------------------------------
 
-HOOKS = "from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks as hooks, powerSGD_hook as power, register_ddp_comm_hook\n"
+HOOKS = (
+    "from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks as hooks, "
+    "powerSGD_hook as power, register_ddp_comm_hook\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +456,7 @@ def test_an_option_for_such_a_hook_raises_and_the_others_go_on() -> None:
     assert [code for code, _ in found.todos] == ["MG310"]
 
 
-# -- the process group is gone ---------------------------------------------------------------------------------------------
+# -- the process group is gone -----------------------------------------------------------------------------------------
 
 SAVE = 'if dist.get_rank() == 0:\n    torch.save({"o": optimizer.state_dict()}, "last.pt")\n'
 GONE = "dist.destroy_process_group()\n"

@@ -62,9 +62,15 @@ def test_the_scaler_drives_the_engine(made: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "scaled = scaler.scale(loss)\noptimizer.zero_grad()\nscaled.backward()\nscaler.step(optimizer)\nscaler.update()",
+        (
+            "scaled = scaler.scale(loss)\noptimizer.zero_grad()\nscaled.backward()\n"
+            "scaler.step(optimizer)\nscaler.update()"
+        ),
         "loss = scaler.scale(loss)\nloss.backward()\nscaler.step(optimizer)\nscaler.update()\noptimizer.zero_grad()",
-        "scaler.scale(loss / args.accum).backward()\nif (i + 1) % args.accum == 0:\n    scaler.step(optimizer)\n    scaler.update()\n    optimizer.zero_grad()",
+        (
+            "scaler.scale(loss / args.accum).backward()\nif (i + 1) % args.accum == 0:\n"
+            "    scaler.step(optimizer)\n    scaler.update()\n    optimizer.zero_grad()"
+        ),
     ],
 )
 def test_other_spellings(body: str) -> None:
@@ -102,7 +108,11 @@ def test_unscaling_stays_where_gradients_are_looked_at() -> None:
 
 def test_a_scaler_that_may_be_none_is_asked_for() -> None:
     found = script(
-        "optimizer.zero_grad()\nif scaler is not None:\n    scaler.scale(loss).backward()\n    scaler.step(optimizer)\n    scaler.update()\nelse:\n    loss.backward()\n    optimizer.step()",
+        (
+            "optimizer.zero_grad()\nif scaler is not None:\n    scaler.scale(loss).backward()\n"
+            "    scaler.step(optimizer)\n    scaler.update()\nelse:\n    loss.backward()\n"
+            "    optimizer.step()"
+        ),
         "torch.cuda.amp.GradScaler() if args.amp else None",
     )
     assert "if scaler is not None:\n    ds_compat.use_grad_scaler(model, scaler)" in found.text
@@ -123,7 +133,8 @@ def test_a_scaler_that_is_off_drives_nothing_in_float32() -> None:
 
 def test_an_update_without_a_step_is_marked() -> None:
     found = script(
-        "optimizer.zero_grad()\nscaler.scale(loss).backward()\nscaler.unscale_(optimizer)\nif args.amp:\n    scaler.step(optimizer)\nscaler.update()"
+        "optimizer.zero_grad()\nscaler.scale(loss).backward()\nscaler.unscale_(optimizer)\n"
+        "if args.amp:\n    scaler.step(optimizer)\nscaler.update()"
     )
     assert found.said("MG303", Kind.TODO)
 
@@ -139,7 +150,11 @@ def test_a_library_that_steps_by_itself_gets_the_engine() -> None:
 
 
 def test_a_scaler_that_steps_an_object_around_the_optimizer_is_refused() -> None:
-    helpers = "class Noam:\n    def __init__(self, optimizer):\n        self.optimizer = optimizer\n    def step(self):\n        self.optimizer.param_groups[0]['lr'] *= 0.9\n        self.optimizer.step()"
+    helpers = (
+        "class Noam:\n    def __init__(self, optimizer):\n        self.optimizer = optimizer\n"
+        "    def step(self):\n        self.optimizer.param_groups[0]['lr'] *= 0.9\n"
+        "        self.optimizer.step()"
+    )
     found = script(BODY.replace("step(optimizer)", "step(Noam(optimizer))"), helpers=helpers)
     assert found.codes(Kind.REFUSED) == {"MG913"}
 

@@ -126,7 +126,10 @@ def test_the_format_of_gradients_is_spelt_as_the_release_spells_it(release: str,
 
 @pytest.mark.parametrize(("release", "sent"), [("0.19.7", False), ("0.19.8", True)])
 def test_parameters_without_dimensions_are_sent_where_the_engine_cannot(release: str, sent: bool) -> None:
-    helper = "class Scaled(Net):\n    def __init__(self):\n        super().__init__()\n        self.scale = nn.Parameter(torch.tensor(0.07))\n"
+    helper = (
+        "class Scaled(Net):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.tensor(0.07))\n"
+    )
     assert (
         "send_odd_parameters" in trained(helpers=helper, wrap="model = DDP(Scaled())", target_version=release).text
     ) is sent

@@ -93,8 +93,8 @@ def test_a_process_group_of_its_own_is_refused() -> None:
         ("import torch as th", "th.nn.parallel.DistributedDataParallel"),
         ("from apex.parallel import DistributedDataParallel as ApexDDP", "ApexDDP"),
         ("import apex", "apex.parallel.DistributedDataParallel"),
-        ("try:\n    from apex.parallel import DistributedDataParallel as Any\n"
-         "except ImportError:\n    from torch.nn.parallel import DistributedDataParallel as Any", "Any"),
+        (("try:\n    from apex.parallel import DistributedDataParallel as Any\n"
+         "except ImportError:\n    from torch.nn.parallel import DistributedDataParallel as Any"), "Any"),
     ],
 )  # fmt: skip
 def test_every_spelling_of_the_class_is_known(imports: str, wrap: str) -> None:
@@ -111,11 +111,26 @@ def test_every_spelling_of_the_class_is_known(imports: str, wrap: str) -> None:
         ("model = DDP(module=Net(), bucket_cap_mb=100)", "model = Net()\n"),
         ("model = Net()\nif args.distributed:\n    model = DDP(model)", "model = Net()\n"),
         ("model = Net()\nmodel = DDP(model) if args.distributed else model", "model = Net()\n"),
-        ("model = Net()\nif torch.cuda.is_available():\n    model = DDP(model, device_ids=[0])\nelse:\n    model = DDP(model)", "model = Net()\n"),
-        ("model = Net()\nif args.distributed:\n    model = DDP(model)\nelif args.seed:\n    model = nn.DataParallel(model)", "model = Net()\n"),
-        ("model = Net()\nif args.distributed:\n    args.seed += 1\n    model = DDP(model)", "model = Net()\nif args.distributed:\n    args.seed += 1\n"),
+        (
+            (
+                "model = Net()\nif torch.cuda.is_available():\n"
+                "    model = DDP(model, device_ids=[0])\nelse:\n    model = DDP(model)"
+            ),
+            "model = Net()\n",
+        ),
+        (
+            (
+                "model = Net()\nif args.distributed:\n    model = DDP(model)\nelif args.seed:\n"
+                "    model = nn.DataParallel(model)"
+            ),
+            "model = Net()\n",
+        ),
+        (
+            "model = Net()\nif args.distributed:\n    args.seed += 1\n    model = DDP(model)",
+            "model = Net()\nif args.distributed:\n    args.seed += 1\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_left_of_the_wrap(wrap: str, left: str) -> None:
     found = trained(wrap=wrap)
     assert left + "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n" in found.text

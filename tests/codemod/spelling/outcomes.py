@@ -15,7 +15,7 @@ Read = Callable[[str], "bytes | None"]
 
 
 def outcome(read: Read, entry: str, text: str | None = None, files: Files | None = None) -> dict[str, Any]:
-    """Status, todos, refusals, differences and config of a conversion, the entry in another spelling where there is one."""
+    """Status, todos, refusals, differences and config of a conversion, of another spelling of the entry if given."""
     folder = entry.rpartition("/")[0]
     beside = {f"{folder}/{name}" if folder else name: made.encode() for name, made in (files or {}).items()}
     if text is not None:

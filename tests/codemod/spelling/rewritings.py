@@ -91,7 +91,7 @@ def other_function_names(tree: ast.Module, fresh: Fresh) -> None:
 
 
 def _held(tree: ast.Module, fresh: Fresh, hold: Callable[[str, str], tuple[ast.stmt, ast.expr]]) -> None:
-    """What is made once in a block is held by something else as well, and read there by all that follows in the block."""
+    """What is made once in a block is held by something else as well, and read there by all that follows in it."""
     for scope in [*functions(tree), tree]:
         counts = assigned(scope)
         if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
@@ -513,10 +513,15 @@ def _runs(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctio
 
 
 def _is_movable(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and not any(
-        isinstance(node, ast.NamedExpr | ast.Await | ast.Yield) or (isinstance(node, ast.Name) and node.id in {"super", "locals", "exec", "__class__"})
-        for node in ast.walk(statement)
-    )  # fmt: skip
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and not any(
+            isinstance(node, ast.NamedExpr | ast.Await | ast.Yield)
+            or (isinstance(node, ast.Name) and node.id in {"super", "locals", "exec", "__class__"})
+            for node in ast.walk(statement)
+        )
+    )
 
 
 @rewriting
@@ -532,7 +537,7 @@ def statements_in_closures(tree: ast.Module, fresh: Fresh) -> None:
 def _moved(
     tree: ast.Module, fresh: Fresh, *, also_of_module: bool
 ) -> Iterator[tuple[ast.FunctionDef, list[ast.stmt], int, int]]:
-    """Functions made of runs of calls with what they read as parameters, and the places from where they are to be called."""
+    """Functions made of runs of calls with what they read as parameters, and the places to call them from."""
     top = {*assigned(tree)}
     for function, block, start, end in list(_runs(tree)):
         outer = {
@@ -640,7 +645,11 @@ def decorated_functions(tree: ast.Module, fresh: Fresh) -> None:
         one.decorator_list.append(name(new))
     if found:
         _import(tree, "functools")
-        text = f"def {new}(function):\n    @functools.wraps(function)\n    def wrapper(*args, **kwargs):\n        return function(*args, **kwargs)\n    return wrapper"
+        text = (
+            f"def {new}(function):\n    @functools.wraps(function)\n"
+            "    def wrapper(*args, **kwargs):\n        return function(*args, **kwargs)\n"
+            "    return wrapper"
+        )
         _at_head(tree, ast.parse(text).body)
 
 

@@ -13,7 +13,6 @@ import ds_compat
 import torch
 import torch.distributed as dist
 from common import (
-    AFTER,
     BEFORE,
     BF16,
     CLIP,
@@ -24,7 +23,6 @@ from common import (
     config,
     ddp,
     engine,
-    error_of,
     from_rank_0,
     losses_apart,
     made,
@@ -40,7 +38,6 @@ def cases() -> Iterator[Case]:
         yield f"dropped gradients at ZeRO {stage}", lambda s=stage: dropped(s)
         yield f"buffers at ZeRO {stage}", lambda s=stage: buffers(s)
         yield f"copies at ZeRO {stage}", lambda s=stage: copies(s)
-        yield f"directories at ZeRO {stage}", lambda s=stage: directories(s)
         yield f"the first step at ZeRO {stage}", lambda s=stage: first_step(s)
         yield f"Adagrad's schedule at ZeRO {stage}", lambda s=stage: scheduled(s)
     yield "odd parameters", odd_parameters
@@ -130,28 +127,6 @@ def copies(stage: int) -> dict[str, Any]:
         "same": same,
         "hooks": float(hooks),
         "the engine trains on": float(apart(kept, wrapped.module.state_dict()) == 0),
-    }
-
-
-def directories(stage: int) -> dict[str, Any]:
-    """DeepSpeed's own checkpoints, with what a script adds to them, and with optimizers that keep torch's too."""
-    wrapped, own = engine("AdamW", stage, gradient_clipping=CLIP)
-    train(wrapped, own, BEFORE)
-    ds_compat.save_directory(wrapped, f"directories/{stage}", {"lr_scheduler": 1, "global_steps": 99})
-    expected = train(wrapped, own, AFTER)
-    other, stepping = engine("AdamW", stage, gradient_clipping=9.0)
-    added = ds_compat.load_directory(other, f"directories/{stage}")
-    limit = getattr(other.optimizer, "clip_grad", 9.0)
-    if stage:
-        other.optimizer.clip_grad = CLIP
-    else:
-        other.gradient_clipping = lambda: CLIP
-    return {
-        "losses": losses_apart(expected, train(other, stepping, AFTER)),
-        "state": apart(saved(wrapped, own), saved(other, stepping)),
-        "added": apart({"lr_scheduler": 1, "global_steps": 99}, added),
-        "limit": float(limit != 9.0),
-        "nowhere": float("FileNotFoundError" not in error_of(lambda: ds_compat.load_directory(other, "nowhere"))),
     }
 
 

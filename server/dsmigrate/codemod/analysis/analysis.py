@@ -30,7 +30,6 @@ from dsmigrate.codemod.analysis.values import (
     each,
     option_of,
 )
-from dsmigrate.codemod.program.module import FunctionNode, Module
 from dsmigrate.codemod.program.project import Project
 from dsmigrate.files.syntax import with_deep_stack
 
@@ -62,14 +61,6 @@ class Analysis:
             yield from self.by_kind.get(kinds[0], ())
         else:
             yield from (event for event in self.events if event.kind in kinds)
-
-    @cached_property
-    def by_node(self) -> Mapping[ast.AST, tuple[Event, ...]]:
-        """The events of each syntax node, in order."""
-        found: dict[ast.AST, list[Event]] = defaultdict(list)
-        for event in self.events:
-            found[event.node].append(event)
-        return {node: tuple(events) for node, events in found.items()}
 
 
 def analysed(project: Project) -> Analysis:
@@ -202,19 +193,9 @@ def _asks_process(analysis: Analysis, atom: Expr) -> bool:
     return False
 
 
-def function_of(event: Event) -> FunctionNode | None:
-    """The function whose text an event stands in."""
-    return event.module.step(event.node).function
-
-
 def loops_around(event: Event) -> list[Block]:
     """The loops that an event is in, from the inside out, across calls."""
     return [block for block in event.block.around() if block.kind is BlockKind.LOOP]
-
-
-def calls_around(event: Event) -> list[Block]:
-    """The calls that lead to an event, from the inside out."""
-    return [block for block in event.block.around() if block.kind is BlockKind.CALL]
 
 
 def regions_around(event: Event, name: str | frozenset[str]) -> list[Block]:
@@ -345,6 +326,9 @@ def code_for(value: Value, names: tuple[Mapping[str, Value], ...]) -> str | None
             parts = [code_for(arg, names) for arg in args]
             if None not in parts:
                 return f"{op}({', '.join(map(str, parts))})"
+        case "len", (Obj(kind=Kind.LIBRARY) as of,):
+            inner = named(of, names)
+            return f"len({inner})" if inner else None
         case "cuda", _:
             return _call_of("torch.cuda", "is_available", names)
         case "bf16", _:
@@ -557,14 +541,3 @@ def implies(condition: Condition, other: Condition) -> bool:
         return True
     assumed = Assumed({literal.atom: literal.holds for literal in literals_of(condition)})
     return decided(other, assumed) is True
-
-
-def module_of(node: ast.AST, modules: Iterable[Module]) -> Module | None:
-    """The file that a node is of."""
-    for module in modules:
-        try:
-            module.step(node)
-        except KeyError:
-            continue
-        return module
-    return None

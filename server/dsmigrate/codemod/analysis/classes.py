@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.codemod.analysis.values import Choice, Expr, Kind, Lib, Obj, Tup, Value
+from dsmigrate.codemod.analysis.values import Expr, Kind, Lib, Obj, Value
 
 
 def order(cls: Obj) -> tuple[Value, ...]:
@@ -69,23 +69,3 @@ def looked_up(cls: Obj, name: str, *, behind: Obj | None = None) -> tuple[Value,
         elif isinstance(base, Expr):
             return Expr("field", base, name), base
     return None
-
-
-def parts_of(thing: Obj) -> set[Obj]:
-    """A module and the modules that hang on it, through attributes, lists and dictionaries."""
-    found: set[Obj] = set()
-    pending: list[Value] = [thing]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, Choice):
-            pending.extend(option for _, option in one.options)
-        elif isinstance(one, Tup):
-            pending.extend(one.items)
-        elif (
-            isinstance(one, Obj)
-            and one not in found
-            and one.kind in {Kind.INSTANCE, Kind.LIBRARY, Kind.LIST, Kind.DICT}
-        ):
-            found.add(one)
-            pending.extend(one.fields.values())
-    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dsmigrate.codemod.analysis.analysis import Analysis, code_for, is_left_out, library_said, named, static_value
-from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, negate
+from dsmigrate.codemod.analysis.expressions import from_condition
 from dsmigrate.codemod.analysis.values import UNBOUND, Choice, Const, Expr, Lib, Value
 
 Names = tuple[Mapping[str, Value], ...]
@@ -50,6 +51,9 @@ def condition_said(condition: Condition, names: Names) -> str | None:
             return said(condition.atom, names)
         return _negated(condition.atom, names)
     if isinstance(condition, Several):
+        name = _named(condition, names)
+        if name is not None:
+            return name
         parts = sorted(
             (condition_said(part, names) or "" for part in condition.parts), key=lambda part: (len(part), part)
         )
@@ -59,6 +63,15 @@ def condition_said(condition: Condition, names: Names) -> str | None:
         word = " and " if condition.all_of else " or "
         return word.join(f"({part})" if any(nested) and (" and " in part or " or " in part) else part for part in parts)
     return None
+
+
+def _named(condition: Several, names: Names) -> str | None:
+    """A name that holds a condition, or its opposite."""
+    name = named(from_condition(condition), names)
+    if name is not None:
+        return name
+    opposite = named(from_condition(negate(condition)), names)
+    return None if opposite is None else f"not {opposite}"
 
 
 _OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "is": "is not", "in": "not in"}

@@ -531,12 +531,3 @@ def outside(condition: Condition, loop: ast.AST) -> Condition:
     if isinstance(condition, Several):
         return _several(condition.all_of, frozenset(outside(part, loop) for part in condition.parts))
     return unknown(varies=condition.varies)
-
-
-def without_ranks(condition: Condition) -> Condition | None:
-    """The part of a condition on which all ranks agree, where its other part is a conjunct; None where it is not."""
-    if not condition.varies:
-        return condition
-    if isinstance(condition, Several) and condition.all_of:
-        return both(*(part for part in condition.parts if not part.varies))
-    return TRUE if isinstance(condition, Literal | Plain) else None

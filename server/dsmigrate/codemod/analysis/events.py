@@ -192,3 +192,19 @@ def render(block: Block, depth: int = 0) -> Iterator[str]:
         elif any(True for _ in item.events()):
             yield "  " * depth + item.title()
             yield from render(item, depth + 1)
+
+
+def groups_read(event: Event) -> ast.Subscript | None:
+    """``optimizer.state_dict()["param_groups"]``, which reads no state, around the call of ``state_dict``."""
+    statement = event.module.step(event.node).node
+    return next(
+        (
+            one
+            for one in ast.walk(statement)
+            if isinstance(one, ast.Subscript)
+            and one.value is event.node
+            and isinstance(one.slice, ast.Constant)
+            and one.slice.value == "param_groups"
+        ),
+        None,
+    )

@@ -748,8 +748,3 @@ def decorated(run: Machine, decorator: Value, value: Value, node: ast.AST) -> Va
         case Expr(op="unknown") if isinstance(value, Obj):
             value.data["decorated"] = True
     return value
-
-
-def regions_of(function: Obj) -> tuple[Value, ...]:
-    """The regions that decorators put around a function."""
-    return tuple(function.data.get("regions", ()))

@@ -89,9 +89,7 @@ def passing(training: Training, more: Iterable[Event] = ()) -> Passing:
         and block.label.node in functions
         and (block.node, block.label.node) not in handed
     }
-    return Passing(
-        functions, tuple(handed.values()), tuple(stuck), frozenset(one for one in optional if one is not None)
-    )
+    return Passing(functions, tuple(handed.values()), tuple(stuck), frozenset(optional))
 
 
 def _takes(block: Block, function: Obj) -> bool:

@@ -30,7 +30,6 @@ class Teller(enum.Enum):
     """One process, whose rank is written out."""
 
 
-_OF_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE", "ROLE_RANK", "TORCHELASTIC_RUN_ID"})
 _OF_MPI = ("OMPI_", "PMI_", "PMIX_", "MV2_", "MPI_")
 
 

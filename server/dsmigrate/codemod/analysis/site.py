@@ -283,9 +283,26 @@ def wrapped_model(node: ast.AST) -> ast.expr | None:
     """The model in the call of a wrapper."""
     if not isinstance(node, ast.Call):
         return None
-    if node.args:
-        return node.args[0]
-    return next((keyword.value for keyword in node.keywords if keyword.arg == "module"), None)
+    args, named = spread(node)
+    first = args[0] if args else named.get("module")
+    return None if isinstance(first, ast.Starred) else first
+
+
+def spread(call: ast.Call) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+    """The arguments of a call, those in displays that are written out at the call too: ``f(*(x,), **{"k": y})``."""
+    args: list[ast.expr] = []
+    for arg in call.args:
+        inner = arg.value if isinstance(arg, ast.Starred) else None
+        args += inner.elts if isinstance(inner, ast.Tuple | ast.List) else [arg]
+    named: dict[str, ast.expr] = {}
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            named[keyword.arg] = keyword.value
+        elif isinstance(keyword.value, ast.Dict):
+            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    named[key.value] = value
+    return args, named
 
 
 # -- who else holds the wrapped model ----------------------------------------------------------------------------------
@@ -395,12 +412,13 @@ def _argument(function: Obj, call: ast.Call, name: str) -> ast.expr | None:
     """The expression that a call gives for a parameter."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    named = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    args, by_name = spread(call)
+    named = by_name.get(name)
     positional = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
     if named is not None or name not in positional:
         return named
     index = positional.index(name) - (function.data["owner"] is not None and function.data.get("role") != "static")
-    return call.args[index] if 0 <= index < len(call.args) and not isinstance(call.args[index], ast.Starred) else None
+    return args[index] if 0 <= index < len(args) and not isinstance(args[index], ast.Starred) else None
 
 
 def holders_said(site: Site) -> Iterator[str]:
@@ -409,4 +427,4 @@ def holders_said(site: Site) -> Iterator[str]:
         yield f"{alias} = {site.target}"
 
 
-__all__ = ["Site", "child_with", "find_site", "holders_said", "is_engine_there", "last_number", "wrapped_model"]
+__all__ = ["Site", "child_with", "find_site", "holders_said", "is_engine_there", "last_number", "spread", "wrapped_model"]

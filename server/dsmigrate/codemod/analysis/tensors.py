@@ -19,7 +19,6 @@ from dsmigrate.codemod.analysis.values import (
     TensorKind,
     Value,
     each,
-    forwards_in,
     joined_tensor,
     may_vary,
 )
@@ -86,7 +85,6 @@ _ABOUT = frozenset(
 _ASKED = frozenset(["size", "dim", "numel", "nelement", "stride", "element_size", "is_floating_point"])
 """The methods among them."""
 _HOOKS = frozenset(["register_hook", "register_post_accumulate_grad_hook", "retain_grad"])
-_READ_ONLY = frozenset(["__len__", "__getitem__", "__iter__", "__contains__", "__bool__", "__float__", "__int__"])
 
 
 def tensor_attribute(run: Machine, of: Tensor, name: str, node: ast.AST) -> Value:
@@ -176,17 +174,3 @@ def tensor_attribute_written(run: Machine, of: Tensor, name: str, value: Value, 
         run.event(Happening.GRADIENT_WRITE, node, of=of, value=value)
     elif name == "requires_grad" and of.kind is TensorKind.PARAMETER:
         run.event(Happening.THAW, node, of=of, value=value)
-
-
-def parameters_in(run: Machine, value: Value) -> set[Value]:
-    """The things whose parameters a value holds."""
-    return {
-        one.of
-        for one in run.things_in(value)
-        if isinstance(one, Tensor) and one.kind in {TensorKind.PARAMETER, TensorKind.WEIGHT} and one.of is not None
-    }
-
-
-def is_of_training(value: Value) -> bool:
-    """Whether a value comes from the forward of a model."""
-    return bool(forwards_in(value))

@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.gradients import Gradients, gradients_of, zeroes
 from dsmigrate.codemod.analysis.optimizers import Moved, moved
 from dsmigrate.codemod.analysis.passing import Passing, passing
-from dsmigrate.codemod.analysis.site import Site
+from dsmigrate.codemod.analysis.site import Site, spread
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Lib, Value
 from dsmigrate.codemod.model import Options
@@ -85,9 +85,10 @@ def by_place(events: Iterable[Event]) -> dict[ast.AST, list[Event]]:
 
 def given_at(call: ast.Call, index: int, name: str) -> ast.expr | None:
     """The expression of an argument, by its position or its name."""
-    if index < len(call.args) and not any(isinstance(arg, ast.Starred) for arg in call.args[: index + 1]):
-        return call.args[index]
-    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    args, named = spread(call)
+    if index < len(args) and not any(isinstance(arg, ast.Starred) for arg in args[: index + 1]):
+        return args[index]
+    return named.get(name)
 
 
 def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:

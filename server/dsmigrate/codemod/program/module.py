@@ -11,9 +11,6 @@ from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceText, decode
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-ScopeNode = (
-    ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-)
 
 
 @dataclass(eq=False)

@@ -41,7 +41,7 @@ class Project:
     def __post_init__(self) -> None:
         here = posixpath.dirname(self.entry)
         above = [here]
-        while above[-1]:
+        while above[-1].strip("/"):
             above.append(posixpath.dirname(above[-1]))
         self.bases = list(dict.fromkeys([*above, *self.bases]))
 

@@ -47,7 +47,7 @@ def use_grad_scaler(engine: Any, scaler: Any) -> None:
 
 
 def scale_losses(engine: Any, *, enabled: bool = True, scale: Any = None) -> Any:
-    """Scale the losses as apex did: by a scale that halves at an overflow and grows later, or by a ``scale`` that is fixed.
+    """Scale the losses as apex did: by a scale that halves at overflows and grows later, or by a fixed ``scale``.
 
     After deepspeed.initialize; not collective. Gives the scaler, whose state belongs into checkpoints.
     """

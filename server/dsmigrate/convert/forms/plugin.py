@@ -15,7 +15,7 @@ from dsmigrate.convert.forms.fields import BadValueError, taken
 from dsmigrate.convert.forms.named import config_of
 from dsmigrate.convert.model import Config, ConvertError, Form, Kind, Note, Place, Settings, Target, Written
 from dsmigrate.convert.precision import section_of
-from dsmigrate.convert.python_calls import EXPRESSION, Argument, Call, Script
+from dsmigrate.convert.python_calls import EXPRESSION, Argument, Call, Script, script_of
 from dsmigrate.document import Path
 from dsmigrate.knowledge import Consumer, Knowledge
 from dsmigrate.knowledge.wording import json_text
@@ -24,7 +24,6 @@ from dsmigrate.languages import mark, say
 NAME = "DeepSpeedPlugin"
 _CONFIG = "hf_ds_config"
 _AROUND = {"zero3_init_flag": "zero3_init_flag", "transformer_moe_cls_names": "deepspeed_moe_layer_cls_names"}
-_OTHERS = ("is_train_batch_min", "enable_msamp", "msamp_opt_level")
 _LEFT_OUT_THERE = mark(
     '{name} does nothing beside {config}, which leaves the key out; only an "auto" there is filled from it'
 )
@@ -55,9 +54,8 @@ def plugin_call(script: Script, line: int | None = None) -> Call:
 
 def chosen(script: Script, found: list[Call], name: str, line: int | None) -> Call:
     """Return the one call of ``found``, or that on ``line`` (from 1); raises ConvertError."""
-    lines = [ConvertError.at("", script.text, call.start).line for call in found]
     if line is not None:
-        found = [call for call, at in zip(found, lines, strict=True) if at == line]
+        found = [call for call in found if script.line_of(call) == line]
     if not found:
         message = (
             say("there is no {name}(...) in the script", name=name)
@@ -66,7 +64,7 @@ def chosen(script: Script, found: list[Call], name: str, line: int | None) -> Ca
         )
         raise ConvertError(message, line or 0)
     if len(found) > 1:
-        shown = say(", ").join(map(str, lines))
+        shown = say(", ").join(str(script.line_of(call)) for call in found)
         raise ConvertError(
             say("the script has several {name}(...), on the lines {lines}; choose with --line", name=name, lines=shown)
         )
@@ -75,7 +73,7 @@ def chosen(script: Script, found: list[Call], name: str, line: int | None) -> Ca
 
 def read_plugin(text: str, load: Load, line: int | None = None) -> Settings:
     """Return what the plugin of a script starts DeepSpeed with; raises ConvertError where there is none."""
-    script = Script(text)
+    script = script_of(text)
     call = plugin_call(script, line)
     config = call.arguments.get(_CONFIG)
     if config is not None and config.value is not None and config.value != "none":
@@ -88,7 +86,7 @@ def read_plugin(text: str, load: Load, line: int | None = None) -> Settings:
 
 def call_place(settings: Settings) -> Place:
     """Return the place for what has none of its own: the call."""
-    calls = Script(settings.text).calls(NAME, positional=_POSITIONAL)
+    calls = script_of(settings.text).calls(NAME, positional=_POSITIONAL)
     if not calls:
         return Place(0, 0, 0, len(settings.text))
     return Place(calls[0].start, calls[0].start + len(NAME), calls[0].start, calls[0].end)

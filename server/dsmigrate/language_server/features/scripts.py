@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from dsmigrate.language_server.session import Session
     from dsmigrate.language_server.wire import Data
 
-logger = logging.getLogger(__name__)
 COMMAND = "dsmigrate.convertScript"
 TITLE = "Convert to DeepSpeed"
 KIND = "refactor.rewrite.dsmigrate"

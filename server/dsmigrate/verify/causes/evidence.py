@@ -11,7 +11,6 @@ from dsmigrate.verify.model import Difference, Run, Step
 
 SAME = 1e-3
 """Relative differences below this are no evidence of anything but rounding."""
-NUMERIC = {"loss", "gradient norm", "clipped gradient norm", "weights"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class Recorder:
         self.watch: Any = None
         self.depth = 0
         self.in_engine = False
+        self.in_saving = False
         self.spent = 0.0
         self.saved_at: int | None = None
         self.crashed = False
@@ -167,6 +168,8 @@ class Recorder:
     @watched
     def before_step(self, optimizer: Any) -> None:
         """See an optimizer that is about to step, with the gradients that it is going to use."""
+        if self.is_apart(optimizer):
+            return
         if self.engine is not None and not self.in_engine:
             self.window.outside += 1
         if self.engine is not None and self.in_engine and not _whole_gradients(self.engine):
@@ -181,6 +184,18 @@ class Recorder:
             self.window.norm = self.window.applied
         if self.engine is None or self.window.outside:
             self.take_settings([optimizer])
+
+    def is_apart(self, optimizer: Any) -> bool:
+        """Whether an optimizer steps nothing of an engine, as the one that tells a gradient scaler of an overflow."""
+        if self.engine is None or self.in_engine:
+            return False
+        own = self.engine.optimizer
+        while own is not None:  # ZeRO's is around the script's
+            if own is optimizer:
+                return False
+            own = getattr(own, "optimizer", None)
+        trained = {id(parameter) for parameter in self.engine.module.parameters()}
+        return not any(id(parameter) in trained for parameter in gradients.parameters_of([optimizer]))
 
     @watched
     def take_settings(self, optimizers: Iterable[Any]) -> None:

@@ -173,6 +173,8 @@ def _scaler(torch: Any, recorder: Recorder) -> None:
         def wrapped(self: Any, optimizer: Any, *arguments: Any, **words: Any) -> Any:
             before = recorder.window
             found = original(self, optimizer, *arguments, **words)
+            if recorder.is_apart(optimizer):
+                return found
             if recorder.window is before and before.applied is None and self.is_enabled():
                 recorder.take_settings([optimizer])
                 before.norm = None
@@ -192,7 +194,7 @@ def _saving(torch: Any, recorder: Recorder) -> None:
             if recorder.job.links:
                 detach(f, recorder.job.work)
             found = original(state, f, *arguments, **words)
-            if recorder.engine is None and _is_checkpoint(torch, state):
+            if not recorder.in_saving and _is_checkpoint(torch, state):
                 recorder.see_save(f)
             return found
 

@@ -66,6 +66,11 @@ def _step(asked: Call, of: Value) -> Value:
     return NONE
 
 
+@method(Role.ENGINE, "set_gradient_accumulation_boundary", "destroy")
+def _told(asked: Call, of: Value) -> Value:  # noqa: ARG001
+    return NONE
+
+
 # -- what converted scripts take from ds_compat ----------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
 from dsmigrate.codemod.analysis.conditions import FALSE, both
-from dsmigrate.codemod.analysis.events import Block, Event, Happening
+from dsmigrate.codemod.analysis.events import Block, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
@@ -290,26 +290,11 @@ def _is_of_optimizer(training: Training, event: Event) -> bool:
 
 def _is_of_groups(event: Event) -> bool:
     """``optimizer.state_dict()["param_groups"]``."""
-    return _subscript(event) is not None
-
-
-def _subscript(event: Event) -> ast.Subscript | None:
-    statement = event.module.step(event.node).node
-    return next(
-        (
-            one
-            for one in ast.walk(statement)
-            if isinstance(one, ast.Subscript)
-            and one.value is event.node
-            and isinstance(one.slice, ast.Constant)
-            and one.slice.value == "param_groups"
-        ),
-        None,
-    )
+    return groups_read(event) is not None
 
 
 def _groups(event: Event) -> Decision:
-    found = _subscript(event)
+    found = groups_read(event)
     assert found is not None
     assert isinstance(event.node, ast.Call)
     assert isinstance(event.node.func, ast.Attribute)

@@ -66,7 +66,7 @@ def backward(training: Training, facts: Facts) -> Iterator[Decision]:
 def _loss(node: ast.Call, *, is_function: bool) -> Template | None:
     """The loss in a call that runs its backward."""
     if is_function:
-        given = node.args[0] if node.args else None
+        given = given_at(node, 0, "tensors")
         if isinstance(given, ast.List | ast.Tuple) and given.elts:
             return tuple(part for index, one in enumerate(given.elts) for part in ((" + ", one) if index else (one,)))
         return None if given is None else (given,)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsmigrate.diff.explanations.zero._shared import ZERO, Move, moved, told
+from dsmigrate.diff.explanations.zero._shared import Move, moved, told
 from dsmigrate.diff.model import Effect, Explained, Severity
 from dsmigrate.diff.pair import Pair
 from dsmigrate.diff.registry import Example, explanation
 from dsmigrate.editing.derived.optimizer import built_class
 from dsmigrate.languages import say
 
-_SECTION = f"{ZERO}.offload_optimizer"
 _TWO = '{"train_batch_size": 8, "zero_optimization": {"stage": 2'
 _THREE = '{"train_batch_size": 8, "zero_optimization": {"stage": 3'
 
