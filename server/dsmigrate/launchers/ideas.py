@@ -12,8 +12,8 @@ IDEAS = (
         "A launch line starts a launcher now",
         "`python train.py` becomes `torchrun --nproc_per_node 1 train.py`, the one process that it was.",
         "deepspeed.init_distributed looks for RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, so that one "
-        "process alone needs them too. Raise the number to train on more. A script that calls mp.spawn goes on starting "
-        "its processes, and its line stays (MG223). Only with --with-launchers.",
+        "process alone needs them too. Raise the number to train on more. A script that calls mp.spawn goes on "
+        "starting its processes, and its line stays (MG223). Only with --with-launchers.",
         _COMM,
         Kind.CONVERTED,
     ),
