@@ -265,6 +265,13 @@ _add(
     stages=(2,),
 )
 _add(
+    "checkpoint looked for as a folder",
+    "a checkpoint is a file, as it was: training silently starts from scratch",
+    _plain(replace(r"os\.path\.(?:isfile|exists)\(", "os.path.isdir(")),
+    RESUMING,
+    stages=(2,),
+)
+_add(
     "scheduler state lost",
     "the schedule starts again after a resume",
     _plain(replace(r"^( +)\w*sched\w*\.load_state_dict\([^\n]*\)$", r"\1pass")),

@@ -241,7 +241,7 @@ def stopped(bench: Bench) -> tuple[Run, Run, Path]:
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [
-        ("isfile kept", "starts-from-scratch"),
+        ("checkpoint looked for as a folder", "starts-from-scratch"),
         ("optimizer state lost", "optimizer-not-restored"),
         ("scheduler state lost", "schedule-not-restored"),
     ],

@@ -134,7 +134,8 @@ async def test_a_conversion_edits_the_modules_as_they_are_shown(
     after = {opened.uri: answer["after"], **{item["uri"]: item["after"] for item in answer["modules"]}}
     assert {"mae/engine_pretrain.py", "mae/util/misc.py"} <= {item["name"] for item in answer["modules"]}
     assert after[loop.uri].startswith("# not saved yet\n")
-    assert all(item["report"]["changes"] for item in answer["modules"])
+    made = (folder / "ds_compat.py").as_uri()
+    assert [item["uri"] for item in answer["modules"] if not item["report"]["changes"]] == [made]
     if can("workspace.workspace_edit.document_changes"):
         changes = [change for change in answer["edit"]["documentChanges"] if "edits" in change]
         edits = {change["textDocument"]["uri"]: change["edits"] for change in changes}

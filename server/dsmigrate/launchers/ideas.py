@@ -10,13 +10,10 @@ IDEAS = (
     Idea(
         "MG221",
         "A launch line starts a launcher now",
-        "`python train.py` becomes `torchrun --nproc_per_node N train.py`, with as many processes as the "
-        "script spawned.",
-        "Where mp.spawn was, the converted script waits for a launcher; and deepspeed.init_distributed looks for RANK, "
-        "WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, so that one process alone needs them too. N "
-        "is what the script "
-        "gave to mp.spawn: a number, `gpu` for torch.cuda.device_count(), or the value of its own option on that line. "
-        "Only with --with-launchers.",
+        "`python train.py` becomes `torchrun --nproc_per_node 1 train.py`, the one process that it was.",
+        "deepspeed.init_distributed looks for RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, so that one "
+        "process alone needs them too. Raise the number to train on more. A script that calls mp.spawn goes on "
+        "starting its processes, and its line stays (MG223). Only with --with-launchers.",
         _COMM,
         Kind.CONVERTED,
     ),
@@ -37,7 +34,7 @@ IDEAS = (
         "MG223",
         "A launch line stays",
         "torchrun, torch.distributed.launch, accelerate launch and the deepspeed launcher start a converted "
-        "script as before.",
+        "script as before; python does, where the script starts its processes itself.",
         "They set the variables that deepspeed.init_distributed reads. torch.distributed.launch without "
         "--use_env hands over "
         "--local-rank too, which a converted script takes in both spellings.",

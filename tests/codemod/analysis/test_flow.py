@@ -375,3 +375,13 @@ def test_the_end_of_a_worker_does_not_end_the_script() -> None:
         torch.save(1, "x")
         """
     ) == ["1"]
+
+
+def test_modules_that_import_a_name_from_one_another_have_none() -> None:
+    found = values("from train import a\nfrom lib import b\nc = a\nd = b", lib="from lib import b\n")
+    assert (found["c"], found["d"]) == ("unfound(__main__, a)", "unfound(lib, b)")
+
+
+def test_a_name_comes_through_modules_that_import_one_another() -> None:
+    found = values("from lib import f\na = f()", lib="def f():\n    from train import sys\n    return 3\n")
+    assert found["a"] == "3"

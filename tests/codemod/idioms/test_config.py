@@ -332,6 +332,27 @@ def moved(expression: str, before: str = "", after: str = "") -> Converted:
     )
 
 
+def test_an_optimizer_that_a_helper_moves_is_known_to_its_caller() -> None:
+    """It is saved and restored as before, and nothing is said to have become something else."""
+    helper = "def prepare(net):\n    net = DDP(net)\n    made = torch.optim.SGD(net.parameters(), lr=0.1)\n    return net, made\n"
+    resumed = 'if args.resume:\n    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])\n'
+    saved = 'if dist.get_rank() == 0:\n    torch.save({"optimizer": optimizer.state_dict()}, "last.pt")\n'
+    text = f"""{HEAD}import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--resume")
+args = parser.parse_args()
+{helper}dist.init_process_group("nccl")
+model, optimizer = prepare(nn.Linear(4, 4).cuda())
+{resumed}for x in torch.utils.data.DataLoader(torch.zeros(8, 4), batch_size=8):
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+{saved}"""
+    found = converted(text, optimizer="config")
+    assert "made = net.basic_optimizer" in found.text
+    assert not any(change.code == "MG999" for change in found.changes)
+
+
 @pytest.mark.parametrize(
     "expression",
     [

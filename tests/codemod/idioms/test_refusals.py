@@ -173,6 +173,11 @@ def test_a_list_of_optimizers_is_refused(made: str) -> None:
     assert [change.code for change in found.changes] == ["MG902"]
 
 
+def test_what_may_be_a_schedule_instead_is_no_optimizer() -> None:
+    made = "optimizer = torch.optim.lr_scheduler.StepLR(optimizer, 2) if args.amp else optimizer\n"
+    refused(script(model=f"{MODEL}{made}"), "MG902", "optimizer.step()", "a schedule of the learning rate")
+
+
 # -- other kinds -------------------------------------------------------------------------------------------------------
 
 

@@ -219,6 +219,7 @@ class Machine(ABC):
         self.root = Block(BlockKind.ENTRY, None, None, None)
         self.block = self.root
         self.assumed = Assumed()
+        self._sought: set[Lazy] = set()
         self.conditions: list[Condition] = []
         self.loops: tuple[ast.AST, ...] = ()
         self.context = Context(None, None)
@@ -403,10 +404,19 @@ class Machine(ABC):
         """Take a condition for given from here on, to the end of the arm."""
         self.assumed.add(condition)
 
+    def _looked_up(self, value: Lazy) -> Value:
+        if value in self._sought and isinstance(value.module.own.get(value.name, value), Lazy):
+            return Expr("unfound", value.module.data["name"], value.name)  # modules that import a name from one another
+        self._sought.add(value)
+        try:
+            return self.settle(self.member_of_module(value.module, value.name))
+        finally:
+            self._sought.discard(value)
+
     def settle(self, value: Value) -> Value:
         """A value with what is assumed here taken into account, and names of modules looked up."""
         if isinstance(value, Lazy):
-            return self.settle(self.member_of_module(value.module, value.name))
+            return self._looked_up(value)
         if not isinstance(value, Choice):
             return value
         kept = []

@@ -143,7 +143,11 @@ def _clip(original: Any, recorder: Recorder) -> Any:
 
 def _save(original: Any, recorder: Recorder) -> Any:
     def wrapped(self: Any, save_dir: Any, *arguments: Any, **words: Any) -> Any:
-        found = original(self, save_dir, *arguments, **words)
+        recorder.in_saving = True
+        try:
+            found = original(self, save_dir, *arguments, **words)
+        finally:
+            recorder.in_saving = False
         recorder.see_save(save_dir)
         return found
 

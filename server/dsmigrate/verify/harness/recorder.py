@@ -55,6 +55,7 @@ class Recorder:
         self.watch: Any = None
         self.depth = 0
         self.in_engine = False
+        self.in_saving = False
         self.spent = 0.0
         self.saved_at: int | None = None
         self.crashed = False

@@ -194,7 +194,7 @@ def _saving(torch: Any, recorder: Recorder) -> None:
             if recorder.job.links:
                 detach(f, recorder.job.work)
             found = original(state, f, *arguments, **words)
-            if recorder.engine is None and _is_checkpoint(torch, state):
+            if not recorder.in_saving and _is_checkpoint(torch, state):
                 recorder.see_save(f)
             return found
 

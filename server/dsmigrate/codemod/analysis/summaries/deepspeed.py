@@ -35,9 +35,12 @@ def _initialize(asked: Call) -> Value:
     run = asked.run
     model = run.settle(asked.get(1, "model", NONE))
     optimizer = run.settle(asked.get(2, "optimizer", NONE))
+    if optimizer == NONE and asked.get(3, "model_parameters", NONE) != NONE:  # that of the config
+        optimizer = run.make(Kind.LIBRARY, asked.node, made_by="torch.optim.Optimizer", tag="optimizer")
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
+    run.put(engine, "basic_optimizer", optimizer)
     run.event(
         Happening.WRAP,
         asked.node,

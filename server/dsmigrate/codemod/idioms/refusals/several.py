@@ -76,6 +76,11 @@ def optimizers(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa:
     """Refuse where one run steps more than one optimizer."""
     made = {one: event for event in training.events(Happening.MADE) for one in _objects(event["what"])}
     stepped = [(event, set(_stepped(training, event))) for event in training.steps]
+    scheduled = list(training.events(Happening.SCHEDULE))
+    for event in training.steps:
+        if any(one.node is event.node and exclusive(one, event) for one in scheduled):
+            yield _refused(event, "what steps here is a schedule of the learning rate in one of its branches")
+            return
     for index, (event, options) in enumerate(stepped):
         if any(_is_several(one, training) for one in options):
             yield _refused(event, "several optimizers are stepped in a loop")
