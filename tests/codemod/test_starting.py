@@ -61,8 +61,9 @@ def start(text: str, options: str = "") -> Start:
         ("mp.spawn(worker, args=(args.all,), nprocs=args.all)", "--all", "gpus"),
         ("n = int(args.gpus)\nmp.spawn(worker, args=(n,), nprocs=n)", "--gpus", "4"),
         ("n = len(os.environ)\nmp.spawn(worker, args=(n,), nprocs=n)", "", ""),
-        ("n = 2\nn += 1\nmp.spawn(worker, args=(n,), nprocs=n)", "", ""),
-        ("args.gpus = 3\nmp.spawn(worker, args=(args.gpus,), nprocs=args.gpus)", "", ""),
+        ("n = 2\nn += 1\nmp.spawn(worker, args=(n,), nprocs=n)", "3", ""),
+        ("args.gpus = 3\nmp.spawn(worker, args=(args.gpus,), nprocs=args.gpus)", "3", ""),
+        ("args.gpus += 1\nmp.spawn(worker, args=(args.gpus,), nprocs=args.gpus)", "", ""),
     ],
 )
 def test_the_number_of_processes_is_known_only_where_it_is_one_thing(text: str, count: str, default: str) -> None:

@@ -13,12 +13,14 @@ from .rewritings import REWRITINGS, rewritten
 
 pytestmark = pytest.mark.broad
 EXAMPLES = Path(__file__).parents[3] / "examples"
-SCRIPTS = ("autocast_ctx.py", "warmup_resume.py", "library_scaler/main.py")
+SCRIPTS = ("prepare_resume.py", "cifar_schedules.py", "library_scaler/main.py")
 EXCEPTIONS = {
-    "managers by hand": "autocast that is switched on without a region is left to the person (MG307)",
-    "managers on a stack": "as by hand: the region is not seen around the forward (MG307)",
+    "loops by hand": {"differs": "MG104"},
+    "managers by hand": {"todos": "MG307"},
+    "managers on a stack": {"todos": "MG307"},
 }
-"""Spellings that come to something else where the script has a place for them, and why."""
+"""Spellings that may come to more than the plain one, and to what: of a loop by hand it is not known whether its forwards
+read buffers of another rank, and a region that is entered by a call is left to the person."""
 
 
 def reading(script: str) -> tuple[Read, str]:
@@ -37,6 +39,15 @@ def as_it_is(script: str) -> dict[str, Any]:
     return outcome(*reading(script))
 
 
+def without(found: Any, name: str) -> Any:
+    """What was found but for one thing."""
+    return (
+        {key: value for key, value in found.items() if key != name}
+        if isinstance(found, dict)
+        else sorted({*found} - {name})
+    )
+
+
 @pytest.mark.parametrize("how", REWRITINGS)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_another_spelling_comes_to_the_same(script: str, how: str) -> None:
@@ -44,19 +55,25 @@ def test_another_spelling_comes_to_the_same(script: str, how: str) -> None:
     if made is None:
         return  # the script has no place for this spelling
     text, files = made
-    differing = apart(as_it_is(script), outcome(*reading(script), text, files))
-    if differing and how in EXCEPTIONS:
-        pytest.xfail(EXCEPTIONS[how])
-    assert not differing
+    plain, other = as_it_is(script), outcome(*reading(script), text, files)
+    for kind, code in EXCEPTIONS.get(how, {}).items() if apart(plain, other) else ():
+        assert code not in plain[kind]
+        assert list(other[kind]).count(code) == 1
+        plain, other = ({**one, kind: without(one[kind], code)} for one in (plain, other))
+        if kind == "todos":  # which the person is to set in the config
+            plain, other = (
+                {**one, "status": "", "config": without(one["config"], "torch_autocast")} for one in (plain, other)
+            )
+    assert not apart(plain, other)
 
 
 def test_each_spelling_has_a_place_in_one_of_the_scripts() -> None:
     sources = [(EXAMPLES / script).read_text(encoding="utf-8") for script in SCRIPTS]
-    assert {how for how in REWRITINGS if all(rewritten(source, how) is None for source in sources)} <= set()
+    assert all(any(rewritten(source, how) for source in sources) for how in REWRITINGS)
 
 
 def test_a_script_that_trains_otherwise_comes_to_something_else() -> None:
-    source = (EXAMPLES / "warmup_resume.py").read_text(encoding="utf-8")
+    source = (EXAMPLES / "prepare_resume.py").read_text(encoding="utf-8")
     changed = source.replace("loss.backward()", "loss.backward(retain_graph=True); loss.backward()")
     assert changed != source
-    assert apart(as_it_is("warmup_resume.py"), outcome(*reading("warmup_resume.py"), changed))
+    assert apart(as_it_is("prepare_resume.py"), outcome(*reading("prepare_resume.py"), changed))

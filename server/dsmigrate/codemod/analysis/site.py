@@ -177,7 +177,12 @@ def _leads_to(block: Block, event: Event) -> bool:
     """Whether an event is in a block, or behind one that all ways to it come through."""
     if under(event.block, block):
         return True
-    return (block.kind in _WHOLE or _is_rest(block)) and implies(event.condition, block.condition)
+    return (block.kind in _WHOLE or _is_rest(block) or _is_uncaught(block)) and implies(event.condition, block.condition)
+
+
+def _is_uncaught(block: Block) -> bool:
+    """Whether a block is that of a ``try`` which nobody goes on from after an error."""
+    return block.kind is BlockKind.TRY and isinstance(block.node, ast.Try) and not block.node.handlers
 
 
 def _is_rest(block: Block) -> bool:

@@ -28,7 +28,7 @@ from dsmigrate.codemod.program.edits import (
 )
 from dsmigrate.codemod.program.module import Module
 from dsmigrate.codemod.rewrite import locate
-from dsmigrate.codemod.rewrite.imports import with_imports
+from dsmigrate.codemod.rewrite.imports import code_of, with_imports
 
 _HOLE = "__hole_%d__"
 
@@ -57,7 +57,7 @@ def rewritten(module: Module, edits: Iterable[Edit], imports: Iterable[Import]) 
     tree = cst.parse_module(text)
     plan = _planned(module, tree, list(edits))
     changed = tree.visit(_Rewriter(plan, tree))
-    return with_imports(changed, list(imports)).code
+    return code_of(with_imports(changed, list(imports)), text)
 
 
 def _planned(module: Module, tree: cst.Module, edits: Sequence[Edit]) -> _Plan:

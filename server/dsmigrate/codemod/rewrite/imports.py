@@ -165,8 +165,13 @@ def _behind_docstring(tree: cst.Module) -> int:
 def without(text: str, names: set[str]) -> str:
     """A text without some imports, named as pyflakes does: ``module.name``, ``module.name as local``, ``module``."""
     tree = cst.parse_module(text)
-    changed = tree.visit(_Without(names))
-    return changed.code
+    return code_of(tree.visit(_Without(names)), text)
+
+
+def code_of(tree: cst.Module, text: str) -> str:
+    """The code of a tree that was made of a text; a carriage return at the end, which LibCST loses, is there again."""
+    code = tree.code
+    return f"{code}\r" if text.endswith("\r") and not code.endswith("\r") else code
 
 
 class _Without(cst.CSTTransformer):

@@ -42,7 +42,7 @@ IDEAS = (
         "The end of a window is marked by hand",
         "The engine is told by set_gradient_accumulation_boundary which backward ends a window.",
         "managed_gradient_accumulation is new in 0.19.4. From 0.17.6 to 0.18.2 stage 2 loses all micro-batches of a window but "
-        "the last, so that for these releases the config gets stage 0.",
+        "the last, so that for these releases the config gets at most stage 1.",
         "deepspeed/runtime/engine.py, set_gradient_accumulation_boundary",
         Kind.CONVERTED,
     ),
