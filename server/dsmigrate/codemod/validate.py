@@ -287,6 +287,10 @@ class _Side(_Reader):
     def is_wrapped(self, value: Value) -> bool:
         raise NotImplementedError
 
+    def is_before(self, event: Event) -> bool:
+        """Whether an event comes before the engine is made, or where it is to be made."""
+        raise NotImplementedError
+
     @cached_property
     def saving(self) -> set[ast.AST]:
         """Calls in the arguments of a save: a copy that is made for a file is what it copies."""
@@ -367,8 +371,9 @@ class _Side(_Reader):
                 return f"rate write {key_of(event['key'])} = {key_of(event['value'])}"
             case Happening.OPAQUE:
                 given = [value for name, value in event.what.items() if name.startswith("thing")]
-                if all(self.role(one) is None for value in given for one in self.settle(value)):  # of data alone
-                    return None
+                ours = [one for value in given for one in self.settle(value) if self.role(one) is not None]
+                if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
+                    return None  # of data alone, or of an unread model, which is known for one from its wrap on
                 return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
@@ -467,6 +472,9 @@ class _Original(_Side):
     def is_wrapped(self, value: Value) -> bool:
         return self.training.is_wrapper(value)
 
+    def is_before(self, event: Event) -> bool:
+        return self.training.is_before(event)
+
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
             return f"backward of {_lines(event)}"
@@ -489,6 +497,7 @@ class _Result(_Side):
             if any(isinstance(one, Obj) and role_of(one) is Role.ENGINE for one in each(event["wrapper"]))
         ]
         self.engines = {one for event in wraps for one in each(event["wrapper"])}
+        self.made = min((event.number for event in wraps), default=0)
         self.models = {model for event in wraps for model in raw_models(analysis.run, event["module"])}
 
     def is_model(self, value: Value) -> bool:
@@ -496,6 +505,9 @@ class _Result(_Side):
 
     def is_wrapped(self, value: Value) -> bool:
         return value in self.engines
+
+    def is_before(self, event: Event) -> bool:
+        return event.number < self.made
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:
