@@ -194,7 +194,6 @@ def test_only_refusals_and_what_starts_nothing_have_no_after_side() -> None:
 
 
 FAULTS = {
-    "MG105": "a second run refuses the script for the engine that is there",
     "MG712": "turns of a loop over constants are not seen as one training",
 }
 
