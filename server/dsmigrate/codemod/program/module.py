@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from dsmigrate.files import syntax
 from dsmigrate.files.text import SourceText, decode
@@ -105,15 +106,13 @@ class Names:
     is_generator: bool
 
 
-_KNOWN: dict[ast.AST, Names] = {}
+_KNOWN: WeakKeyDictionary[ast.AST, Names] = WeakKeyDictionary()
 
 
 def names_of(node: ast.AST) -> Names:
     """The names of a function, a lambda or a comprehension; found once for each."""
     found = _KNOWN.get(node)
     if found is None:
-        if len(_KNOWN) > 50_000:
-            _KNOWN.clear()
         found = _KNOWN[node] = _names(node)
     return found
 
