@@ -141,7 +141,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "MG709": ("    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)",),
     "MG710": ("        with torch.inference_mode():",),
     "MG711": ("    losses = [F.cross_entropy(model(x.cuda()), y.cuda()).item() for x, y in loader]",),
-    "MG712": ("    for lr in (1e-3, 3e-4, 1e-4):",),
+    "MG712": ("    for lr in args.rates:",),
     "MG900": ('        print "epoch %d: loss %.4f" % (epoch, loss.data[0])',),
     "MG901": ("    generator, critic = DDP(Net().cuda()), DDP(Net().cuda())",),
     "MG902": ("        second.step()",),
@@ -158,18 +158,12 @@ _LAUNCHERS = {idea.code for idea in LAUNCHERS}
 IDEAS = [idea for idea in every_idea() if idea.code not in WITHOUT and idea.code not in _LAUNCHERS]
 CONVERTED = [idea for idea in IDEAS if idea.after]
 UNCHANGED = ("MG209",)
-REFUSED = [idea for idea in IDEAS if not idea.after and idea.code not in {"MG900", "MG712", *UNCHANGED}]
+REFUSED = [idea for idea in IDEAS if not idea.after and idea.code not in {"MG900", *UNCHANGED}]
 
 
-def by_code(found: list[Idea], **known: str) -> pytest.MarkDecorator:
-    """One case per idea; ``known`` gives the reason why a code is known to fail."""
-    cases = [
-        pytest.param(
-            idea, id=idea.code, marks=[pytest.mark.xfail(reason=known[idea.code])] if idea.code in known else []
-        )
-        for idea in found
-    ]
-    return pytest.mark.parametrize("idea", cases)
+def by_code(found: list[Idea]) -> pytest.MarkDecorator:
+    """One case per idea."""
+    return pytest.mark.parametrize("idea", found, ids=[idea.code for idea in found])
 
 
 @by_code(IDEAS)
@@ -190,23 +184,17 @@ def test_each_example_belongs_to_a_code() -> None:
 
 def test_only_refusals_and_what_starts_nothing_have_no_after_side() -> None:
     refused = {idea.code for idea in IDEAS if idea.kind is Kind.REFUSED}
-    assert {idea.code for idea in IDEAS if not idea.after} == {*refused, *UNCHANGED, "MG712"}
+    assert {idea.code for idea in IDEAS if not idea.after} == {*refused, *UNCHANGED}
 
 
-FAULTS = {
-    "MG105": "a second run refuses the script for the engine that is there",
-    "MG712": "turns of a loop over constants are not seen as one training",
-}
-
-
-@by_code(CONVERTED, **FAULTS)
+@by_code(CONVERTED)
 def test_the_output_is_the_after_side(idea: Idea) -> None:
     migrated = migrate_example(idea.before)
     assert migrated.code == idea.after, f"python -m tests.codemod.update_examples {idea.code}"
     assert max(map(len, migrated.code.splitlines()[1:])) <= 140
 
 
-@by_code(CONVERTED, **FAULTS)
+@by_code(CONVERTED)
 def test_the_example_gives_its_code_on_its_lines(idea: Idea) -> None:
     migrated = migrate_example(idea.before)
     kinds = {change.kind for change in migrated.changes if change.code == idea.code}
@@ -215,7 +203,7 @@ def test_the_example_gives_its_code_on_its_lines(idea: Idea) -> None:
         migrated.said(idea.code, line)
 
 
-@by_code(CONVERTED, **FAULTS)
+@by_code(CONVERTED)
 def test_the_example_shows_little_else(idea: Idea) -> None:
     """An example of one idea needs no person for another one."""
     migrated = migrate_example(idea.before)

@@ -19,8 +19,9 @@ EXCEPTIONS = {
     "managers by hand": {"todos": "MG307"},
     "managers on a stack": {"todos": "MG307"},
 }
-"""Spellings that may come to more than the plain one, and to what: of a loop by hand it is not known whether its forwards
-read buffers of another rank, and a region that is entered by a call is left to the person."""
+"""Spellings that may come to more than the plain one, and to what: of a loop by hand it is not known whether its
+forwards read buffers of another rank, and a region that is entered by a call is left to the person.
+"""
 
 
 def reading(script: str) -> tuple[Read, str]:

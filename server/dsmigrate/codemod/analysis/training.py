@@ -200,7 +200,8 @@ def trainings(analysis: Analysis) -> list[Training]:
         backwards = tuple(
             event
             for event in analysis.of(Happening.BACKWARD)
-            if any(forward.model in wrapped or owner(forward.model) in parts for forward in forwards_in(event["loss"]))
+            if "engine" not in event.what  # which trains a model of its own
+            and any(forward.model in wrapped or owner(forward.model) in parts for forward in forwards_in(event["loss"]))
         )
         if not backwards:
             continue
