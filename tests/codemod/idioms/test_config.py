@@ -334,7 +334,8 @@ def moved(expression: str, before: str = "", after: str = "") -> Converted:
 
 def test_an_optimizer_that_a_helper_moves_is_known_to_its_caller() -> None:
     """It is saved and restored as before, and nothing is said to have become something else."""
-    helper = "def prepare(net):\n    net = DDP(net)\n    made = torch.optim.SGD(net.parameters(), lr=0.1)\n    return net, made\n"
+    made = "made = torch.optim.SGD(net.parameters(), lr=0.1)"
+    helper = f"def prepare(net):\n    net = DDP(net)\n    {made}\n    return net, made\n"
     resumed = 'if args.resume:\n    optimizer.load_state_dict(torch.load(args.resume)["optimizer"])\n'
     saved = 'if dist.get_rank() == 0:\n    torch.save({"optimizer": optimizer.state_dict()}, "last.pt")\n'
     text = f"""{HEAD}import argparse
