@@ -1,13 +1,11 @@
-"""The ZeRO stage that fits the script, and what it costs and gains."""
+"""The ZeRO stage that fits the script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import static_value
 from dsmigrate.codemod.analysis.events import Happening
-from dsmigrate.codemod.analysis.summaries.registry import role_of_class
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Obj
 from dsmigrate.codemod.decision import Decision, Setting
@@ -40,19 +38,6 @@ _KEEPS = {
     2: "each GPU keeps 1/N of optimizer state and gradients.",
     3: "each GPU keeps 1/N of optimizer state, gradients and parameters.",
 }
-_STATES = {
-    "Adam": 8,
-    "AdamW": 8,
-    "NAdam": 8,
-    "RAdam": 8,
-    "Adamax": 8,
-    "FusedAdam": 8,
-    "RMSprop": 4,
-    "Adagrad": 4,
-    "SGD": 0,
-    "FusedSGD": 0,
-}
-"""Bytes of an optimizer's float32 state for each parameter; momentum comes on top."""
 
 
 def windows(training: Training, facts: Facts) -> bool:
@@ -78,7 +63,7 @@ def stage(training: Training, facts: Facts, number: int, setting: Setting) -> De
     why = (
         f"the fastest that fits {chosen}, by an estimate: see `dsmigrate recommend`"
         if chosen
-        else _costs(training, facts, number)
+        else ("the ranks share what each held whole" if number else "each rank holds everything")
     )
     return Decision(
         "MG703", Kind.CONVERTED, site.module, site.node, message[:120], why, config=_section(training, facts, number, setting),
@@ -120,44 +105,6 @@ def _section(training: Training, facts: Facts, number: int, setting: Setting) ->
     return found | {
         f"zero_optimization.{key}": Setting(None, static=value) for key, value in options.chosen_sizes.items()
     }
-
-
-def _costs(training: Training, facts: Facts, number: int) -> str:
-    """Memory of a parameter on each of N GPUs, and elements sent for it in a step, before and after."""
-    state = _state(training)
-    sent = {0: 2, 1: 2, 2: 2, 3: 3}[number]
-    traffic = (
-        "as many elements are sent a step as under DDP"
-        if sent == 2
-        else "1.5 times as many elements are sent a step as under DDP"
-    )
-    if number >= 2 and windows(training, facts):
-        traffic = "gradients are sent at every backward"
-    if state is None or facts.options.precision != "keep":
-        return traffic
-    spread = {0: 0, 1: state, 2: state + 4, 3: state + 8}[number]
-    whole = 8 + state
-    left = " + ".join(
-        part for part in (f"{whole - spread}" if whole > spread else "", f"{spread}/N" if spread else "") if part
-    )
-    return f"{whole} → {left} bytes a parameter on each GPU; {traffic}" if spread else traffic
-
-
-def _state(training: Training) -> int | None:
-    found: set[int | None] = set()
-    for one in training.optimizers:
-        if not isinstance(one, Obj) or one.cls is not None or role_of_class(one.made_by) is None:
-            return None
-        size = _STATES.get(one.made_by.rpartition(".")[2])
-        given = one.data.get("arguments", {"args": (), "named": {}})
-        momentum = given["named"].get(
-            "momentum", given["args"][2] if one.made_by.endswith("SGD") and len(given["args"]) > 2 else None
-        )
-        if momentum is not None and size is not None:
-            static = static_value(training.analysis, momentum)
-            size = None if static is None else size + (4 if static else 0)
-        found.add(size)
-    return found.pop() if len(found) == 1 else None
 
 
 def first_update(training: Training, facts: Facts) -> Iterator[Decision]:  # noqa: ARG001 - an idiom's signature
