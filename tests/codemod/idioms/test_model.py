@@ -278,3 +278,27 @@ def test_a_compiled_wrapper_is_compiled_in_place() -> None:
     found = trained(model="model = torch.compile(Net().cuda())\nmodel = DDP(model)")
     assert "model = torch.compile(Net().cuda())" in found.text
     found.said("MG708", Kind.KEPT)
+
+
+PAIR = """
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(4, 4)
+        self.momentum = nn.Linear(4, 4)
+        for weight in self.momentum.parameters():
+            weight.requires_grad = {trained}
+
+    def forward(self, x):
+        with torch.no_grad():
+            for new, old in zip(self.online.parameters(), self.momentum.parameters()):
+                old.data = old.data * 0.9 + new.data * 0.1
+        return self.online(x)
+
+"""
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_the_optimizer_has_no_copies_of_frozen_parts(trains: bool) -> None:
+    found = trained(helpers=PAIR.format(trained=trains), model="model = DDP(Pair())")
+    assert ("refresh_masters" in found.parts) is trains

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dsmigrate.codemod.analysis.analysis import implies
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Tensor, forwards_in
+from dsmigrate.codemod.analysis.values import FALSE_VALUE, Tensor, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.idioms.teaching import taught
@@ -72,7 +73,18 @@ def _is_ours(training: Training, event: Event) -> bool:
         return "read" in event.what and any(map(training.is_model, given))
     of = event["of"]
     owner = getattr(of, "of", None)
-    return owner is not None and training.is_model(owner)
+    return owner is not None and training.is_model(owner) and not _is_frozen(training, owner, event)
+
+
+def _is_frozen(training: Training, owner: Value, event: Event) -> bool:
+    """Whether all parameters of a part were frozen before: the optimizer has no copy of what it does not train."""
+    thaws = [
+        one
+        for one in training.events(Happening.THAW)
+        if one.number < event.number
+        and {inner.of if isinstance(inner, Tensor) else inner for inner in each(one["of"])} == {owner}
+    ]
+    return bool(thaws) and thaws[-1]["value"] == FALSE_VALUE and implies(event.condition, thaws[-1].condition)
 
 
 def _trained(training: Training) -> list[Event]:
