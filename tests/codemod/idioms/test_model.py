@@ -280,6 +280,23 @@ def test_a_compiled_wrapper_is_compiled_in_place() -> None:
     found.said("MG708", Kind.KEPT)
 
 
+@pytest.mark.parametrize(("where", "moved"), [(", device=local_rank", set()), ("", {"MG108"})])
+def test_inputs_that_are_made_on_a_device_are_there(where: str, moved: set[str]) -> None:
+    found = converted(f"""{HEAD}
+local_rank = int(os.environ["LOCAL_RANK"])
+dist.init_process_group("nccl")
+model = DDP(nn.Linear(4, 4).to(local_rank), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.randn(4, 4{where})).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""")
+    assert found.todos == []
+    assert found.codes(Kind.CONVERTED) & {"MG108"} == moved
+
+
 PAIR = """
 class Pair(nn.Module):
     def __init__(self):

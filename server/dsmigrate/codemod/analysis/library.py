@@ -256,7 +256,10 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return run.unread(node, given.all())
     random = name.rpartition(".")[2].startswith("rand")
-    return Tensor(varies=random or any(map(may_vary, given.all())), scalar=_has_no_dimensions(run, name, given))
+    made = Tensor(varies=random or any(map(may_vary, given.all())), scalar=_has_no_dimensions(run, name, given))
+    if given.named.get("device", NONE) != NONE:  # made where it is needed
+        run.event(Happening.MOVED, node, of=made)
+    return made
 
 
 def _has_no_dimensions(run: Machine, name: str, given: Given) -> bool:
