@@ -93,12 +93,13 @@ export interface NewConfig {
   isThere: boolean;
 }
 
-/** A file that is changed together with the script; `name` is its path within the project. */
+/** A file that is changed together with the script, or made if it `isNew`; `name` is its path within the project. */
 export interface ChangedModule {
   uri: string;
   name: string;
   report: FileReport;
   after: string;
+  isNew: boolean;
 }
 
 export interface Conversion {

@@ -70,7 +70,8 @@ async def convert_script(session: Session, arguments: Sequence[Any]) -> Data:
     false. For panels there are the ``report`` of the file as ``schemas/output/migrate.schema.json`` has it, the text of
     the script ``after`` the conversion, and the ``config`` beside it: its address, its text, and whether another one
     ``isThere`` already, which the edit leaves as it is. ``modules`` are the other files of the edit, each with its
-    address, ``name`` within the project, ``report`` and text ``after``. Nothing is written to the disk.
+    address, ``name`` within the project, ``report`` and text ``after``; one that ``isNew`` is not there yet. Nothing is
+    written to the disk.
     """
     uri = str(arguments[0]) if arguments else ""
     document = session.documents.get(uri)
@@ -117,6 +118,7 @@ def _answer(converted: Converted, opened: Mapping[Path, OpenDocument] | None = N
                 "name": module.result.path,
                 "report": _report(module.result),
                 "after": module.after,
+                "isNew": module.is_new,
             }
             for module in converted.modules
         ],

@@ -79,7 +79,7 @@ class Converting extends Beside {
     this.conversion = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, () =>
       this.tools.session.execute<Conversion>('dsmigrate.convertScript', [this.script.uri.toString(), false]),
     );
-    const uris = this.conversion.modules.map((module) => vscode.Uri.parse(module.uri));
+    const uris = this.conversion.modules.filter(({ isNew }) => !isNew).map(({ uri }) => vscode.Uri.parse(uri));
     const modules = await Promise.all(uris.map((uri) => vscode.workspace.openTextDocument(uri)));
     this.files = new Map([[this.script, version], ...modules.map((module) => [module, module.version] as const)]);
   }
@@ -188,13 +188,17 @@ class Converting extends Beside {
   private async showModule(address: string): Promise<void> {
     const module = this.conversion.modules.find(({ uri }) => uri === address);
     if (module) {
-      await this.showChanges(vscode.Uri.parse(module.uri), module.after);
+      await this.showChanges(vscode.Uri.parse(module.uri), module.after, module.isNew);
     }
   }
 
-  private async showChanges(uri: vscode.Uri, after: string): Promise<void> {
+  private async showChanges(uri: vscode.Uri, after: string, isNew = false): Promise<void> {
     this.tools.texts.put('converted', uri, after);
-    await this.showDiff(uri, this.after(uri), vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri)));
+    if (isNew) {
+      this.tools.texts.put('before', uri, '');
+    }
+    const before = isNew ? this.before(uri) : uri;
+    await this.showDiff(before, this.after(uri), vscode.l10n.t('{0} (script ↔ converted)', nameOf(uri)));
   }
 
   /** Show the changes in a diff editor; a script without any is shown itself. */

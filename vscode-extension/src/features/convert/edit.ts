@@ -10,13 +10,13 @@ export interface Manner {
 }
 
 /**
- * A conversion as one edit: the script, the modules it trains with, and the config beside it, which is there on the disk
- * as soon as the script refers to it. Every change carries the decisions behind it.
+ * A conversion as one edit: the script, the modules it trains with, and the files that it needs beside it (the config,
+ * `ds_compat.py`), which are there on the disk as soon as the script refers to them. Every change carries its decisions.
  */
 export async function editOf(conversion: Conversion, script: vscode.Uri, manner: Manner): Promise<vscode.WorkspaceEdit> {
   const edit = new vscode.WorkspaceEdit();
   const annotations = conversion.edit?.changeAnnotations ?? {};
-  const files = [script, ...conversion.modules.map((module) => vscode.Uri.parse(module.uri))];
+  const files = [script, ...conversion.modules.filter(({ isNew }) => !isNew).map(({ uri }) => vscode.Uri.parse(uri))];
   for (const change of conversion.edit?.documentChanges ?? []) {
     const file = files.find((uri) => isOf(change, uri));
     if (file && 'edits' in change) {
@@ -30,6 +30,16 @@ export async function editOf(conversion: Conversion, script: vscode.Uri, manner:
           needsConfirmation: manner.choose ?? false,
         });
       }
+    }
+  }
+  for (const { uri, after, isNew } of conversion.modules) {
+    if (isNew) {
+      const metadata = {
+        label: vscode.l10n.t('Convert to DeepSpeed'),
+        description: vscode.l10n.t('what converted scripts need besides DeepSpeed'),
+        needsConfirmation: manner.choose ?? false,
+      };
+      edit.createFile(vscode.Uri.parse(uri), { ignoreIfExists: true, contents: new TextEncoder().encode(after) }, metadata);
     }
   }
   await addConfig(edit, conversion, manner);
