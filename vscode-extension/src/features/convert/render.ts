@@ -195,7 +195,8 @@ function verifySection({ edit, modules }: Conversion, stage: Stage): Html {
   if (!edit || stage === 'stale') {
     return nothing;
   }
-  const isTooLate = stage === 'applied' && modules.length > 0; // the script as it was needs its modules as they were
+  // the script as it was needs its modules as they were
+  const isTooLate = stage === 'applied' && modules.some(({ isNew }) => !isNew);
   if (isTooLate) {
     return html`<section aria-labelledby="verify">
       <h2 id="verify">${l10n.t('Verify by training')}</h2>
