@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds after which something that should come about is said not to; no test is quicker because of it."""
 _POLL_SECONDS = 0.01
 
