@@ -3,8 +3,8 @@
     python -m tests.benchmarks.corpus_table FOLDER [--json] [--jobs N] [--only TEXT]
 
 Columns: status; crash (an exception, a bug); compiles; idem (a second run changes nothing); new undefined names;
-scope (one-file: the wrap and a backward stand in this file); leftover DDP idioms in the output; gone lines that no
-change of the report covers; the refusal or error.
+scope (one-file: the wrap and a backward stand in this file; module: it starts no training by itself); leftover DDP
+idioms in the output; gone lines that no change of the report covers; the refusal or error.
 The share at the end is over the scripts that are not refused and need no second file.
 Exits with 1 when a script crashed, or an output does not compile, changes again,
 has a new undefined name, or lacks a line that the report does not speak of.
@@ -87,7 +87,7 @@ def examine(script: Path, folder: Path) -> Row:
         name,
         result.status.value,
         _since(start),
-        scope=_scope(source),
+        scope="module" if any(change.code == "MG209" for change in result.changes) else _scope(source),
         todos=sum(change.kind is Kind.TODO for change in result.changes),
         reason=_reason(result),
         uncovered=tuple(uncovered(result, source)),

@@ -1,4 +1,7 @@
-"""The DDP idioms that still stand in a converted script, found without the codemod's own recogniser."""
+"""The DDP idioms that still stand in a converted script, found without the codemod's own recogniser.
+
+The process group, ``mp.spawn``, a scaler and its ``update`` are none: an engine works with them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,12 @@ _DDP_NAMES = {"DistributedDataParallel", "DDP"}
 _APEX = {"initialize", "scale_loss", "master_params"}
 _OPTIMIZER = re.compile(r"(^|_)(optim|optimizer|opt)s?(_|\d|$)|optimizer$|optim$", re.IGNORECASE)
 _SCALER = re.compile(r"scaler\d?$", re.IGNORECASE)
-_RANK_IS_SET = re.compile(r"environ(\[['\"]RANK['\"]\]\s*=|\.(setdefault|update)\()")
 
 
 def leftovers(source: str, tree: ast.Module | None = None) -> tuple[str, ...]:
     """Return one "line: idiom" entry for each DDP idiom in ``source``, or in its part ``tree``, in order of lines."""
     tree = ast.parse(source) if tree is None else tree
     aliases = set(_ddp_aliases(tree))
-    spawn_is_fed = bool(_RANK_IS_SET.search(source))
     inner = {id(node) for cls in _optimizer_classes(tree) for node in ast.walk(cls)}
     found = []
     for node in ast.walk(tree):
@@ -25,7 +26,7 @@ def leftovers(source: str, tree: ast.Module | None = None) -> tuple[str, ...]:
             idiom = _idiom_of_call(node, aliases)
             if idiom == "optimizer.step()" and id(node) in inner:
                 continue  # an optimizer that wraps another one steps it, whoever steps the outer one
-            if idiom and not (idiom == "mp.spawn" and spawn_is_fed):
+            if idiom:
                 found.append((node.lineno, idiom))
         elif isinstance(node, ast.Attribute) and node.attr == "require_backward_grad_sync":
             found.append((node.lineno, node.attr))
@@ -66,14 +67,8 @@ def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
     base = dotted[-2] if len(dotted) > 1 else ""
     if last == "DistributedDataParallel" or (len(dotted) == 1 and last in aliases) or dotted == ["apex", "DDP"]:
         return "DDP wrap"
-    if last == "init_process_group":
-        return "init_process_group"
-    if last == "GradScaler":
-        return "GradScaler"
     if base == "amp" and last in _APEX:
         return f"amp.{last}"
-    if base in {"mp", "multiprocessing"} and last == "spawn":
-        return "mp.spawn"
     if last == "no_sync":
         return "no_sync"
     if last == "clip_grad_norm_" or (last == "clip_grad_norm" and "utils" in dotted):
@@ -84,7 +79,7 @@ def _idiom_of_call(node: ast.Call, aliases: set[str]) -> str | None:
         receiver = _name_of(node.func.value)
         if last == "backward" and not node.args:
             return "loss.backward()"
-        if _SCALER.search(receiver) and last in {"scale", "unscale_", "step", "update"}:
+        if _SCALER.search(receiver) and last in {"scale", "unscale_", "step"}:
             emitted = bool(node.args) and ast.unparse(node.args[0]) == "engine.optimizer"
             return None if emitted else f"scaler.{last}"
         if last == "step" and _OPTIMIZER.search(receiver):

@@ -24,7 +24,7 @@ from dsmigrate.verify.model import Comparison, Ending, Run, VerifyError
 from dsmigrate.verify.request import Request
 from dsmigrate.verify.resume import continuation
 from dsmigrate.verify.trial import Scene, Trials
-from tests.support.events import Clock
+from tests.support.events import Clock, until
 
 from .cases import Case, case_named
 from .conversion import REPOSITORY, convert
@@ -358,5 +358,8 @@ def test_a_hanging_script_ends_in_its_time_and_leaves_nothing(
     run = bench.trials(launcher="srun").run("converted", Scene(tmp_path, "hangs.py", tmp_path), arguments=())
     assert run.outcome.ending is Ending.TIMED_OUT
     assert any("hangs.py:4 in <module>" in stack for stack in run.outcome.stacks)
-    listing = subprocess.run(["ps", "-A", "-ww", "-o", "args"], capture_output=True, text=True, check=True).stdout
-    assert mark not in listing
+
+    def listing() -> str:
+        return subprocess.run(["ps", "-A", "-ww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+
+    until(lambda: mark not in listing(), "the end of all processes")

@@ -27,13 +27,16 @@ def migrate_files(
 def uncovered(result: FileResult, source: bytes) -> list[int]:
     """The lines that the diff takes away and no change of the report speaks of.
 
-    Not of blank ones, imports, lines that only move or are indented, and branches that went with all that was in them.
+    Not of blank ones, comments, imports, lines that only move or are indented, branches that went with all that was in
+    them, and an ``elif`` that has become the first one.
     """
     covered = {line for change in result.changes for line in range(change.line, change.end_line + 1)}
     lines = source.split(b"\n")
     still = {line.strip() for line in (result.new_source or b"").split(b"\n")}
+    still |= {b"el" + line for line in still if line.startswith(b"if ")}
     gone = set(gone_lines(result.diff))
-    left = [line for line in sorted(gone - covered) if lines[line - 1].strip() and lines[line - 1].strip() not in still]
+    left = [line for line in sorted(gone - covered) if lines[line - 1].strip() not in still | {b""}]
+    left = [line for line in left if not lines[line - 1].strip().startswith(b"#")]
     if left:
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import | ast.ImportFrom):
