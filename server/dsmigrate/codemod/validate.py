@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from dsmigrate.codemod.analysis.analysis import Analysis, analysed, owner, raw_models, regions_around
+from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
@@ -35,6 +36,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     forwards_in,
+    owner,
 )
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
@@ -184,7 +186,7 @@ def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]
     return (*one[: len(one) - len(_last(one))], *(() if together is TRUE else (together,)))
 
 
-class _Reader:
+class _Reader(ABC):
     """Lists the entries of one run. ``holds``: what is so for ranks that run under the wrapper."""
 
     def __init__(self, analysis: Analysis, holds: Condition) -> None:
@@ -208,8 +210,9 @@ class _Reader:
             if what is not None:
                 yield Entry(where, what, event)
 
+    @abstractmethod
     def what(self, event: Event) -> str | None:
-        raise NotImplementedError
+        """What an event is in the list; None where it is not compared."""
 
     def is_each(self, arm: Block, event: Event) -> bool:
         """Whether a branch is one of several things that a call may be of, to all of which the same happens."""
@@ -281,15 +284,17 @@ _KEPT = {
 class _Side(_Reader):
     """What both sides have in common."""
 
+    @abstractmethod
     def is_model(self, value: Value) -> bool:
-        raise NotImplementedError
+        """Whether a value is the plain model."""
 
+    @abstractmethod
     def is_wrapped(self, value: Value) -> bool:
-        raise NotImplementedError
+        """Whether a value is the wrapped model, or the engine."""
 
+    @abstractmethod
     def is_before(self, event: Event) -> bool:
         """Whether an event comes before the engine is made, or where it is to be made."""
-        raise NotImplementedError
 
     @cached_property
     def saving(self) -> set[ast.AST]:

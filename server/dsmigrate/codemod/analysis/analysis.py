@@ -29,6 +29,7 @@ from dsmigrate.codemod.analysis.values import (
     Value,
     each,
     option_of,
+    owner,
 )
 from dsmigrate.codemod.program.project import Project
 from dsmigrate.files.syntax import with_deep_stack
@@ -113,13 +114,6 @@ def raw_models(run: Run, value: Value) -> set[Value]:
 def wrappers(value: Value) -> set[Obj]:
     """The wrappers (DistributedDataParallel) that a value may be."""
     return {one for one in each(value) if isinstance(one, Obj) and role_of(one) is Role.WRAPPER}
-
-
-def owner(thing: Value) -> Value:
-    """The whole model that a part of it belongs to."""
-    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
-        thing = thing.args[0]
-    return thing
 
 
 def modules_of(run: Run, model: Value) -> set[Value]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dsmigrate.codemod.analysis.analysis import owner, things
+from dsmigrate.codemod.analysis.analysis import things
 from dsmigrate.codemod.analysis.picks import are_all
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Expr, Kind, Obj, Tensor, TensorKind, Value, each
+from dsmigrate.codemod.analysis.values import Expr, Kind, Obj, Tensor, TensorKind, Value, each, owner
 
 _PARAMETERS = frozenset((TensorKind.PARAMETER, TensorKind.GRADIENT, TensorKind.NORM))
 

@@ -46,6 +46,7 @@ from dsmigrate.codemod.analysis.values import (
     joined_tensor,
     may_vary,
     option_of,
+    owner,
 )
 
 # -- what things are -------------------------------------------------------------------------------------------------
@@ -588,7 +589,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
 
 def attribute_of_symbol(run: Machine, of: Expr, name: str) -> Value:
     """An attribute of something that is not read."""
-    if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, _whole(of)):
+    if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, owner(of)):
         return _weight(of, name)
     if (
         of.op == "torch.device"
@@ -608,12 +609,6 @@ _WEIGHTS = frozenset({"weight", "bias", "in_proj_weight", "in_proj_bias"})
 def _weight(of: Obj | Expr, name: str) -> Tensor:
     """One parameter of a layer."""
     return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("called", name)))
-
-
-def _whole(thing: Value) -> Value:
-    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
-        thing = thing.args[0]
-    return thing
 
 
 def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:

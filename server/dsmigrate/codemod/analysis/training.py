@@ -11,7 +11,6 @@ from dsmigrate.codemod.analysis.analysis import (
     Analysis,
     modules_of,
     nearest_common,
-    owner,
     parameters_of,
     paths_to,
     raw_models,
@@ -25,7 +24,7 @@ from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
-from dsmigrate.codemod.analysis.values import UNBOUND, Const, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import UNBOUND, Const, Obj, Value, each, forwards_in, owner
 from dsmigrate.codemod.program.module import Module
 
 

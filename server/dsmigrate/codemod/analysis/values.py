@@ -530,3 +530,10 @@ def show(value: object) -> str:
         case ast.AST():
             return f":{getattr(value, 'lineno', 0)}"
     return str(value)
+
+
+def owner(thing: Value) -> Value:
+    """The whole model that a part of it belongs to."""
+    while isinstance(thing, Expr) and thing.op in {"part", "field"} and isinstance(thing.args[0], Obj | Expr):
+        thing = thing.args[0]
+    return thing

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dsmigrate.codemod.analysis.analysis import modules_of, owner, things
+from dsmigrate.codemod.analysis.analysis import modules_of, things
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Tensor, Value, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Tensor, Value, each, owner
 from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.model import Idea, Kind
