@@ -65,7 +65,13 @@ def find_site(training: Training) -> Site | str:
     good = next((one for one in sites if _serves(training, one)), None)
     if good is None and sites:
         return "the training goes on with the plain model wherever the engine is made"
-    return good if good is not None else found[0] if found else "the wrap and the optimizer are made where no statement can stand behind both"
+    return (
+        good
+        if good is not None
+        else found[0]
+        if found
+        else "the wrap and the optimizer are made where no statement can stand behind both"
+    )
 
 
 def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -> Site | str:
@@ -85,7 +91,9 @@ def _site_in(training: Training, block: Block, last: Event, made: list[Event]) -
     if min(event.number for event in training.backwards) <= number:
         return "the model is trained before both the wrap and the optimizer are made"
     target = next((path for path in _targets(training, moment.names) if _is_there(training, moment, path)), None)
-    optimizer = next((path for path in paths_to(moment.names, set(training.optimizers)) if _is_there(training, moment, path)), None)
+    optimizer = next(
+        (path for path in paths_to(moment.names, set(training.optimizers)) if _is_there(training, moment, path)), None
+    )
     if target is None:
         return "no name leads to the wrapped model where the optimizer is there too"
     if optimizer is None:
@@ -107,11 +115,23 @@ def _is_there(training: Training, moment: Moment, path: str) -> bool:
     if not isinstance(expression, ast.Attribute):
         return True
     bases = values_at(training.analysis.run, moment.names, expression.value) or []
-    return any((base, expression.attr) in moment.optimizers or (base, expression.attr) in moment.holders for base in bases if isinstance(base, Obj))
+    return any(
+        (base, expression.attr) in moment.optimizers or (base, expression.attr) in moment.holders
+        for base in bases
+        if isinstance(base, Obj)
+    )
 
 
 _EARLY = frozenset(
-    {Happening.MADE, Happening.COPY, Happening.ACCESS, Happening.PARAMETERS, Happening.MODE, Happening.THAW, Happening.HOOK}
+    {
+        Happening.MADE,
+        Happening.COPY,
+        Happening.ACCESS,
+        Happening.PARAMETERS,
+        Happening.MODE,
+        Happening.THAW,
+        Happening.HOOK,
+    }
 )
 """What may come between the optimizer and the engine."""
 
@@ -149,7 +169,11 @@ def _blocks(training: Training, last: Event) -> Iterator[Block]:
     for block in inner.around():
         if not all(_leads_to(block, event) for event in training.backwards):
             continue
-        again = block.kind is BlockKind.CALL and isinstance(block.label, Obj) and _calls(training, block.label) > max(1, len(training.runs))
+        again = (
+            block.kind is BlockKind.CALL
+            and isinstance(block.label, Obj)
+            and _calls(training, block.label) > max(1, len(training.runs))
+        )
         yield inner if again and inner is not block and last in training.wraps else block
 
 
@@ -177,7 +201,9 @@ def _leads_to(block: Block, event: Event) -> bool:
     """Whether an event is in a block, or behind one that all ways to it come through."""
     if under(event.block, block):
         return True
-    return (block.kind in _WHOLE or _is_rest(block) or _is_uncaught(block)) and implies(event.condition, block.condition)
+    return (block.kind in _WHOLE or _is_rest(block) or _is_uncaught(block)) and implies(
+        event.condition, block.condition
+    )
 
 
 def _is_uncaught(block: Block) -> bool:
@@ -262,7 +288,11 @@ def _unwrapped(
     if not isinstance(own.node, ast.Assign) or own.node.value is not wrap or own.body is not site.body or model is None:
         return kept
     said = ast.unparse(model)
-    if [ast.unparse(one) for one in own.node.targets] != [target] or said == target or said not in paths_to(names, set(training.models)):
+    if (
+        [ast.unparse(one) for one in own.node.targets] != [target]
+        or said == target
+        or said not in paths_to(names, set(training.models))
+    ):
         return kept
     between = [sub for one in own.body[own.index + 1 : site.index + 1] for sub in ast.walk(one)]
     if any(isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef) for one in between):
@@ -279,9 +309,21 @@ def _read_elsewhere(training: Training, between: list[ast.AST], target: str, *, 
     if name == target and not at_module:
         return False
     inside = set(between)
-    called = [block for block in training.analysis.root.blocks() if block.kind is BlockKind.CALL and block.node in inside]
-    functions = {one.label.node for block in called for one in block.blocks() if one.kind is BlockKind.CALL and isinstance(one.label, Obj)}
-    return any(name in {getattr(sub, "attr", None), getattr(sub, "id", None)} for node in functions if node is not None for sub in ast.walk(node))
+    called = [
+        block for block in training.analysis.root.blocks() if block.kind is BlockKind.CALL and block.node in inside
+    ]
+    functions = {
+        one.label.node
+        for block in called
+        for one in block.blocks()
+        if one.kind is BlockKind.CALL and isinstance(one.label, Obj)
+    }
+    return any(
+        name in {getattr(sub, "attr", None), getattr(sub, "id", None)}
+        for node in functions
+        if node is not None
+        for sub in ast.walk(node)
+    )
 
 
 def wrapped_model(node: ast.AST) -> ast.expr | None:
@@ -432,4 +474,13 @@ def holders_said(site: Site) -> Iterator[str]:
         yield f"{alias} = {site.target}"
 
 
-__all__ = ["Site", "child_with", "find_site", "holders_said", "is_engine_there", "last_number", "spread", "wrapped_model"]
+__all__ = [
+    "Site",
+    "child_with",
+    "find_site",
+    "holders_said",
+    "is_engine_there",
+    "last_number",
+    "spread",
+    "wrapped_model",
+]
