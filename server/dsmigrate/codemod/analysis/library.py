@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
@@ -26,6 +27,7 @@ from dsmigrate.codemod.analysis.summaries.registry import (
     role_of_class,
 )
 from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribute_written, tensor_method
+from dsmigrate.codemod.analysis.texts import begins, ends, kind_of_device
 from dsmigrate.codemod.analysis.values import (
     NONE,
     Bound,
@@ -442,7 +444,8 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if name in ANY_METHODS:
                 return ANY_METHODS[name](asked, of)
             if name in _PURE and all(isinstance(value, Const | Expr | Lib) for value in given.all()):
-                return Expr("method", of, name, *given.args)
+                known = _told(of, name, given.args)
+                return Expr("method", of, name, *given.args) if known is None else Const(known)
             if of in run.known_models:
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
@@ -487,6 +490,16 @@ _PURE = frozenset(
         "items",
     ]
 )
+
+
+def _told(text: Expr, name: str, asked: Sequence[Value]) -> bool | None:
+    """Whether a text begins or ends in a way, where its known parts tell."""
+    match name, asked:
+        case "startswith", [Const(value=str(start))]:
+            return begins(text, start)
+        case "endswith", [Const(value=str(end))]:
+            return ends(text, end)
+    return None
 
 
 def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
@@ -591,14 +604,10 @@ def attribute_of_symbol(run: Machine, of: Expr, name: str) -> Value:
     """An attribute of something that is not read."""
     if name in _WEIGHTS and of.op in {"part", "field"} and is_tracked(run, owner(of)):
         return _weight(of, name)
-    if (
-        of.op == "torch.device"
-        and name == "type"
-        and len(of.args) > 0
-        and isinstance(of.args[0], Const)
-        and isinstance(of.args[0].value, str)
-    ):
-        return Const(of.args[0].value.partition(":")[0])
+    if of.op == "torch.device" and name == "type" and of.args:
+        kind = kind_of_device(of.args[0])
+        if kind is not None:
+            return Const(kind)
     return Expr("field", of, name)
 
 
@@ -683,7 +692,7 @@ def contained_in(key: Value, of: Value) -> Value | None:
 def operated_library(symbol: str, left: Value, right: Value) -> Value | None:
     """What an operator gives of objects of libraries: paths that are joined; None where nothing is known."""
     if symbol == "%" and isinstance(left, Const) and isinstance(left.value, str):
-        return Expr("text", left, right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
+        return Expr("text", left, "%", right if isinstance(right, Const | Expr | Tup) else "?", varies=may_vary(right))
     return None
 
 
