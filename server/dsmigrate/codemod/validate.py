@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
+from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -38,12 +40,19 @@ from dsmigrate.codemod.analysis.values import (
     forwards_in,
     owner,
 )
+from dsmigrate.codemod.decision import Setting
+from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.settle import Settled
 
-_REGIONS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_MIXED = frozenset({"torch_autocast", "fp16", "bf16"})
+"""The sections of a config that run the model in mixed precision."""
+
+_STATIC = Setting(None, static=None)
+_LEFT = frozenset({"MG304", "MG307"})
+"""What leaves the precision of the engine to the person."""
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 
 
@@ -117,12 +126,22 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
     return analysed(Project(reading, entry, shared, [""]))
 
 
-def differences(training: Training, after: Analysis, settled: Settled) -> list[Difference]:
+def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Difference]:
     """What a result does otherwise than the script, as far as an abstract run shows it."""
     found: list[Difference] = []
+    training = facts.training
+    decides = (
+        facts.options.precision == "keep"
+        and targets.holds("torch_autocast", facts.options.target_version)
+        and not any(one.code in _LEFT and one.kind is DecisionKind.TODO for one in settled.decisions)
+    )
+    patched = decides and any(  # by apex: the model runs in mixed precision wherever it is called
+        "models" in event.what and event.what.get("arg_opt_level") != Const("O0")
+        for event in training.events(Happening.AMP)
+    )
     for wrap in {event.node: event for event in training.wraps}.values():
-        before = _joined(_Original(training, wrap.condition).entries())
-        result = _joined(_Result(after, wrap.condition, settled).entries())
+        before = _joined(_Original(training, wrap.condition, patched=patched).entries())
+        result = _joined(_Result(after, wrap.condition, settled, decides=decides, patched=patched).entries())
         for one in _compared(before, result):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
@@ -250,9 +269,8 @@ class _Reader(ABC):
         return [] if value is UNBOUND else [value]
 
     def precision(self, event: Event) -> str:
-        """Whether a forward stands in an autocast region, and in which."""
-        blocks = regions_around(event, _REGIONS)
-        return key_of(blocks[0].label) if blocks and blocks[0].label is not None else "plain"
+        """Whether autocast may be on around an event."""
+        return "plain" if precision_at(self.analysis, event).enabled is FALSE else "under autocast"
 
     def without_grad(self, event: Event) -> bool:
         return bool(regions_around(event, _NO_GRAD))
@@ -401,7 +419,7 @@ class _Side(_Reader):
         return any(self.is_wrapped(one) for other in others for one in self.settle(other["model"]))
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
-        del wrapped
+        """The precision that the model is run in."""
         return self.precision(event)
 
     def content(self, value: Value, depth: int = 0) -> str:
@@ -464,9 +482,10 @@ _OURS = frozenset(
 class _Original(_Side):
     """The script as it is."""
 
-    def __init__(self, training: Training, holds: Condition) -> None:
+    def __init__(self, training: Training, holds: Condition, *, patched: bool) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
+        self.patched = patched
         gradients = gradients_of(training)
         self.unseen = gradients.of_zeroing() | {read for call in gradients.norm_calls() for read in call.reads}
         """Reads of gradients whose zeroing goes, or whose norm the engine gives."""
@@ -479,6 +498,9 @@ class _Original(_Side):
 
     def is_before(self, event: Event) -> bool:
         return self.training.is_before(event)
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        return "under autocast" if wrapped and self.patched else self.precision(event)
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
@@ -493,9 +515,12 @@ class _Original(_Side):
 class _Result(_Side):
     """The converted script."""
 
-    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled) -> None:
+    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled, *, decides: bool, patched: bool) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
+        self.patched = patched
+        self.decides = decides
+        """Whether the engine runs the model in the precision of its config, in whatever region it is called."""
         wraps = [
             event
             for event in analysis.of(Happening.WRAP)
@@ -513,6 +538,14 @@ class _Result(_Side):
 
     def is_before(self, event: Event) -> bool:
         return event.number < self.made
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        if not wrapped or not self.decides:
+            return self.precision(event)
+        if not self.settled.config.keys() & _MIXED:
+            return "plain"
+        switched = any(one.config.get("torch_autocast.enabled", _STATIC).code for one in self.settled.decisions)
+        return self.precision(event) if switched and not self.patched else "under autocast"
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:

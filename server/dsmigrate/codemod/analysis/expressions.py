@@ -320,6 +320,10 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     if tensors:
         norm = norm_operated(run, op, left, right)
         joined = joined_tensor(tensors)
+        if isinstance(op, ast.Mult | ast.Div) and not all(
+            any(isinstance(one, Tensor) for one in each(value)) for value in (left, right)
+        ):
+            joined = replace(joined, given=frozenset().union(*(one.given for one in tensors)))
         return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):

@@ -240,7 +240,9 @@ def of_torch(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
         for one in run.things_in(written) if tensors else ():
             changed_in_place(run, one, node, name.rpartition(".")[2], given.all())
     if tensors:
-        return joined_tensor(tensors)
+        made = joined_tensor(tensors)
+        of_layers = name.startswith("torch.nn.functional.")
+        return replace(made, given=frozenset((Forward(node, run.context, Lib(name)),))) if of_layers else made
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
         return opaque(run, Lib(name), given, node)
@@ -387,7 +389,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
     """What a forward gives, with the forward noted in every tensor of it."""
     match value:
         case Tensor():
-            return replace(value, forwards=value.forwards | {made})
+            return replace(value, forwards=value.forwards | {made}, given=frozenset((made,)))
         case Tup():
             return Tup(tuple(tagged(run, item, made, node, depth) for item in value.items))
         case Obj(kind=Kind.LIST | Kind.DICT | Kind.INSTANCE) if depth < 4 and role_of(value) is None:
@@ -395,7 +397,7 @@ def tagged(run: Machine, value: Value, made: Forward, node: ast.AST, depth: int 
                 run.put(value, key, tagged(run, item, made, node, depth + 1))
             return value
         case Expr(op="unknown" | "field" | "item" | "call"):
-            return Tensor(forwards=frozenset((made,)))
+            return Tensor(forwards=frozenset((made,)), given=frozenset((made,)))
     if not isinstance(value, Const | Obj | Lib | Bound | Member | Super | Expr):
         options = getattr(value, "options", None)
         if options is not None:
