@@ -379,7 +379,7 @@ class _Side(_Reader):
                     if isinstance(event["method"], Const) and event["method"].value
                     else ""
                 )
-                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
+                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped and not method)}"
             case Happening.SAVE:
                 return f"save {self.content(event['content'])} to {key_of(event['path'])}"
             case Happening.READ:
@@ -397,7 +397,7 @@ class _Side(_Reader):
                 ours = [one for value in given for one in self.settle(value) if self.role(one) is not None]
                 if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
                     return None  # of data alone, or of an unread model, which is known for one from its wrap on
-                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted({self.name(one, self.role) for one in given}))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:

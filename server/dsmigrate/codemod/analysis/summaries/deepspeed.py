@@ -38,6 +38,7 @@ def _initialize(asked: Call) -> Value:
     if optimizer == NONE and asked.get(3, "model_parameters", NONE) != NONE:  # that of the config
         optimizer = run.make(Kind.LIBRARY, asked.node, made_by="torch.optim.Optimizer", tag="optimizer")
     engine = run.make(Kind.LIBRARY, asked.node, made_by=ENGINE)
+    run.known_models.update(one for one in each(model) if isinstance(one, Expr))
     run.put(engine, "module", model)
     run.put(engine, "optimizer", optimizer)
     run.put(engine, "basic_optimizer", optimizer)
