@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +16,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    Plain,
+    Several,
+    both,
+    either,
+    left_of,
+    negate,
+)
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
@@ -121,8 +134,10 @@ def differences(training: Training, after: Analysis, settled: Settled) -> list[D
     """What a result does otherwise than the script, as far as an abstract run shows it."""
     found: list[Difference] = []
     for wrap in {event.node: event for event in training.wraps}.values():
-        before = _joined(_Original(training, wrap.condition).entries())
-        result = _joined(_Result(after, wrap.condition, settled).entries())
+        group = either(*(event.condition for event in training.events(Happening.GROUP)))  # which a wrapper needs
+        holds = tuple(dict.fromkeys((group, *(block.test for block in wrap.block.around()))))
+        before = _joined(_Original(training, holds).entries())
+        result = _joined(_Result(after, holds, settled).entries())
         for one in _compared(before, result):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
@@ -187,19 +202,32 @@ def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]
 
 
 class _Reader(ABC):
-    """Lists the entries of one run. ``holds``: what is so for ranks that run under the wrapper."""
+    """Lists the entries of one run. ``holds``: the conditions under which ranks run under the wrapper."""
 
-    def __init__(self, analysis: Analysis, holds: Condition) -> None:
+    def __init__(self, analysis: Analysis, holds: tuple[Condition, ...]) -> None:
         self.analysis = analysis
         self.holds = holds
+        self.told = {condition_key(part) for one in holds for part in _parts_of(one) if not isinstance(part, Plain)}
         self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
         known = self.known.get(condition)
         if known is None:
-            known = self.known[condition] = left_of(condition, self.holds)
+            known = self.known[condition] = self.said_otherwise(functools.reduce(left_of, self.holds, condition))
         return known
+
+    def said_otherwise(self, condition: Condition) -> Condition:
+        """A condition without what holds by its text: the things of two runs are never the same."""
+        if isinstance(condition, Plain):
+            return condition
+        if condition_key(condition) in self.told:
+            return TRUE
+        if condition_key(negate(condition)) in self.told:
+            return FALSE
+        if isinstance(condition, Several):
+            return (both if condition.all_of else either)(*map(self.said_otherwise, condition.parts))
+        return condition
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
@@ -464,7 +492,7 @@ _OURS = frozenset(
 class _Original(_Side):
     """The script as it is."""
 
-    def __init__(self, training: Training, holds: Condition) -> None:
+    def __init__(self, training: Training, holds: tuple[Condition, ...]) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
         gradients = gradients_of(training)
@@ -493,7 +521,7 @@ class _Original(_Side):
 class _Result(_Side):
     """The converted script."""
 
-    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled) -> None:
+    def __init__(self, analysis: Analysis, holds: tuple[Condition, ...], settled: Settled) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
         wraps = [

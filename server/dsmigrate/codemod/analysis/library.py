@@ -12,7 +12,7 @@ from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
-from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
     ANY_METHODS,
     ATTRIBUTES,
@@ -636,7 +636,7 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
-            return run.settle(of.at(("item", key.value)))
+            return run.settle(filled(of.at(("item", key.value)), Expr("item", of, key.value)))
         if (
             of.kind is Kind.LIBRARY
             and of.made_by.startswith("torch.nn.")

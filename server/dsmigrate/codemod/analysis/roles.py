@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dsmigrate.codemod.analysis.classes import bases_of
 from dsmigrate.codemod.analysis.machine import Machine
 from dsmigrate.codemod.analysis.summaries.registry import Role, role_of_class
@@ -29,12 +31,25 @@ def is_module(run: Machine, thing: Value) -> bool:
     return isinstance(thing, Expr) and thing in run.known_models
 
 
+def held_by(run: Machine, thing: Expr) -> Iterator[Value]:
+    """What unread code was given when it made a thing, and what was given to make that; in the end other than such things."""
+    seen = {thing}
+    pending = [thing]
+    while pending:
+        for one in run.held.get(pending.pop(), ()):
+            if not isinstance(one, Expr) or one in run.known_models:
+                yield one
+            elif one not in seen:
+                seen.add(one)
+                pending.append(one)
+
+
 def is_tracked(run: Machine, thing: Value) -> bool:
     """Whether it matters to the training what an unread call does with a thing."""
     if isinstance(thing, Tensor):
         return thing.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} or bool(thing.forwards)
     if isinstance(thing, Expr):
-        return thing in run.known_models or any(is_tracked(run, one) for one in run.held.get(thing, ()) if one != thing)
+        return thing in run.known_models or any(is_tracked(run, one) for one in held_by(run, thing))
     role = role_of(thing)
     return role in {
         Role.MODEL,
