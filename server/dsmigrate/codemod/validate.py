@@ -152,8 +152,19 @@ def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
         if tag == "equal":
             continue
         left, right = before[i1:i2], after[j1:j2]
-        for index in range(max(len(left), len(right))):
-            yield Difference(left[index] if index < len(left) else None, right[index] if index < len(right) else None)
+        for one, other in itertools.zip_longest(left, right):
+            if one is None or other is None or not _may_agree(one, other):
+                yield Difference(one, other)
+
+
+def _may_agree(one: Entry, other: Entry) -> bool:
+    """Whether two events part by nothing but a condition that is not known."""
+    return (
+        one.what == other.what
+        and [part for part in one.where if isinstance(part, str)]
+        == [part for part in other.where if isinstance(part, str)]
+        and any(isinstance(part, Plain) for entry in (one, other) for part in entry.where)
+    )
 
 
 def _joined(entries: Iterator[Entry]) -> list[Entry]:
@@ -352,8 +363,8 @@ class _Side(_Reader):
             return "the model"
         if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
             return self.role(value.data["copy_of"])
-        if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
-            return self.role(value.args[0])
+        if isinstance(value, Expr) and value.op == "copy" and (copied := self.role(value.args[0])) is not None:
+            return copied if value.args[1] in self.saving else f"a copy of {copied}"
         if (
             isinstance(value, Obj)
             and "copy_of" in value.data
@@ -391,9 +402,9 @@ class _Side(_Reader):
                 )
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
             case Happening.SAVE:
-                return f"save {self.content(event['content'])} to {key_of(event['path'])}"
+                return f"save {self.content(event['content'])} to {self.name(event['path'], self.role)}"
             case Happening.READ:
-                return f"read {key_of(event['path'])}"
+                return f"read {self.name(event['path'], self.role)}"
             case Happening.RESTORE:
                 return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
             case Happening.STATE if groups_read(event) is None:

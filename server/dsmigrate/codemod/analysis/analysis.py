@@ -12,7 +12,7 @@ from typing import Any
 from dsmigrate.codemod.analysis.classes import is_closed
 from dsmigrate.codemod.analysis.conditions import Condition, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
-from dsmigrate.codemod.analysis.roles import inside_of, is_module, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_module, role_of
 from dsmigrate.codemod.analysis.run import Run
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.values import (
@@ -135,7 +135,7 @@ def _may_be_module(run: Run, thing: Value) -> bool:
     """Whether a thing is a module, or of a class with a base that is not read."""
     if isinstance(thing, Obj) and thing.kind is Kind.INSTANCE and role_of(thing) is None:
         return not is_closed(thing)
-    return role_of(thing) is Role.MODEL or thing in run.known_models
+    return role_of(thing) is Role.MODEL or (isinstance(thing, Expr) and is_known(run, thing))
 
 
 def parameters_of(run: Run, value: Value) -> set[Value]:

@@ -7,11 +7,11 @@ import sys
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import Literal
+from dsmigrate.codemod.analysis.conditions import Literal, options_of
 from dsmigrate.codemod.analysis.containers import container_method, is_hashable
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
-from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
+from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
 from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
     ANY_METHODS,
@@ -29,6 +29,7 @@ from dsmigrate.codemod.analysis.tensors import changed_in_place, tensor_attribut
 from dsmigrate.codemod.analysis.values import (
     NONE,
     Bound,
+    Choice,
     Const,
     Expr,
     Forward,
@@ -443,7 +444,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
                 return ANY_METHODS[name](asked, of)
             if name in _PURE and all(isinstance(value, Const | Expr | Lib) for value in given.all()):
                 return Expr("method", of, name, *given.args)
-            if of in run.known_models:
+            if is_known(run, of):
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
     run.handed.add(node)
@@ -490,6 +491,14 @@ _PURE = frozenset(
 
 
 def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
+    if not given.named and not given.more:
+        for index, value in enumerate(given.args):
+            if isinstance(value, Choice) and all(isinstance(one, Const | Expr | Lib) for one in each(value)):
+                before, after = given.args[:index], given.args[index + 1 :]
+                return choose(
+                    (condition, _of_constant(run, of, name, Given((*before, one, *after)), node))
+                    for condition, one in options_of(value)
+                )
     plain = [value for value in given.args if isinstance(value, Const)]
     if (
         isinstance(of.value, str | int | float | bytes)

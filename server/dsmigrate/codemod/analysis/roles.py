@@ -28,7 +28,12 @@ def is_module(run: Machine, thing: Value) -> bool:
     role = role_of(thing)
     if role is not None:
         return role in {Role.MODEL, Role.WRAPPER, Role.REPLICAS, Role.ENGINE, Role.SHARDED, Role.AVERAGED}
-    return isinstance(thing, Expr) and thing in run.known_models
+    return isinstance(thing, Expr) and is_known(run, thing)
+
+
+def is_known(run: Machine, thing: Expr) -> bool:
+    """Whether a symbol is a model, or a copy of one that was made before that was known."""
+    return thing in run.known_models or (thing.op == "copy" and is_known(run, thing.args[0]))
 
 
 def held_by(run: Machine, thing: Expr) -> Iterator[Value]:
@@ -49,7 +54,7 @@ def is_tracked(run: Machine, thing: Value) -> bool:
     if isinstance(thing, Tensor):
         return thing.kind in {TensorKind.PARAMETER, TensorKind.GRADIENT} or bool(thing.forwards)
     if isinstance(thing, Expr):
-        return thing in run.known_models or any(is_tracked(run, one) for one in held_by(run, thing))
+        return is_known(run, thing) or any(is_tracked(run, one) for one in held_by(run, thing))
     role = role_of(thing)
     return role in {
         Role.MODEL,

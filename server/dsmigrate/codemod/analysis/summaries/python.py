@@ -793,11 +793,11 @@ def _path(asked: Call) -> Value:
     name = asked.name.rpartition(".")[2]
     args = tuple(asked.run.settle(value) for value in asked.given.args)
     _note_paths(asked, args)
-    if args and isinstance(args[0], Choice):
+    at = next((index for index, value in enumerate(args) if isinstance(value, Choice)), None)
+    if at is not None:
         return choose(
-            (condition, _path(Call(asked.run, asked.name, Given((option, *args[1:])), asked.node)))
-            for condition, option in args[0].options
-            if option is not UNBOUND
+            (condition, _path(Call(asked.run, asked.name, Given((*args[:at], option, *args[at + 1 :])), asked.node)))
+            for condition, option in options_of(args[at])
         )
     if name in {"abspath", "realpath"} and isinstance(args[0], Const) and isinstance(args[0].value, str):
         text = args[0].value
