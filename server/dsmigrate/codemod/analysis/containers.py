@@ -78,11 +78,21 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Cond
         add_rest(run, of, value)
 
 
-def settings_written(run: Machine, module: Obj) -> None:
-    """Code that is not read, or a name that is not known, may give any plain name of a module another value."""
-    for name, value in list(module.own.items()):
-        if isinstance(name, str) and not name.startswith("__") and all(isinstance(one, Const) for one in each(value)):
-            run.put(module, name, Expr("setting", name, value))
+def settings_written(run: Machine, of: Obj) -> None:
+    """Code that is not read, or a name that is not known, may give any plain attribute another value, of the unread parts too."""
+    pending, seen = [of], {of}
+    while pending:
+        one = pending.pop()
+        for name, value in list(one.own.items()):
+            if not isinstance(name, str) or name.startswith("__"):
+                continue
+            options = list(each(value))
+            known = [option for option in options if not (isinstance(option, Expr) and option.op == "setting")]
+            if known and all(isinstance(option, Const) for option in known):
+                run.put(one, name, Expr("setting", name, value))
+            parts = {run.shadows[option] for option in options if isinstance(option, Expr) and option in run.shadows}
+            pending += parts - seen
+            seen |= parts
 
 
 def is_hashable(value: object) -> bool:

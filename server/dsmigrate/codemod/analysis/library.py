@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import Literal, options_of
-from dsmigrate.codemod.analysis.containers import container_method, is_hashable
+from dsmigrate.codemod.analysis.containers import container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
@@ -72,6 +72,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     """What a call gives of which nothing is known; what it is given may come to anything there."""
     inputs = given_.all()
     holder = function.of if isinstance(function, Member) else function
+    changed = run.shadows.get(holder) if isinstance(holder, Expr) else holder
+    if isinstance(function, Member) and isinstance(changed, Obj) and role_of(changed) is None:
+        settings_written(run, changed)  # ``config.merge_from_file(path)``
     things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
