@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,19 @@ from functools import cached_property
 
 from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
-from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, TRUE, Condition, Literal, Several, both, either, left_of
+from dsmigrate.codemod.analysis.conditions import (
+    FALSE,
+    MAYBE,
+    TRUE,
+    Condition,
+    Literal,
+    Plain,
+    Several,
+    both,
+    either,
+    left_of,
+    negate,
+)
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
@@ -140,8 +153,10 @@ def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Differe
         for event in training.events(Happening.AMP)
     )
     for wrap in {event.node: event for event in training.wraps}.values():
-        before = _joined(_Original(training, wrap.condition, patched=patched).entries())
-        result = _joined(_Result(after, wrap.condition, settled, decides=decides, patched=patched).entries())
+        group = either(*(event.condition for event in training.events(Happening.GROUP)))  # which a wrapper needs
+        holds = tuple(dict.fromkeys((group, *(block.test for block in wrap.block.around()))))
+        before = _joined(_Original(training, holds, patched=patched).entries())
+        result = _joined(_Result(after, holds, settled, decides=decides, patched=patched).entries())
         for one in _compared(before, result):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
@@ -156,8 +171,19 @@ def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
         if tag == "equal":
             continue
         left, right = before[i1:i2], after[j1:j2]
-        for index in range(max(len(left), len(right))):
-            yield Difference(left[index] if index < len(left) else None, right[index] if index < len(right) else None)
+        for one, other in itertools.zip_longest(left, right):
+            if one is None or other is None or not _may_agree(one, other):
+                yield Difference(one, other)
+
+
+def _may_agree(one: Entry, other: Entry) -> bool:
+    """Whether two events part by nothing but a condition that is not known."""
+    return (
+        one.what == other.what
+        and [part for part in one.where if isinstance(part, str)]
+        == [part for part in other.where if isinstance(part, str)]
+        and any(isinstance(part, Plain) for entry in (one, other) for part in entry.where)
+    )
 
 
 def _joined(entries: Iterator[Entry]) -> list[Entry]:
@@ -206,19 +232,32 @@ def _either(one: tuple[str | Condition, ...], other: tuple[str | Condition, ...]
 
 
 class _Reader(ABC):
-    """Lists the entries of one run. ``holds``: what is so for ranks that run under the wrapper."""
+    """Lists the entries of one run. ``holds``: the conditions under which ranks run under the wrapper."""
 
-    def __init__(self, analysis: Analysis, holds: Condition) -> None:
+    def __init__(self, analysis: Analysis, holds: tuple[Condition, ...]) -> None:
         self.analysis = analysis
         self.holds = holds
+        self.told = {condition_key(part) for one in holds for part in _parts_of(one) if not isinstance(part, Plain)}
         self.known: dict[Condition, Condition] = {}
 
     def left(self, condition: Condition) -> Condition:
         """What is left of a condition for those that run under the wrapper."""
         known = self.known.get(condition)
         if known is None:
-            known = self.known[condition] = left_of(condition, self.holds)
+            known = self.known[condition] = self.said_otherwise(functools.reduce(left_of, self.holds, condition))
         return known
+
+    def said_otherwise(self, condition: Condition) -> Condition:
+        """A condition without what holds by its text: the things of two runs are never the same."""
+        if isinstance(condition, Plain):
+            return condition
+        if condition_key(condition) in self.told:
+            return TRUE
+        if condition_key(negate(condition)) in self.told:
+            return FALSE
+        if isinstance(condition, Several):
+            return (both if condition.all_of else either)(*map(self.said_otherwise, condition.parts))
+        return condition
 
     def entries(self) -> Iterator[Entry]:
         for event in self.analysis.events:
@@ -342,8 +381,8 @@ class _Side(_Reader):
             return "the model"
         if isinstance(value, Obj) and "copy_of" in value.data and value.node in self.saving:
             return self.role(value.data["copy_of"])
-        if isinstance(value, Expr) and value.op == "copy" and value.args[1] in self.saving:
-            return self.role(value.args[0])
+        if isinstance(value, Expr) and value.op == "copy" and (copied := self.role(value.args[0])) is not None:
+            return copied if value.args[1] in self.saving else f"a copy of {copied}"
         if (
             isinstance(value, Obj)
             and "copy_of" in value.data
@@ -381,9 +420,9 @@ class _Side(_Reader):
                 )
                 return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped and not method)}"
             case Happening.SAVE:
-                return f"save {self.content(event['content'])} to {key_of(event['path'])}"
+                return f"save {self.content(event['content'])} to {self.name(event['path'], self.role)}"
             case Happening.READ:
-                return f"read {key_of(event['path'])}"
+                return f"read {self.name(event['path'], self.role)}"
             case Happening.RESTORE:
                 return f"restore {self.name(event['of'], self.role)} from {self.content(event['content'])}"
             case Happening.STATE if groups_read(event) is None:
@@ -482,7 +521,7 @@ _OURS = frozenset(
 class _Original(_Side):
     """The script as it is."""
 
-    def __init__(self, training: Training, holds: Condition, *, patched: bool) -> None:
+    def __init__(self, training: Training, holds: tuple[Condition, ...], *, patched: bool) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
         self.patched = patched
@@ -515,7 +554,9 @@ class _Original(_Side):
 class _Result(_Side):
     """The converted script."""
 
-    def __init__(self, analysis: Analysis, holds: Condition, settled: Settled, *, decides: bool, patched: bool) -> None:
+    def __init__(
+        self, analysis: Analysis, holds: tuple[Condition, ...], settled: Settled, *, decides: bool, patched: bool
+    ) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
         self.patched = patched

@@ -14,7 +14,7 @@ from dsmigrate.codemod.analysis.conditions import MAYBE, TRUE, Condition, Consul
 from dsmigrate.codemod.analysis.events import Block, BlockKind
 from dsmigrate.codemod.analysis.library import call_library, call_object, decorated, forward, library_method, opaque
 from dsmigrate.codemod.analysis.machine import DEAD, Frame, Given, Machine, Stop, kept
-from dsmigrate.codemod.analysis.roles import is_step
+from dsmigrate.codemod.analysis.roles import is_known, is_step
 from dsmigrate.codemod.analysis.state import Changes, Place, choose
 from dsmigrate.codemod.analysis.summaries.registry import CHOSEN, role_of_class
 from dsmigrate.codemod.analysis.values import (
@@ -105,7 +105,7 @@ def call(run: Machine, function: Value, given_: Given, node: ast.AST) -> Value:
             return call_library(run, function.name, given_, node)
         case Member():
             return library_method(run, function.of, function.name, given_, node)
-        case Expr() if function in run.known_models:
+        case Expr() if is_known(run, function):
             return forward(run, function, "", given_, node)
         case Expr(op="field"):
             return library_method(run, function.args[0], function.args[1], given_, node)

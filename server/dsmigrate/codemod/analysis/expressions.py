@@ -226,8 +226,9 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
     if isinstance(of, Lib):
         call_library(run, f"{of.name}.__setitem__", Given((key, value)), node)
         return
-    options = [option for option in each(of) if isinstance(option, Obj | Expr | Tensor)]
-    for option in options:
+    for condition, option in options_of(of):
+        if not isinstance(option, Obj | Expr | Tensor):
+            continue
         item_written(run, option, key, value, node)
         if isinstance(option, Obj):
             if option.kind is Kind.INSTANCE and option.cls is not None:
@@ -235,11 +236,12 @@ def set_item(run: Machine, node: ast.Subscript, of: Value, key: Value, value: Va
                 if found is not None and isinstance(found[0], Obj):
                     run.call_member(option, "__setitem__", Given((key, value)), node)
                     continue
-            put_item(run, option, key, value, certain=len(options) == 1 and not isinstance(of, Choice))
+            put_item(run, option, key, value, condition=condition)
         elif isinstance(option, Expr) and isinstance(key, Const):
             holder = run.shadow(option)
             holder.own.setdefault(("item", key.value), Expr("item", option, key.value, varies=option.varies))
-            run.put(holder, ("item", key.value), value)
+            now = holder.at(("item", key.value))
+            run.put(holder, ("item", key.value), choose([(negate(condition), now), (condition, value)]))
 
 
 def bind(run: Machine, target: ast.expr, value: Value) -> None:

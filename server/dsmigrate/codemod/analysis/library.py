@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
-from dsmigrate.codemod.analysis.conditions import Literal
-from dsmigrate.codemod.analysis.containers import container_method, is_hashable
+from dsmigrate.codemod.analysis.conditions import Literal, options_of
+from dsmigrate.codemod.analysis.containers import container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
-from dsmigrate.codemod.analysis.roles import inside_of, is_tracked, role_of
-from dsmigrate.codemod.analysis.state import choose
+from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
+from dsmigrate.codemod.analysis.state import choose, filled
 from dsmigrate.codemod.analysis.summaries.registry import (
     ANY_METHODS,
     ATTRIBUTES,
@@ -31,6 +31,7 @@ from dsmigrate.codemod.analysis.texts import begins, ends, kind_of_device
 from dsmigrate.codemod.analysis.values import (
     NONE,
     Bound,
+    Choice,
     Const,
     Expr,
     Forward,
@@ -73,6 +74,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     """What a call gives of which nothing is known; what it is given may come to anything there."""
     inputs = given_.all()
     holder = function.of if isinstance(function, Member) else function
+    changed = run.shadows.get(holder) if isinstance(holder, Expr) else holder
+    if isinstance(function, Member) and isinstance(changed, Obj) and role_of(changed) is None:
+        settings_written(run, changed)  # ``config.merge_from_file(path)``
     things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
@@ -448,7 +452,7 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
             if name in _PURE and all(isinstance(value, Const | Expr | Lib) for value in given.all()):
                 known = _told(of, name, given.args)
                 return Expr("method", of, name, *given.args) if known is None else Const(known)
-            if of in run.known_models:
+            if is_known(run, of):
                 return forward(run, of, name, given, node)
     run_functions(run, given, node)
     run.handed.add(node)
@@ -505,6 +509,14 @@ def _told(text: Expr, name: str, asked: Sequence[Value]) -> bool | None:
 
 
 def _of_constant(run: Machine, of: Const, name: str, given: Given, node: ast.AST) -> Value:
+    if not given.named and not given.more:
+        for index, value in enumerate(given.args):
+            if isinstance(value, Choice) and all(isinstance(one, Const | Expr | Lib) for one in each(value)):
+                before, after = given.args[:index], given.args[index + 1 :]
+                return choose(
+                    (condition, _of_constant(run, of, name, Given((*before, one, *after)), node))
+                    for condition, one in options_of(value)
+                )
     plain = [value for value in given.args if isinstance(value, Const)]
     if (
         isinstance(of.value, str | int | float | bytes)
@@ -647,7 +659,7 @@ def item_of(run: Machine, of: Value, key: Value, node: ast.AST) -> Value:
         return call_library(run, f"{of.name}.__getitem__", Given((key,)), node)
     if isinstance(of, Obj):
         if isinstance(key, Const) and is_hashable(key.value) and of.has(("item", key.value)):
-            return run.settle(of.at(("item", key.value)))
+            return run.settle(filled(of.at(("item", key.value)), Expr("item", of, key.value)))
         if (
             of.kind is Kind.LIBRARY
             and of.made_by.startswith("torch.nn.")

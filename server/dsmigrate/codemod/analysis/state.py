@@ -150,6 +150,13 @@ class State:
             self.put(obj, key, choose(options, (*at, obj.node, key)))
 
 
+def filled(value: Value, rest: Value) -> Value:
+    """What something holds that holds ``rest`` on the ways on which nothing was written."""
+    if not isinstance(value, Choice):
+        return rest if value is UNBOUND else value
+    return choose((condition, rest if option is UNBOUND else option) for condition, option in value.options)
+
+
 def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Value:
     """The value that is one of several, each under its condition; UNBOUND where there is none.
 

@@ -25,7 +25,7 @@ from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.site import Site, child_with, find_site, is_engine_there, last_number
 from dsmigrate.codemod.analysis.summaries.registry import Role
-from dsmigrate.codemod.analysis.values import UNBOUND, Const, Obj, Value, each, forwards_in, owner
+from dsmigrate.codemod.analysis.values import UNBOUND, Const, Expr, Obj, Value, each, forwards_in, owner
 from dsmigrate.codemod.program.module import Module
 
 
@@ -79,6 +79,15 @@ class Training:
     def is_copy(self, value: Value) -> bool:
         """Whether a value may be a copy of the model that was made with its wrapper."""
         return any(isinstance(one, Obj) and one.data.get("copy_of") in self.wrappers for one in each(value))
+
+    def is_plain_copy(self, value: Value) -> bool:
+        """Whether a value may be a copy of the model that was made without its wrapper."""
+        copied = {
+            one.data.get("copy_of") if isinstance(one, Obj) else one.args[0]
+            for one in each(value)
+            if isinstance(one, Obj) or (isinstance(one, Expr) and one.op == "copy")
+        }
+        return bool(copied & self.models)
 
     def values_at(self, event: Event, expression: ast.expr) -> list[Value]:
         """What a name, or attributes of one, may be at an event; nothing for any other expression."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import collections
+import numbers
 import posixpath
+import types
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
@@ -129,36 +134,42 @@ def _classes_in(kinds: Value) -> list[Value]:
     return found
 
 
-_PLAIN = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool, "builtins.tuple": tuple,
-          "builtins.list": list, "builtins.dict": dict}  # fmt: skip
+_SHELVES: dict[str, tuple[ModuleType, ...]] = {
+    "builtins": (builtins,), "types": (types,), "collections": (collections, collections.abc), "collections.abc": (collections.abc,),
+    "typing": (collections.abc, collections), "numbers": (numbers,),
+}  # fmt: skip
+
+
+def _class_named(name: str) -> type | None:
+    """The class of Python itself that a qualified name stands for."""
+    shelf, _, last = name.rpartition(".")
+    found = next((getattr(one, last) for one in _SHELVES.get(shelf, ()) if hasattr(one, last)), None)
+    return found if isinstance(found, type) else None
+
+
+def _is_plain_of(plain: type, names: set[str], *, unsure: bool) -> bool | None:
+    """Whether plain data is of one of some classes; of what may be a tuple of classes, as in ``six``, that is not known."""
+    if any(cls is not None and issubclass(plain, cls) for cls in map(_class_named, names)):
+        return True
+    unread = (name for name in names if _class_named(name) is None and not name.startswith(("torch.", "numpy.")))
+    return None if unsure or any(name.rpartition(".")[2].islower() for name in unread) else False
 
 
 def _is_of(of: Value, kinds: list[Value]) -> bool | None:
     names = {canonical(one.name) for one in kinds if isinstance(one, Lib)}
     unsure = any(isinstance(one, Expr) for one in kinds)
     if isinstance(of, Const):
-        return (
-            True
-            if any(name in _PLAIN and isinstance(of.value, _PLAIN[name]) for name in names)
-            else (None if unsure else False)
-        )
+        return _is_plain_of(type(of.value), names, unsure=unsure)
     if isinstance(of, Tup):
-        return bool(
-            {"builtins.tuple", "collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence"} & names
-        )
+        return _is_plain_of(tuple, names, unsure=unsure)
     if isinstance(of, Tensor):
         if names & {"torch.Tensor", "torch.FloatTensor"}:
             return True
         return None
     if isinstance(of, Obj):
-        kind = {Kind.LIST: "builtins.list", Kind.DICT: "builtins.dict", Kind.SET: "builtins.set"}.get(of.kind)
-        if kind is not None:
-            abstract = (
-                {"collections.abc.Mapping", "typing.Mapping", "collections.OrderedDict"}
-                if kind == "builtins.dict"
-                else {"collections.abc.Sequence", "collections.abc.Iterable", "typing.Sequence", "typing.Iterable"}
-            )
-            return kind in names or bool(abstract & names)
+        plain = {Kind.LIST: list, Kind.DICT: collections.OrderedDict, Kind.SET: set}.get(of.kind)
+        if plain is not None:
+            return _is_plain_of(plain, names, unsure=unsure)
         if of.kind in {Kind.INSTANCE, Kind.CLASS}:
             cls = of if of.kind is Kind.CLASS else of.cls
             line = cls.data["order"] if cls is not None else ()
@@ -313,6 +324,7 @@ def _setattr(asked: Call) -> Value:
     elif all(isinstance(value, Const | Expr) for value in each(asked.get(2, "value"))):
         for one in each(asked.get(0, "obj")):
             if isinstance(one, Obj) and one.kind in {Kind.MODULE, Kind.INSTANCE, Kind.NAMESPACE, Kind.CLASS}:
+                one.data["open"] = True
                 settings_written(asked.run, one)
     return NONE
 
@@ -781,11 +793,11 @@ def _path(asked: Call) -> Value:
     name = asked.name.rpartition(".")[2]
     args = tuple(asked.run.settle(value) for value in asked.given.args)
     _note_paths(asked, args)
-    if args and isinstance(args[0], Choice):
+    at = next((index for index, value in enumerate(args) if isinstance(value, Choice)), None)
+    if at is not None:
         return choose(
-            (condition, _path(Call(asked.run, asked.name, Given((option, *args[1:])), asked.node)))
-            for condition, option in args[0].options
-            if option is not UNBOUND
+            (condition, _path(Call(asked.run, asked.name, Given((*args[:at], option, *args[at + 1 :])), asked.node)))
+            for condition, option in options_of(args[at])
         )
     if name in {"abspath", "realpath"} and isinstance(args[0], Const) and isinstance(args[0].value, str):
         text = args[0].value

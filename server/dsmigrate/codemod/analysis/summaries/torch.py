@@ -131,7 +131,7 @@ def _available(asked: Call) -> Value:  # noqa: ARG001
 
 @function("torch.distributed.is_initialized")
 def _initialized(asked: Call) -> Value:
-    return asked.run.settle(asked.run.flags.get("initialized", FALSE_VALUE))
+    return asked.run.settle(asked.run.flags.at("initialized"))
 
 
 @function("torch.distributed.is_torchelastic_launched")
