@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
@@ -278,6 +279,8 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of a library that only deals with data."""
     run_functions(run, given, node)
     values = given.all()
+    if name in _OF_FILES:
+        note_file(run, name, values, node)
     tensors = [one for value in values for one in run.things_in(value) if isinstance(one, Tensor)]
     head = name.split(".", maxsplit=1)[0]
     if head in {"time", "random", "uuid", "socket", "datetime"}:
@@ -297,6 +300,24 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return Expr("call", name, *values)
     return run.unread(node, values)
+
+
+_OF_FILES = frozenset(
+    [
+        *(f"shutil.{name}" for name in ("copyfile", "copy", "copy2", "move")),
+        *(f"os.{name}" for name in ("remove", "unlink", "rename", "replace")),
+    ]
+)
+
+
+def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) -> None:
+    """Note what happens to files: a function of a library, or a method of a path."""
+    run.event(
+        Happening.FILE,
+        node,
+        name=Const(name),
+        **{f"path{index}": run.settle(path) for index, path in enumerate(paths)},
+    )
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
@@ -408,6 +429,8 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
     """Call a method that no source of the script defines."""
     of = run.settle(of)
     asked = Call(run, name, given, node)
+    if name in {"is_file", "unlink"} and isinstance(of, Const | Expr):
+        note_file(run, name, [of], node)
     match of:
         case Tensor():
             return tensor_method(run, of, name, given, node)

@@ -13,7 +13,7 @@ from dsmigrate.codemod.analysis.containers import extended, from_items, length, 
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
+from dsmigrate.codemod.analysis.library import note_file, run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
@@ -825,6 +825,8 @@ def _pathlib(asked: Call) -> Value:
 )
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
+    if asked.name == "os.path.isfile":
+        note_file(asked.run, asked.name, [path], asked.node)
     return Expr(
         "exists",
         asked.name.rpartition(".")[2],
