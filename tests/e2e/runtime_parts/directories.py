@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import deepspeed
@@ -35,7 +35,7 @@ def engine(stage: int, kind: str = "", before: Any = None, **more: Any) -> tuple
     """An engine that saves directories, as a converted script makes it, and the script's own optimizer."""
     model = made().to(torch.bfloat16 if "bf16" in more else torch.float32)
     stepping = OPTIMIZERS["AdamW"](in_groups(model, kind))
-    groups = ds_compat.parameter_groups(stepping)
+    groups = ds_compat.parameter_groups(stepping) if kind else None
     if before is not None:
         model.load_state_dict(before["model"])
         stepping.load_state_dict(before["optimizer"])
@@ -48,7 +48,6 @@ def engine(stage: int, kind: str = "", before: Any = None, **more: Any) -> tuple
 
 def save(model: Any, optimizer: Any, path: str) -> None:
     """As a script does on one rank."""
-    os.makedirs("directories", exist_ok=True)
     if dist.get_rank() == 0:
         state = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
         ds_compat.save_checkpoint({**state, "epoch": 3, "global_steps": 99, "args": {"lr": [0.1]}}, path)
@@ -65,7 +64,7 @@ def resumed(stage: int, kind: str = "", **more: Any) -> dict[str, Any]:
     dtype = torch.bfloat16 if "bf16" in more else torch.float32
     path = f"directories/{stage}{kind}{len(more)}.pt"
     if dist.get_rank() == 0:
-        os.makedirs("directories", exist_ok=True)
+        Path("directories").mkdir(exist_ok=True)
         torch.save("a file in its way", path)
     wrapped, own = engine(stage, kind, gradient_clipping=CLIP, **copy.deepcopy(more))
     train(wrapped, own, range(2), dtype)
@@ -75,7 +74,7 @@ def resumed(stage: int, kind: str = "", **more: Any) -> dict[str, Any]:
     save(wrapped, own, path)
     weights = copy.deepcopy(dict(ds_compat.load_checkpoint(path, map_location="cpu")["model"]))
     expected = train(wrapped, own, AFTER, dtype)
-    found: dict[str, Any] = {"is a file": float(not os.path.isdir(path + ".best"))}
+    found: dict[str, Any] = {"is a file": float(not Path(path + ".best").is_dir())}
 
     state = ds_compat.load_checkpoint(path, map_location="cpu")
     found["own entries"] = apart({key: state[key] for key in state if key not in {"model", "optimizer"}},

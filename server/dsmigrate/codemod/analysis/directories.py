@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dsmigrate.codemod.analysis.analysis import dividing, library_name
+from dsmigrate.codemod.analysis.analysis import Analysis, dividing, library_name, static_value
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Value, each, may_vary
+from dsmigrate.codemod.program.module import Module
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
     """Checkpoints that become directories: their saves with the place behind which all ranks are, and their reads.
 
-    ``states`` are the calls whose state the engine saves itself; ``touches`` what else happens to the paths.
+    ``states`` are the calls whose state the engine saves itself; ``touches`` what else happens to the paths; ``given`` which
+    unread calls get one; ``unseen`` reads in functions that restore a training and that nothing is seen to call; ``names``
+    what the files are called, as far as it is known.
     """
 
     saves: dict[Event, Meeting]
     reads: tuple[Event, ...]
     states: frozenset[ast.AST]
     touches: tuple[Event, ...]
-
-    @property
-    def paths(self) -> frozenset[Value]:
-        """The paths of the checkpoints."""
-        return frozenset(one for event in (*self.saves, *self.reads) for one in each(event["path"]))
+    given: tuple[Event, ...]
+    unseen: tuple[tuple[Module, ast.Call], ...]
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,9 @@ def directories(training: Training) -> Directories | Kept | None:
         if place is None or why:
             return Kept(event, why or "not all ranks get to this save")
         met[event] = place
+    for event, place in met.items():
+        if any(place.node is not other.node and place.node in _way_to(one) for one, other in met.items()):
+            return Kept(event, "not all ways to this save have all ranks")
     inside = {one.node for event in saves for one in held[event] if one.node is not None}
     for event in training.events(Happening.STATE, Happening.OPAQUE):
         if event.kind is Happening.OPAQUE:
@@ -73,12 +78,17 @@ def directories(training: Training) -> Directories | Kept | None:
         if why:
             return Kept(event, why)
     paths = {one for event in (*saves, *found) for one in each(event["path"])}
-    touches = tuple(_touches(training, paths))
+    every = list(_touches(training, paths))
+    touches = [event for event in every if name_of(event)]
     odd = next((one for one in touches if not _is_plain(one)), None)
     if odd is not None:
-        return Kept(odd, f"{name_of(odd)} needs a file")
+        return Kept(odd, f"{name_of(odd).rpartition('.')[2]} needs a file")
     outside = {one.node for event, states in held.items() if event not in saves for one in states}
-    return Directories(met, tuple(found), frozenset(inside - outside), touches)
+    return Directories(
+        met, tuple(found), frozenset(inside - outside), tuple(touches),
+        tuple(event for event in every if not name_of(event)), tuple(_unseen(training)),
+        frozenset(filter(None, (file_name(training.analysis, one) for event in saves for one in each(event["path"])))),
+    )  # fmt: skip
 
 
 TOUCHES = {
@@ -86,6 +96,29 @@ TOUCHES = {
     "shutil.copyfile": "copy", "shutil.copy": "copy", "shutil.copy2": "copy",
 }  # fmt: skip
 """What may happen to a path that is a directory too, by what does it to a file."""
+
+
+def file_name(analysis: Analysis, path: Value) -> str | None:
+    """The last part of a path, which other scripts name it by; None where it is not known."""
+    match path:
+        case Const(value=str(text)):
+            return posixpath.basename(text) or None
+        case Expr(op="path" | "/", args=(*_, Const() as last)):
+            return file_name(analysis, last)
+        case Expr(op="text" | "+", args=(*_, Const(value=str(text)))) if "/" in text:
+            return posixpath.basename(text) or None
+        case Expr(op="arg" | "setting"):
+            default = static_value(analysis, path)
+            return posixpath.basename(default) or None if isinstance(default, str) else None
+    return None
+
+
+def uses_of(analysis: Analysis, names: frozenset[str]) -> Iterator[Event]:
+    """What a script does with files of some names."""
+    for event in analysis.of(Happening.READ, Happening.FILE):
+        given = [one for name, path in event.what.items() if name.startswith("path") for one in each(path)]
+        if any(file_name(analysis, one) in names for one in given):
+            yield event
 
 
 def _is_plain(event: Event) -> bool:
@@ -135,11 +168,7 @@ def _reads_of(value: Value) -> Iterator[ast.AST]:
 def _reads(training: Training, saves: list[Event], nodes: set[ast.AST]) -> list[Event]:
     """The reads of checkpoints: those the optimizer is restored from, and others of their paths."""
     every = list(training.events(Happening.READ))
-    paths = {
-        one
-        for event in (*saves, *(one for one in every if one.node in nodes))
-        for one in each(event["path"])
-    }
+    paths = {one for event in (*saves, *(one for one in every if one.node in nodes)) for one in each(event["path"])}
     return [event for event in every if event.node in nodes or any(one in paths for one in each(event["path"]))]
 
 
@@ -158,9 +187,20 @@ def _why_not(training: Training, event: Event, place: Meeting | None, states: tu
         return ""
     if parting(training, event) is None and may_vary(event["path"]):
         return "each rank saves at a path of its own"
-    if _is_left(place.node):
-        return "nothing can follow this save on all ranks, as the code returns from here"
+    if place.node not in _way_to(event) or _is_left(place.node):
+        return "no line behind this save is reached by all ranks"
     return ""
+
+
+def _way_to(event: Event) -> set[ast.stmt]:
+    """The statements that an event is in, across calls."""
+    calls = [block for block in event.block.around() if block.kind is BlockKind.CALL]
+    return {
+        step.node
+        for module, node in ((event.module, event.node), *((one.module, one.node) for one in calls))
+        if module is not None and node is not None
+        for step in module.step(node).around()
+    }
 
 
 def _is_left(statement: ast.stmt) -> bool:
@@ -177,6 +217,24 @@ def _is_left(statement: ast.stmt) -> bool:
     return False
 
 
+def _unseen(training: Training) -> Iterator[tuple[Module, ast.Call]]:
+    """Calls of torch.load, with no read of theirs, in functions that restore the state of more than one thing."""
+    seen = {event.node for event in training.events(Happening.READ)}
+    for path, module in training.modules.items():
+        names = (training.analysis.run.modules[path].own,)
+        for function in ast.walk(module.tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            restored = [
+                one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "load_state_dict"
+            ]
+            if len(restored) > 1:
+                yield from (
+                    (module, one) for one in calls if library_name(one.func, names) == "torch.load" and one not in seen
+                )
+
+
 def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str:
     nodes = set(_reads_of(event["content"]))
     own = [one for one in reads if one.node in nodes]
@@ -184,6 +242,8 @@ def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str
         return "what the optimizer loads is not read by torch.load itself"
     if not all(_is_call_of(one, "torch.load") for one in own):
         return "what reads it is not torch.load itself"
+    if not all(isinstance(path, Const | Expr) for one in own for path in each(one["path"])):
+        return "it is read from an open file, not from a path"
     if dividing(event) is not None:
         return "only some ranks load the optimizer's state"
     if not any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,6 +84,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
             **read,
             **{f"thing{index}": one for index, one in enumerate(tracked)},
         )
+    paths = [one for value in inputs for one in each(run.settle(value)) if _is_path(one)]
+    if paths:
+        note_file(run, "", paths, node)
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
         return joined_tensor(tensors)
@@ -310,8 +314,18 @@ _OF_FILES = frozenset(
 )
 
 
+def _is_path(value: Value) -> bool:
+    """Whether a value may be a path of a file: worked out as one, or text with an ending."""
+    if isinstance(value, Const):
+        return isinstance(value.value, str) and bool(_ENDING.search(value.value))
+    return isinstance(value, Expr) and value.op in {"path", "arg", "setting", "text", "+", "/"}
+
+
+_ENDING = re.compile(r"\.\w{1,8}$")
+
+
 def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) -> None:
-    """Note what happens to files: a function of a library, or a method of a path."""
+    """Note what happens to files: by a function of a library, a method of a path, or "" for what is not read."""
     run.event(
         Happening.FILE,
         node,

@@ -21,8 +21,7 @@ def taught(training: Training, facts: Facts, loads: Iterable[Event] = ()) -> Ite
     engine = site.target
     groups = ""
     directories = isinstance(facts.directories, Directories)
-    early = directories and any(training.is_before(event) for event in loads)  # what they load is noted with the groups
-    if early or _may_be_frozen(training):
+    if _may_be_frozen(training):
         names = {name for scope in site.names for name in scope}
         groups = next(name for name in ("groups", "optimizer_groups", "parameter_groups") if name not in names)
         yield _noted(training, facts, groups, loads)

@@ -89,7 +89,7 @@ def load_checkpoint(path: Any, *args: Any, **options: Any) -> Any:
     for place, name in saved["script"]["weights"]:
         put(found, place, weights[name].detach())
     for place, groups in saved["script"]["optimizers"]:
-        put(found, place, EngineState(state={}, param_groups=groups, deepspeed={"directory": str(path)}))
+        put(found, place, EngineState(state={}, param_groups=[{**group, "directory": str(path)} for group in groups]))
     return found
 
 
@@ -98,7 +98,9 @@ class EngineState(dict[str, Any]):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be pickled or copied."""
-        raise RuntimeError("the optimizer's state is in the engine: put it into the dictionary that save_checkpoint saves")
+        raise RuntimeError(
+            "the optimizer's state is in the engine: put it into the dictionary that save_checkpoint saves"
+        )
 
 
 class EngineWeight(torch.Tensor):
@@ -108,7 +110,9 @@ class EngineWeight(torch.Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be pickled or copied."""
-        raise RuntimeError("a weight was not gathered: call gather_checkpoint(engine, optimizer=False) on all ranks before")
+        raise RuntimeError(
+            "a weight was not gathered: call gather_checkpoint(engine, optimizer=False) on all ranks before"
+        )
 
 
 class DirectoryCheckpoints(TorchCheckpoints):
@@ -118,9 +122,9 @@ class DirectoryCheckpoints(TorchCheckpoints):
         super().__init__(engine, groups, timeout=300.0)
         self.is_engine_at_work = False
         self._teach()
-        early = getattr(self.optimizer, "extra_state", None) or {}
-        if "directory" in early:
-            self._load(early["directory"])
+        early = {group.pop("directory", None) for group in self.optimizer.param_groups}  # torch keeps what it is given
+        for path in early - {None}:
+            self._load(path)
 
     def _teach(self) -> None:
         self.optimizer.state_dict, self.optimizer.load_state_dict = self.state_dict, self.load_state_dict
@@ -143,15 +147,11 @@ class DirectoryCheckpoints(TorchCheckpoints):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """What ``optimizer.load_state_dict()`` does now."""
         if isinstance(state_dict, EngineState):
-            self._load(state_dict["deepspeed"]["directory"])
+            self._load(state_dict["param_groups"][0]["directory"])
         elif hasattr(self, "groups"):
             super().load_state_dict(state_dict)
         else:
             type(self.optimizer).load_state_dict(self.optimizer, state_dict)
-
-    def _put_extra(self, extra: dict[str, Any] | None) -> None:
-        if extra and "directory" not in extra:
-            super()._put_extra(extra)
 
     def weight(self, parameter: Any) -> Any:
         """A weight that ZeRO 3 has partitioned: whole if it was gathered, else for ``write`` alone."""

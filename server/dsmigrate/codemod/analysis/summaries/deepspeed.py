@@ -88,7 +88,14 @@ def _checkpoint(asked: Call) -> Value:
 @function(
     *(
         f"ds_compat.{name}"
-        for name in ("gather_checkpoint", "write_checkpoint", "broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")
+        for name in (
+            "gather_checkpoint",
+            "write_checkpoint",
+            "broadcast_buffers",
+            "broadcast_buffers_each_forward",
+            "broadcast_model",
+            "send_odd_parameters",
+        )
     )
 )
 def _broadcast(asked: Call) -> Value:

@@ -586,6 +586,7 @@ def _super(asked: Call) -> Value:
 @function("builtins.open", "io.open", "gzip.open", "codecs.open")
 def _open(asked: Call) -> Value:
     _note_paths(asked, asked.given.args[:1])
+    note_file(asked.run, asked.name, [asked.get(0, "file")], asked.node)
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
     asked.run.put(made, "path", asked.get(0, "file"))
     asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))

@@ -13,6 +13,7 @@ from dsmigrate.codemod.decision import Decision
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Import, Insert, Replace, Template
+from dsmigrate.codemod.program.module import Module
 
 IDEAS = (
     Idea(
@@ -57,14 +58,15 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
     if not isinstance(found, Directories):
         return
     for event in {event.node: event for event in found.saves}.values():
-        yield _called(event, "save_checkpoint", "engine.save_checkpoint writes a directory")
+        yield _called(event.module, event.node, "save_checkpoint", "engine.save_checkpoint writes a directory")
     first = min(found.saves, key=lambda event: event.number)
     yield Decision(
-        "MG636", Kind.KEPT, first.module, first.node, "this saves a directory; at ZeRO 1-3 only as many processes as saved it resume from it",
+        "MG636", Kind.KEPT, first.module, first.node, "checkpoints are directories now; at ZeRO 1-3 only the same number of processes resumes one",
         "each rank writes its part", differs=True,
     )  # fmt: skip
-    for event in {event.node: event for event in found.reads}.values():
-        yield _called(event, "load_checkpoint", "of a file it gives what torch.load gives")
+    reads = {event.node: event.module for event in found.reads} | {node: module for module, node in found.unseen}
+    for node, module in reads.items():
+        yield _called(module, node, "load_checkpoint", "of a file it gives what torch.load gives")
     places: dict[ast.AST, list[tuple[Event, Meeting]]] = {}
     for event, place in found.saves.items():
         places.setdefault(place.node, []).append((event, place))
@@ -72,13 +74,19 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
         yield _written(training, pairs)
     for event in {event.node: event for event in found.touches}.values():
         yield from _touched(event)
+    for event in {event.node: event for event in found.given}.values():
+        assert isinstance(event.node, ast.Call)
+        yield Decision(
+            "MG637", Kind.KEPT, event.module, event.node, f"{ast.unparse(event.node.func)} is given the path of a checkpoint, which is a directory",
+            "it may need a file", differs=True,
+        )  # fmt: skip
 
 
-def _called(event: Event, name: str, why: str) -> Decision:
-    assert isinstance(event.node, ast.Call)
+def _called(module: Module, node: ast.AST, name: str, why: str) -> Decision:
+    assert isinstance(node, ast.Call)
     return Decision(
-        "MG636", Kind.CONVERTED, event.module, event.node, f"{ast.unparse(event.node.func)} → ds_compat.{name}", why,
-        edits=(Replace(event.module, event.node.func, (f"ds_compat.{name}",)),), parts=frozenset({name}),
+        "MG636", Kind.CONVERTED, module, node, f"{ast.unparse(node.func)} → ds_compat.{name}", why,
+        edits=(Replace(module, node.func, (f"ds_compat.{name}",)),), parts=frozenset({name}),
     )  # fmt: skip
 
 
@@ -103,7 +111,7 @@ def _touched(event: Event) -> Iterator[Decision]:
     assert isinstance(node, ast.Call)
     what = TOUCHES[name_of(event)]
     if what != "exists":
-        yield _called(event, f"{what}_checkpoint", "of a file it does the same")
+        yield _called(event.module, node, f"{what}_checkpoint", "of a file it does the same")
         return
     method = isinstance(node.func, ast.Attribute)
     code: Template = (node.func.value, ".exists") if isinstance(node.func, ast.Attribute) else ("os.path.exists",)
