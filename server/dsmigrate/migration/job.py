@@ -60,7 +60,8 @@ class Outcome:
     files of it, resolved.
     ``runs`` are the functions of the project that the script runs, by file and first line (0: the file's own code),
     ``changed`` those that its conversion changes. ``needs``: where ``ds_compat.py`` goes, and the names used of it.
-    ``directories``: the names of checkpoints that become directories. ``is_launcher``: the file is no script but starts one.
+    ``directories``: the names of checkpoints that become directories.
+    ``is_launcher``: the file is no script but starts one.
     """
 
     job: Job

@@ -1,4 +1,4 @@
-"""Checkpoints as the engine's directories: the script's lines stay, with other calls, or they stay files with a reason."""
+"""Checkpoints as the engine's directories: the same lines with other calls, or files with a reason."""
 
 from __future__ import annotations
 
@@ -80,9 +80,11 @@ def test_a_guarded_save_is_written_by_all_ranks_behind_its_guard(guard: str, sta
             f"        save(model, optimizer, epoch) if rank == 0 else None\n        {WRITE}\n",
         ),
         (
-            "state = {}\nstate['m'] = model.state_dict()\nstate.update(o=optimizer.state_dict())\n"
-            "if rank == 0:\n    torch.save(dict(state=state, args=args), Path('out') / 'last.pt')",
-            f"            ds_compat.save_checkpoint(dict(state=state, args=args), Path('out') / 'last.pt')\n        {WRITE}\n",
+            (
+                "state = {}\nstate['m'] = model.state_dict()\nstate.update(o=optimizer.state_dict())\n"
+                "if rank == 0:\n    torch.save(dict(state=state, args=args), Path('out') / 'a.pt')"
+            ),
+            f"ds_compat.save_checkpoint(dict(state=state, args=args), Path('out') / 'a.pt')\n        {WRITE}\n",
         ),
     ],
 )
@@ -215,8 +217,10 @@ def test_an_unread_function_that_gets_a_path_is_named() -> None:
             "it is saved into an open file, not at a path",
         ),
         (
-            "if rank == 0:\n    torch.save(optimizer.state_dict(), 'o.pt')\n"
-            "    torch.save(model.module.state_dict(), 'm.pt')",
+            (
+                "if rank == 0:\n    torch.save(optimizer.state_dict(), 'o.pt')\n"
+                "    torch.save(model.module.state_dict(), 'm.pt')"
+            ),
             "the optimizer's state is saved without the weights",
         ),
         (

@@ -86,7 +86,7 @@ def _called(module: Module, node: ast.AST, name: str, why: str) -> Decision:
     assert isinstance(node, ast.Call)
     return Decision(
         "MG636", Kind.CONVERTED, module, node, f"{ast.unparse(node.func)} → ds_compat.{name}", why,
-        edits=(Replace(module, node.func, (f"ds_compat.{name}",)),), parts=frozenset({name}),
+        edits=(Replace(module, node.func, (f"ds_compat.{name}",)),), parts=frozenset({name}), suits_all=True,
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _written(training: Training, pairs: list[tuple[Event, Meeting]]) -> Decision
         code = ((f"if {test}:",), (f"    {line}",))
     return Decision(
         "MG636", Kind.CONVERTED, place.module, place.node, f"{line} after the save", "all ranks write their part",
-        edits=(Insert(place.module, place.node, code, after=True),), parts=frozenset({"write_checkpoint"}), lines=(0, 0),
+        edits=(Insert(place.module, place.node, code, after=True),), parts=frozenset({"write_checkpoint"}), lines=(0, 0), suits_all=True,
     )  # fmt: skip
 
 
@@ -117,5 +117,5 @@ def _touched(event: Event) -> Iterator[Decision]:
     code: Template = (node.func.value, ".exists") if isinstance(node.func, ast.Attribute) else ("os.path.exists",)
     yield Decision(
         "MG636", Kind.CONVERTED, event.module, node, f"{ast.unparse(node.func)} → exists", "a directory is no file",
-        edits=(Replace(event.module, node.func, code),), imports=() if method else (Import(event.module, "os"),),
+        edits=(Replace(event.module, node.func, code),), imports=() if method else (Import(event.module, "os"),), suits_all=True,
     )  # fmt: skip
