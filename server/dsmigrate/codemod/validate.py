@@ -510,6 +510,7 @@ def _renamed(value: Value) -> list[Value]:
 _OURS = frozenset(
     {
         "gather_checkpoint",
+        "write_checkpoint",
         "broadcast_buffers",
         "broadcast_buffers_each_forward",
         "broadcast_model",
@@ -634,6 +635,10 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
+_OF_DIRECTORIES = {"isfile": "exists", "is_file": "exists"}
+"""What asks for a checkpoint that is a file asks for one that is a directory in other words."""
+
+
 def key_of(value: object) -> str:
     """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
     match value:
@@ -642,10 +647,12 @@ def key_of(value: object) -> str:
         case Expr(op="unknown"):
             node = value.args[0]
             return f"?{_code(node)}"
+        case Expr(op="loaded"):
+            return f"loaded({key_of(value.args[0])})"
         case Expr(op="condition"):
             return condition_key(value.args[0])
         case Expr():
-            return f"{value.op}({', '.join(key_of(arg) for arg in value.args)})"
+            return f"{value.op}({', '.join(key_of(_OF_DIRECTORIES.get(arg, arg)) for arg in value.args)})"
         case Tup():
             return f"({', '.join(map(key_of, value.items))})"
         case Lib():

@@ -420,6 +420,20 @@ def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...])
     return None if said is None else f"{said}()"
 
 
+def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """The qualified name of something of a library, by the names of a place; None for anything else."""
+    match node:
+        case ast.Name():
+            for scope in names:
+                found = scope.get(node.id)
+                if found is not None:
+                    return found.name if isinstance(found, Lib) else None
+        case ast.Attribute():
+            base = library_name(node.value, names)
+            return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
 def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
     """How something of a library is said at a place, by a name that it or one of the modules around it has there."""
     rest = ""

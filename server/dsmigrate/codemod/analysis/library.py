@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -88,6 +89,9 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
             **read,
             **{f"thing{index}": one for index, one in enumerate(tracked)},
         )
+    paths = [one for value in inputs for one in each(run.settle(value)) if _is_path(one)]
+    if paths:
+        note_file(run, "", paths, node)
     tensors = [one for one in things if isinstance(one, Tensor) and one.forwards]
     if tensors:
         return joined_tensor(tensors)
@@ -286,6 +290,8 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     """A function of a library that only deals with data."""
     run_functions(run, given, node)
     values = given.all()
+    if name in _OF_FILES:
+        note_file(run, name, values, node)
     tensors = [one for value in values for one in run.things_in(value) if isinstance(one, Tensor)]
     head = name.split(".", maxsplit=1)[0]
     if head in {"time", "random", "uuid", "socket", "datetime"}:
@@ -305,6 +311,34 @@ def _of_data(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     ):
         return Expr("call", name, *values)
     return run.unread(node, values)
+
+
+_OF_FILES = frozenset(
+    [
+        *(f"shutil.{name}" for name in ("copyfile", "copy", "copy2", "move")),
+        *(f"os.{name}" for name in ("remove", "unlink", "rename", "replace")),
+    ]
+)
+
+
+def _is_path(value: Value) -> bool:
+    """Whether a value may be a path of a file: worked out as one, or text with an ending."""
+    if isinstance(value, Const):
+        return isinstance(value.value, str) and bool(_ENDING.search(value.value))
+    return isinstance(value, Expr) and value.op in {"path", "arg", "setting", "text", "+", "/"}
+
+
+_ENDING = re.compile(r"\.\w{1,8}$")
+
+
+def note_file(run: Machine, name: str, paths: Sequence[Value], node: ast.AST) -> None:
+    """Note what happens to files: by a function of a library, a method of a path, or "" for what is not read."""
+    run.event(
+        Happening.FILE,
+        node,
+        name=Const(name),
+        **{f"path{index}": run.settle(path) for index, path in enumerate(paths)},
+    )
 
 
 def run_functions(run: Machine, given: Given, node: ast.AST) -> None:
@@ -416,6 +450,8 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
     """Call a method that no source of the script defines."""
     of = run.settle(of)
     asked = Call(run, name, given, node)
+    if name in {"is_file", "unlink"} and isinstance(of, Const | Expr):
+        note_file(run, name, [of], node)
     match of:
         case Tensor():
             return tensor_method(run, of, name, given, node)

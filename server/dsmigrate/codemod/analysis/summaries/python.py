@@ -18,7 +18,7 @@ from dsmigrate.codemod.analysis.containers import extended, from_items, length, 
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
+from dsmigrate.codemod.analysis.library import note_file, run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
@@ -598,6 +598,7 @@ def _super(asked: Call) -> Value:
 @function("builtins.open", "io.open", "gzip.open", "codecs.open")
 def _open(asked: Call) -> Value:
     _note_paths(asked, asked.given.args[:1])
+    note_file(asked.run, asked.name, [asked.get(0, "file")], asked.node)
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
     asked.run.put(made, "path", asked.get(0, "file"))
     asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))
@@ -837,6 +838,8 @@ def _pathlib(asked: Call) -> Value:
 )
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
+    if asked.name == "os.path.isfile":
+        note_file(asked.run, asked.name, [path], asked.node)
     return Expr(
         "exists",
         asked.name.rpartition(".")[2],
