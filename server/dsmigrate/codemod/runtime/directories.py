@@ -77,7 +77,7 @@ def write_checkpoint(engine: Any) -> None:
 
 
 def load_checkpoint(path: Any, *args: Any, **options: Any) -> Any:
-    """What ``torch.load`` gives, also for a directory: the script's keys with the weights; the engine loads the rest."""
+    """What ``torch.load`` gives, also for a directory: the script's keys, with weights; the engine loads the rest."""
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_dir():
         return torch.load(path, *args, **options)
     folder = Path(path, Path(path, "latest").read_text().strip())
