@@ -375,15 +375,29 @@ def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
             if not isinstance(name, str) or name in hidden:
                 continue
             for one in each(held):
-                if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
-                    for attribute, inner in one.own.items():
-                        if (
-                            isinstance(attribute, str)
-                            and _now(one, attribute, inner) == value
-                            and attribute.isidentifier()
-                        ):
-                            return f"{name}.{attribute}"
+                way = _way_in(one, value, frozenset())
+                if way is not None:
+                    return f"{name}{way}"
         hidden.update(name for name in scope if isinstance(name, str))
+    return None
+
+
+def _way_in(of: Value, value: Value, seen: frozenset[Obj]) -> str | None:
+    """The attributes that lead from a thing to a value, in trees of settings over several."""
+    if (
+        not isinstance(of, Obj)
+        or of.kind not in {Kind.NAMESPACE, Kind.INSTANCE}
+        or role_of(of) is not None
+        or of in seen
+    ):
+        return None
+    for name, inner in of.own.items():
+        if isinstance(name, str) and name.isidentifier():
+            if _now(of, name, inner) == value:
+                return f".{name}"
+            deeper = _way_in(inner, value, seen | {of}) if of.kind is Kind.NAMESPACE else None
+            if deeper is not None:
+                return f".{name}{deeper}"
     return None
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dsmigrate.codemod.analysis.classes import is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import Literal, options_of
-from dsmigrate.codemod.analysis.containers import container_method, is_hashable, settings_written
+from dsmigrate.codemod.analysis.containers import CONFIGS, container_method, is_hashable, settings_written
 from dsmigrate.codemod.analysis.events import Happening
 from dsmigrate.codemod.analysis.machine import Given, Machine
 from dsmigrate.codemod.analysis.roles import inside_of, is_known, is_tracked, role_of
@@ -78,6 +78,10 @@ def opaque(run: Machine, function: Value, given_: Given, node: ast.AST, *, tag: 
     changed = run.shadows.get(holder) if isinstance(holder, Expr) else holder
     if isinstance(function, Member) and isinstance(changed, Obj) and role_of(changed) is None:
         settings_written(run, changed)  # ``config.merge_from_file(path)``
+    for one in inputs:
+        for option in each(one):
+            if isinstance(option, Obj) and option.made_by in CONFIGS:
+                settings_written(run, option)
     things = [one for value in (*inputs, holder) for one in run.things_in(value)]
     tracked = [one for one in things if is_tracked(run, one)]
     if tracked:
@@ -634,7 +638,7 @@ def attribute_of_object(run: Machine, of: Obj, name: str, node: ast.AST) -> Valu
     found = of.get(name)
     if found is not None:
         return run.settle(found)
-    if of.kind is Kind.NAMESPACE:
+    if of.kind is Kind.NAMESPACE and of.made_by not in CONFIGS:
         return option_of(of, name)
     if name == "__class__" and role in {Role.WRAPPER, Role.REPLICAS, Role.ENGINE}:
         run.event(Happening.KIND_TEST, node, of=of, kinds=NONE)

@@ -14,7 +14,7 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
-from dsmigrate.codemod.analysis.containers import extended, from_items, length, settings_written
+from dsmigrate.codemod.analysis.containers import CONFIGS, extended, from_items, length, settings_written
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
@@ -463,6 +463,17 @@ def _dict(asked: Call) -> Value:
     if last == "Counter":
         made.data["open"] = True
     return made
+
+
+@function(*CONFIGS)
+def _config(asked: Call) -> Value:
+    """A tree of settings: what is written to it are defaults, once a method of it, or what is not read, has had it."""
+    return asked.run.make(Kind.NAMESPACE, asked.node, made_by=asked.name, open=True)
+
+
+@method(Role.OTHER, *(f"{name}.{way}" for name in CONFIGS for way in ("clone", "copy")))
+def _config_copied(asked: Call, of: Value) -> Value:
+    return copied(asked.run, of, asked.node)
 
 
 @function("collections.defaultdict")
