@@ -75,6 +75,8 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Cond
             name = ("item", name)
         run.put(of, name, choose([(negate(condition), of.get(name, UNBOUND)), (condition, value)]))
     elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
+        if of.kind is Kind.DICT:
+            settings_written(run, of)
         add_rest(run, of, value)
 
 
@@ -182,6 +184,7 @@ def extended(run: Machine, of: Obj, more: Value, node: ast.AST) -> None:
                 for pair in pairs:
                     put_item(run, of, pair.items[0], pair.items[1])  # type: ignore[union-attr]
                 continue
+            settings_written(run, of)
             add_rest(run, of, _value_of_pair(run.element(one, node)))
             continue
         items = run.exact_items(one)
