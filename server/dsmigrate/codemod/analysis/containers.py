@@ -128,6 +128,9 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
 def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: bool = True) -> Value:
     if isinstance(key, Tup) and all(isinstance(part, Const) for part in key.items):
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
+    maker = of.data.get("default")
+    if maker is not None and is_there and not of.has(REST):
+        run.put(of, REST, run.call(maker, Given(), node))
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options: list[tuple[Condition, Value]] = [

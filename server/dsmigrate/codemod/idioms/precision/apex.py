@@ -11,7 +11,7 @@ from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, sa
 from dsmigrate.codemod.analysis.conditions import TRUE, either, literals_of, under
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Obj, each
+from dsmigrate.codemod.analysis.values import NONE, Const, Obj, each
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -170,6 +170,11 @@ def _precision(
             "when is not known where the engine is made",
         )
         return
+    if any(not isinstance(one, Const) for one in each(given)):
+        yield Decision(
+            "MG304", Kind.KEPT, made[0].module, made[0].node, f"Only opt_level {level} is converted. For another one set the precision in ds_config.json.",
+            "the level is an option", differs=True,
+        )  # fmt: skip
     if level == "O0":
         return
     if level in {"O2", "O3"}:
