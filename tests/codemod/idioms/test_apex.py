@@ -173,10 +173,3 @@ def test_a_loss_that_the_model_does_not_give_is_computed_inside_autocast(
     assert not found.todos
     region = 'with torch.autocast("cuda", dtype=torch.float16, enabled=args.fp16):'
     assert (region in found.text) is enclosed
-
-
-def test_the_level_of_an_option_is_said_to_stand() -> None:
-    found = converted(START + APEX.replace('"O1"', "args.level"))
-    assert "the opt level is O1" in found.said("MG304", Kind.CONVERTED).message or any(
-        "the opt level is O1" in change.message for change in found.changes
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -341,7 +341,12 @@ def _left(run: Machine, frame: Any, alive: Any) -> Value:
         values.append((alive, NONE))
     elif not exits:
         ways.append((alive, run.state.changes(frame.mark)))
-    run.stops += frame.stops if exits or alive is not DEAD else [Stop(TRUE, all(one.is_error for one in frame.stops))]
+    comes_back = bool(exits) or alive is not DEAD
+    run.stops += (
+        [replace(one, condition=MAYBE) if one.condition is TRUE else one for one in frame.stops]
+        if comes_back
+        else [Stop(TRUE, all(one.is_error for one in frame.stops))]
+    )
     run.state.undo(frame.mark)
     living = {one.obj for one in run.frames} - {frame.obj}  # a generator runs its caller's lines where it yields
     run.meet([(condition, _outlasting(changes, living)) for condition, changes in ways], frame.node)

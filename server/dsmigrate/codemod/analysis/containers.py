@@ -75,6 +75,8 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Cond
             name = ("item", name)
         run.put(of, name, choose([(negate(condition), of.get(name, UNBOUND)), (condition, value)]))
     elif of.kind in {Kind.LIST, Kind.DICT, Kind.SET} and not (isinstance(key, Expr) and key.op == "slice"):
+        if of.kind is Kind.DICT:
+            settings_written(run, of)
         add_rest(run, of, value)
 
 
@@ -132,6 +134,9 @@ def dict_item(run: Machine, of: Obj, key: Value, node: ast.AST) -> Value:
 def _any_item(run: Machine, of: Obj, key: Value, node: ast.AST, *, is_there: bool = True) -> Value:
     if isinstance(key, Tup) and all(isinstance(part, Const) for part in key.items):
         return dict_item(run, of, Const(tuple(part.value for part in key.items if isinstance(part, Const))), node)
+    maker = of.data.get("default")
+    if maker is not None and is_there and not of.has(REST):
+        run.put(of, REST, run.call(maker, Given(), node))
     entries = [(name, value) for name, value in of.fields.items() if name != REST]
     if 0 < len(entries) <= _MANY and isinstance(key, Expr):
         options: list[tuple[Condition, Value]] = [
@@ -188,6 +193,7 @@ def extended(run: Machine, of: Obj, more: Value, node: ast.AST) -> None:
                 for pair in pairs:
                     put_item(run, of, pair.items[0], pair.items[1])  # type: ignore[union-attr]
                 continue
+            settings_written(run, of)
             add_rest(run, of, _value_of_pair(run.element(one, node)))
             continue
         items = run.exact_items(one)

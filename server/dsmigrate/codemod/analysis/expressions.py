@@ -515,6 +515,10 @@ _NUMBERS = frozenset(
 """What is never None."""
 
 
+_IDENTICAL = frozenset({Kind.INSTANCE, Kind.LIST, Kind.DICT, Kind.SET})
+"""What may equal another one of its kind."""
+
+
 def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
     """What a comparison gives."""
     left, right = run.settle(left), run.settle(right)
@@ -557,7 +561,7 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
         if (
             isinstance(left, Obj | Lib)
             and isinstance(right, Obj | Lib)
-            and (left.kind if isinstance(left, Obj) else None) is not Kind.INSTANCE
+            and not (isinstance(left, Obj) and left.kind in (_IDENTICAL if isinstance(op, ast.Eq) else {Kind.INSTANCE}))
         ):
             return Const(left == right)
         if left == right and isinstance(left, Obj):

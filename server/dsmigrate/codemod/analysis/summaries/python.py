@@ -147,6 +147,13 @@ def _class_named(name: str) -> type | None:
     return found if isinstance(found, type) else None
 
 
+def _has_all(cls: Obj, name: str) -> bool:
+    """Whether a class of the script has what an abstract class of Python asks for: ``__call__``, ``__iter__``."""
+    asked = getattr(_class_named(name), "__abstractmethods__", ())
+    is_module = any(base == "torch.nn.Module" for base in bases_of(cls))
+    return bool(asked) and all(looked_up(cls, one) or (is_module and one == "__call__") for one in asked)
+
+
 def _is_plain_of(plain: type, names: set[str], *, unsure: bool) -> bool | None:
     """Whether plain data is of one of some classes; of what may be a tuple of classes, as in ``six``, that is not known."""
     if any(cls is not None and issubclass(plain, cls) for cls in map(_class_named, names)):
@@ -177,6 +184,8 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
                 return True
             if names & {canonical(name) for name in bases_of(of)}:
                 return True
+            if of.kind is Kind.INSTANCE and cls is not None and any(_has_all(cls, name) for name in names):
+                return True
             return False if is_closed(of) else None
         if of.kind is Kind.LIBRARY:
             if canonical(of.made_by) in names:
@@ -195,7 +204,7 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return False
+        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and collections.abc.Callable in map(_class_named, names)
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:

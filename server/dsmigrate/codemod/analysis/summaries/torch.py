@@ -694,6 +694,11 @@ def _hook(asked: Call, of: Value) -> Value:
     return asked.run.unread(asked.node, tag="handle")
 
 
+@method(Role.WRAPPER, "_set_static_graph")
+def _tuned(asked: Call, of: Value) -> Value:  # noqa: ARG001
+    return NONE
+
+
 @method((Role.WRAPPER,), "_register_builtin_comm_hook")
 def _builtin_hook(asked: Call, of: Value) -> Value:
     kind = asked.run.settle(asked.get(0, "comm_hook_type", NONE))

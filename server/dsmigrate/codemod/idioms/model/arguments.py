@@ -73,7 +73,8 @@ def arguments(training: Training, facts: Facts) -> Iterator[Decision]:
         yield from _of_wrap(event)
     for event in {event.node: event for event in training.events(Happening.ACCESS)}.values():
         if constant(event["name"]) == "_set_static_graph" and training.is_wrapper(event["of"]):
-            yield _unused(event)
+            if not any(map(_finds_unused, training.wraps)):
+                yield _unused(event)
             statement = event.module.step(event.node).node
             if isinstance(event.node, ast.Call) and is_statement(event):
                 yield Decision(
@@ -119,8 +120,12 @@ def _of_wrap(event: Event) -> Iterator[Decision]:
     if _is_given(event, "arg_process_group"):
         yield Decision("MG903", Kind.REFUSED, module, node, "process_group: the model is wrapped with a process group of its own",
                        "the engine averages over all ranks")  # fmt: skip
-    if any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED):
+    if _finds_unused(event):
         yield _unused(event)
+
+
+def _finds_unused(event: Event) -> bool:
+    return any(name in event.what and any(constant(one) is not False for one in each(event[name])) for name in _UNUSED)
 
 
 def _unused(event: Event) -> Decision:

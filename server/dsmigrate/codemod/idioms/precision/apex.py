@@ -170,10 +170,10 @@ def _precision(
             "when is not known where the engine is made",
         )
         return
-    if given != NONE and not isinstance(given, Const):
+    if any(not isinstance(one, Const) for one in each(given)):
         yield Decision(
-            "MG304", Kind.CONVERTED, made[0].module, made[0].node, f"the opt level is {level} whatever the option says", "the config stands for one level",
-            differs=True,
+            "MG304", Kind.KEPT, made[0].module, made[0].node, f"Only opt_level {level} is converted. For another one set the precision in ds_config.json.",
+            "the level is an option", differs=True,
         )  # fmt: skip
     if level == "O0":
         return
