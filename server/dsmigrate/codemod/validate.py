@@ -22,7 +22,6 @@ from dsmigrate.codemod.analysis.conditions import (
     MAYBE,
     TRUE,
     Condition,
-    Literal,
     Plain,
     Several,
     both,
@@ -33,6 +32,7 @@ from dsmigrate.codemod.analysis.conditions import (
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
+from dsmigrate.codemod.analysis.keys import condition_key, key_of
 from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
@@ -43,16 +43,15 @@ from dsmigrate.codemod.analysis.values import (
     Const,
     Expr,
     Kind,
-    Lib,
     Obj,
     Tensor,
     TensorKind,
-    Tup,
     Value,
     each,
     forwards_in,
     owner,
 )
+from dsmigrate.codemod.decided import misfits
 from dsmigrate.codemod.decision import Setting
 from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea
@@ -155,12 +154,16 @@ def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Differe
     for wrap in {event.node: event for event in training.wraps}.values():
         group = either(*(event.condition for event in training.events(Happening.GROUP)))  # which a wrapper needs
         holds = tuple(dict.fromkeys((group, *(block.test for block in wrap.block.around()))))
-        before = _joined(_Original(training, holds, patched=patched).entries())
-        result = _joined(_Result(after, holds, settled, decides=decides, patched=patched).entries())
-        for one in _compared(before, result):
+        sides = (
+            _Original(training, holds, patched=patched),
+            _Result(after, holds, settled, decides=decides, patched=patched),
+        )
+        for side in sides:
+            side.is_moved = facts.options.optimizer == "config"
+        for one in _compared(*(_joined(side.entries()) for side in sides)):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
-    return found
+    return [*found, *(Difference(None, Entry((), what, event)) for what, event in misfits(training, settled, after))]
 
 
 def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
@@ -338,8 +341,17 @@ _KEPT = {
 }
 
 
+_OF_ZERO = frozenset(
+    {"arg_optimizer_class", "arg_parameters_as_bucket_view", "arg_overlap_with_ddp", "arg_process_group"}
+)
+"""What ZeroRedundancyOptimizer takes for itself."""
+
+
 class _Side(_Reader):
     """What both sides have in common."""
+
+    is_moved = False
+    """Whether the optimizer is the config's."""
 
     @abstractmethod
     def is_model(self, value: Value) -> bool:
@@ -437,6 +449,15 @@ class _Side(_Reader):
                 if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
                     return None  # of data alone, or of an unread model, which is known for one from its wrap on
                 return f"opaque call of {key_of(event['function'])} with {', '.join(sorted({self.name(one, self.role) for one in given}))}"
+            case Happening.MADE if event["role"] == Const("optimizer") and not self.is_moved:
+                options = [
+                    f"{name} {key_of(value)}"
+                    for name, value in sorted(event.what.items())
+                    if name.startswith("arg_") and name not in _OF_ZERO
+                ]
+                return f"optimizer with {', '.join([key_of(event['arguments']), *options])}"
+            case Happening.EPOCH:
+                return f"set_epoch({key_of(event['epoch'])})"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:
@@ -582,12 +603,15 @@ class _Result(_Side):
         return event.number < self.made
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        region = self.precision(event)
         if not wrapped or not self.decides:
-            return self.precision(event)
+            return region
         if not self.settled.config.keys() & _MIXED:
-            return "plain"
+            return "plain" if region == "plain" else "plain, in a region that the engine switches off"
         switched = any(one.config.get("torch_autocast.enabled", _STATIC).code for one in self.settled.decisions)
-        return self.precision(event) if switched and not self.patched else "under autocast"
+        if self.patched or switched:
+            return region if switched and not self.patched else "under autocast"
+        return "under autocast" if region != "plain" else "under autocast, outside of the region"
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:
@@ -601,7 +625,9 @@ class _Result(_Side):
 
 def _lines(event: Event) -> str:
     """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
-    return "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
+    lines = "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
+    factors = {factor for one in each(event["loss"]) if isinstance(one, Tensor) for factor in one.factors}
+    return " ".join([lines, *sorted(factors)])
 
 
 def _input(node: ast.AST) -> str:
@@ -613,9 +639,6 @@ def _input(node: ast.AST) -> str:
     return ast.unparse(given).replace(".module(", "(")
 
 
-# -- keys: values and conditions as text that is the same in both runs -------------------------------------------------
-
-
 def _loop(block: Block) -> str:
     node = block.node
     if isinstance(node, ast.For | ast.AsyncFor):
@@ -623,61 +646,3 @@ def _loop(block: Block) -> str:
     if isinstance(node, ast.While):
         return "while"
     return ast.unparse(node) if isinstance(node, ast.expr) else "turns"
-
-
-def condition_key(condition: Condition) -> str:
-    """A condition as text without places."""
-    if isinstance(condition, Literal):
-        return key_of(condition.atom) if condition.holds else f"not {key_of(condition.atom)}"
-    if isinstance(condition, Several):
-        word = " and " if condition.all_of else " or "
-        return "(" + word.join(sorted(condition_key(part) for part in condition.parts)) + ")"
-    return str(condition)
-
-
-_OF_DIRECTORIES = {"isfile": "exists", "is_file": "exists"}
-"""What asks for a checkpoint that is a file asks for one that is a directory in other words."""
-
-
-def key_of(value: object) -> str:
-    """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
-    match value:
-        case Const():
-            return repr(value.value)
-        case Expr(op="unknown"):
-            node = value.args[0]
-            return f"?{_code(node)}"
-        case Expr(op="loaded"):
-            return f"loaded({key_of(value.args[0])})"
-        case Expr(op="condition"):
-            return condition_key(value.args[0])
-        case Expr():
-            return f"{value.op}({', '.join(key_of(_OF_DIRECTORIES.get(arg, arg)) for arg in value.args)})"
-        case Tup():
-            return f"({', '.join(map(key_of, value.items))})"
-        case Lib():
-            return value.name
-        case Choice():
-            return "|".join(sorted({key_of(option) for _, option in value.options if option is not UNBOUND}))
-        case Tensor():
-            return value.kind.value
-        case Obj():
-            name = value.made_by or (
-                value.cls.data["name"] if value.cls is not None else str(value.data.get("name", ""))
-            )
-            return name or value.kind.value
-        case ast.AST():
-            return _code(value)
-    return str(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
-
-
-def _code(node: object) -> str:
-    if isinstance(node, ast.For | ast.AsyncFor):
-        return f"for {ast.unparse(node.target)}"
-    if isinstance(node, ast.While):
-        return "while"
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name
-    if isinstance(node, ast.Call):
-        return ast.unparse(node.func)
-    return ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__

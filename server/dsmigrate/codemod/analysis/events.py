@@ -66,6 +66,10 @@ class Happening(enum.Enum):
     OPAQUE = "Opaque"
     SEED = "Seed"
     """torch's random numbers begin anew."""
+    EPOCH = "Epoch"
+    """A sampler is told the epoch."""
+    PART = "Part"
+    """A converted script calls a part of ``ds_compat``."""
 
 
 class BlockKind(enum.Enum):

@@ -34,6 +34,7 @@ from dsmigrate.codemod.analysis.containers import (
     put_item,
 )
 from dsmigrate.codemod.analysis.iteration import each_item, unpacked
+from dsmigrate.codemod.analysis.keys import key_of
 from dsmigrate.codemod.analysis.library import call_library, contained_in, item_of, item_written, operated_library
 from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
@@ -325,7 +326,13 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
         if isinstance(op, ast.Mult | ast.Div) and not all(
             any(isinstance(one, Tensor) for one in each(value)) for value in (left, right)
         ):
-            joined = replace(joined, given=frozenset().union(*(one.given for one in tensors)))
+            factor = right if any(isinstance(one, Tensor) for one in each(left)) else left
+            said = f"{'*' if isinstance(op, ast.Mult) else '/'} {key_of(factor)}"
+            joined = replace(
+                joined,
+                given=frozenset().union(*(one.given for one in tensors)),
+                factors=joined.factors | {said} if joined.forwards else joined.factors,
+            )
         return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):

@@ -124,6 +124,8 @@ def call_library(run: Machine, name: str, given: Given, node: ast.AST) -> Value:
     kind = next((kind for start, kind in PARALLEL.items() if name == start or name.startswith(f"{start}.")), None)
     if kind is not None:
         run.event(Happening.PARALLEL, node, name=Const(kind), function=Lib(name))
+    if name.startswith("ds_compat."):
+        run.event(Happening.PART, node, name=Const(name.partition(".")[2]))
     handler = FUNCTIONS.get(name)
     if handler is not None:
         return handler(Call(run, name, given, node))
@@ -680,7 +682,7 @@ def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: V
         tensor_attribute_written(run, of, name, value, node)
         return
     role = role_of(of)
-    if role is Role.WRAPPER:
+    if role in {Role.WRAPPER, Role.ENGINE}:
         run.event(Happening.ACCESS, node, of=of, name=Const(name), value=value)
     if name == "require_backward_grad_sync":
         run.event(Happening.SYNC, node, of=of, value=value)

@@ -137,7 +137,7 @@ def _when(left: list[Condition], names: Names) -> str:
 
 
 def _who(varying: list[Condition], block: Block, event: Event) -> str:
-    if any(_is_first_of_node(part) for part in varying):
+    if any(is_first_of_node(part) for part in varying):
         return ""
     said = [_as_written(part, block, event) or condition_said(part, block.names) for part in varying]
     texts = [text for text in dict.fromkeys(said) if text is not None]
@@ -167,11 +167,11 @@ def _conjuncts(condition: Condition) -> list[Condition]:
     return sorted(condition.parts, key=str) if isinstance(condition, Several) and condition.all_of else [condition]
 
 
-def _is_first_of_node(condition: Condition) -> bool:
+def is_first_of_node(condition: Condition) -> bool:
     """Whether only ranks come through that are the first of their node: ``rank == 0``, ``not local_rank``."""
     if isinstance(condition, Several):
         parts = [part for part in condition.parts if part.varies]
-        return all(map(_is_first_of_node, parts)) if not condition.all_of else any(map(_is_first_of_node, parts))
+        return all(map(is_first_of_node, parts)) if not condition.all_of else any(map(is_first_of_node, parts))
     if not isinstance(condition, Literal):
         return False
     atom = condition.atom

@@ -211,7 +211,7 @@ class Tensor(Interned):
     comes from; ``scaler``: the gradient scaler whose scale it carries; ``detached``: without a graph; ``varies``: each
     rank has its own, as it has its own data; ``scalar``: it is known to have no dimensions. ``picked``: of which
     parameters it is, as a condition on them; None: of all. ``power``: to which power a norm is raised. ``given``: the
-    calls that gave it as it is, or up to a factor.
+    calls that gave it as it is, or up to a factor. ``factors``: by what it was multiplied since its forwards, as text.
     """
 
     kind: TensorKind = TensorKind.DATA
@@ -224,6 +224,7 @@ class Tensor(Interned):
     picked: Condition | None = None
     power: float = 0.0
     given: frozenset[Forward] = frozenset()
+    factors: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -478,6 +479,7 @@ def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
         made = replace(
             made,
             forwards=made.forwards if tensor.detached and not detached else made.forwards | tensor.forwards,
+            factors=made.factors | tensor.factors,
             scaler=made.scaler or tensor.scaler,
             varies=made.varies or tensor.varies,
         )

@@ -810,7 +810,8 @@ def _scale(asked: Call, of: Value) -> Value:
     asked.run.event(Happening.SCALE, asked.node, scaler=of, loss=loss)
     tensors = [one for one in asked.run.things_in(loss) if isinstance(one, Tensor)]
     made = joined_tensor(tensors) if tensors else Tensor()
-    return Tensor(made.kind, made.of, made.forwards, of if isinstance(of, Obj) else None, varies=made.varies)
+    scaler = of if isinstance(of, Obj) else None
+    return Tensor(made.kind, made.of, made.forwards, scaler, varies=made.varies, factors=made.factors)
 
 
 @method(Role.SCALER, "step")
@@ -1063,3 +1064,10 @@ def _into_parameters(asked: Call) -> Value:
 def _one_parameter(_asked: Call, of: Value) -> Value:
     owner = next((one for one in each(of) if isinstance(one, Obj | Expr)), None)
     return Tensor(TensorKind.PARAMETER, owner, varies=False, picked=Literal(Expr("called", "?")))
+
+
+@any_method("set_epoch")
+@method(Role.SAMPLER, "set_epoch")
+def _set_epoch(asked: Call, of: Value) -> Value:
+    asked.run.event(Happening.EPOCH, asked.node, of=of, epoch=asked.get(0, "epoch", NONE))
+    return NONE
