@@ -46,9 +46,9 @@ class Converted:
             found = codemod.convert(self.before.get, self.entry, Options())
         self.after = {**self.before, **{p: one.new_source for p, one in found.results.items() if one.new_source}}
 
-    def _noted(self, facts: Facts, after: Analysis, settled: Settled) -> list[Difference]:
+    def _noted(self, facts: Facts, after: Analysis, settled: Settled, beside: tuple[Settled, ...]) -> list[Difference]:
         self.read_back.append((facts, settled))
-        self.alarms += differences(facts, after, settled)
+        self.alarms += differences(facts, after, settled, beside)
         return []
 
     def found(self, fault: Fault) -> bool:

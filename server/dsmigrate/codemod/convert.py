@@ -239,7 +239,8 @@ def validation(
     }
     after = result_of(read, plan.entry.path, changed, cache)
     for facts, one in plan.trainings:
-        yield facts, one, differences(facts, after, one)
+        beside = tuple(other for _, other in plan.trainings if other is not one)
+        yield facts, one, differences(facts, after, one, beside)
 
 
 def _marked(facts: Facts, one: Settled, found: list[Difference]) -> Settled:

@@ -25,12 +25,13 @@ _COLLECTIVE = frozenset({"gather_checkpoint", "write_checkpoint", "keep_torch_ch
 """The parts that wait for all ranks."""
 
 
-def misfits(training: Training, settled: Settled, after: Analysis) -> Iterator[tuple[str, Event]]:
+def misfits(training: Training, settled: tuple[Settled, ...], after: Analysis) -> Iterator[tuple[str, Event]]:
     """What a result does that was not decided, each with an event of it."""
     made = [event for event in after.of(Happening.WRAP) if _is_engine(event)]
     if not made:
         return
-    said = [text for decision in settled.decisions for edit in decision.edits for text in _said(edit)]
+    decisions = [decision for one in settled for decision in one.decisions]
+    said = [text for decision in decisions for edit in decision.edits for text in _said(edit)]
     calls = {ast.unparse(node) for text in said for node in _initializations(text)}
     for event in made:
         if calls and isinstance(event.node, ast.Call) and ast.unparse(event.node) not in calls:

@@ -50,6 +50,7 @@ from dsmigrate.codemod.analysis.values import (
     each,
     forwards_in,
     owner,
+    tensors_in,
 )
 from dsmigrate.codemod.decided import misfits
 from dsmigrate.codemod.decision import Setting
@@ -138,8 +139,8 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
     return analysed(Project(reading, entry, shared, [""]))
 
 
-def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Difference]:
-    """What a result does otherwise than the script, as far as an abstract run shows it."""
+def differences(facts: Facts, after: Analysis, settled: Settled, beside: tuple[Settled, ...] = ()) -> list[Difference]:
+    """What a result does otherwise than the script, as far as an abstract run shows it. ``beside``: its other trainings."""
     found: list[Difference] = []
     training = facts.training
     decides = (
@@ -159,11 +160,14 @@ def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Differe
             _Result(after, holds, settled, decides=decides, patched=patched),
         )
         for side in sides:
-            side.is_moved = facts.options.optimizer == "config"
+            side.makes_optimizer = facts.options.optimizer == "keep" and not beside
         for one in _compared(*(_joined(side.entries()) for side in sides)):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
-    return [*found, *(Difference(None, Entry((), what, event)) for what, event in misfits(training, settled, after))]
+    return [
+        *found,
+        *(Difference(None, Entry((), what, event)) for what, event in misfits(training, (settled, *beside), after)),
+    ]
 
 
 def _compared(before: list[Entry], after: list[Entry]) -> Iterator[Difference]:
@@ -350,8 +354,8 @@ _OF_ZERO = frozenset(
 class _Side(_Reader):
     """What both sides have in common."""
 
-    is_moved = False
-    """Whether the optimizer is the config's."""
+    makes_optimizer = True
+    """Whether the script makes one optimizer, whose options are compared."""
 
     @abstractmethod
     def is_model(self, value: Value) -> bool:
@@ -449,7 +453,7 @@ class _Side(_Reader):
                 if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
                     return None  # of data alone, or of an unread model, which is known for one from its wrap on
                 return f"opaque call of {key_of(event['function'])} with {', '.join(sorted({self.name(one, self.role) for one in given}))}"
-            case Happening.MADE if event["role"] == Const("optimizer") and not self.is_moved:
+            case Happening.MADE if event["role"] == Const("optimizer") and self.makes_optimizer:
                 options = [
                     f"{name} {key_of(value)}"
                     for name, value in sorted(event.what.items())
@@ -626,8 +630,7 @@ class _Result(_Side):
 def _lines(event: Event) -> str:
     """The forwards that a loss comes from, by how they are written; where their inputs are moved to makes no difference."""
     lines = "+".join(sorted({_input(forward.node) for forward in forwards_in(event["loss"])}))
-    factors = {factor for one in each(event["loss"]) if isinstance(one, Tensor) for factor in one.factors}
-    return " ".join([lines, *sorted(factors)])
+    return " ".join([lines, *sorted({factor for tensor in tensors_in(event["loss"]) for factor in tensor.factors})])
 
 
 def _input(node: ast.AST) -> str:

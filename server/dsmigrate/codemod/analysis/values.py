@@ -451,23 +451,28 @@ def reached_from(values: Iterable[Value]) -> set[Obj]:
     return found
 
 
-def forwards_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[Forward]:
-    """The forwards that anything in a value comes from."""
+def tensors_in(value: Value, seen: frozenset[Obj] = frozenset()) -> frozenset[Tensor]:
+    """Every tensor in a value."""
     match value:
         case Tensor():
-            return value.forwards
+            return frozenset((value,))
         case Tup():
-            return frozenset().union(*(forwards_in(item, seen) for item in value.items))
+            return frozenset().union(*(tensors_in(item, seen) for item in value.items))
         case Choice():
-            return frozenset().union(*(forwards_in(option, seen) for _, option in value.options))
+            return frozenset().union(*(tensors_in(option, seen) for _, option in value.options))
         case Obj() if (
             value.kind in {Kind.LIST, Kind.DICT, Kind.SET, Kind.INSTANCE, Kind.ITERATOR} and value not in seen
         ):
             more = seen | {value}
-            return frozenset().union(*(forwards_in(item, more) for item in value.fields.values()))
+            return frozenset().union(*(tensors_in(item, more) for item in value.fields.values()))
         case Expr():
-            return frozenset().union(*(forwards_in(arg, seen) for arg in value.args if isinstance(arg, Tensor)))
+            return frozenset(arg for arg in value.args if isinstance(arg, Tensor))
     return frozenset()
+
+
+def forwards_in(value: Value) -> frozenset[Forward]:
+    """The forwards that anything in a value comes from."""
+    return frozenset().union(*(tensor.forwards for tensor in tensors_in(value)))
 
 
 def joined_tensor(tensors: Iterable[Tensor]) -> Tensor:
