@@ -58,7 +58,7 @@ if config.m:
     "script",
     [
         "from yacs.config import CfgNode\nc = CfgNode()\nc.m = False\nc.merge_from_file('x')\nm = c.m",
-        "from yacs.config import CfgNode\nc = CfgNode()\nc.a = CfgNode()\nc.a.m = False\nc.merge_from_file('x')\nm = c.a.m",
+        "import yacs\nc = yacs.Node()\nc.a = yacs.Node()\nc.a.m = False\nc.merge_from_file('x')\nm = c.a.m",
         "import yaml\nc = {'m': False}\nc.update(yaml.safe_load(open('x')))\nm = c['m']",
         "import yaml\nc = {'m': False}\nfor k, v in yaml.safe_load(open('x')).items():\n    c[k] = v\nm = c['m']",
     ],
@@ -157,8 +157,10 @@ def test_a_copy_of_an_unread_model_is_no_part_of_it_even_before_it_is_wrapped() 
 
 
 def test_a_default_dictionary_holds_what_it_makes_for_unknown_keys() -> None:
-    assert "1" in saved(
-        """
+    assert (
+        "1"
+        in saved(
+            """
         import collections, unread
         groups = collections.defaultdict(list)
         for name in unread.names():
@@ -166,4 +168,5 @@ def test_a_default_dictionary_holds_what_it_makes_for_unknown_keys() -> None:
         for name, group in groups.items():
             torch.save(group[0], "x")
         """
-    )[0]
+        )[0]
+    )

@@ -629,8 +629,9 @@ def _weight(of: Obj | Expr, name: str) -> Tensor:
 
 def unread_weight(run: Machine, of: Value) -> Value:
     """A parameter of a model that is not read, where something is an attribute of one; else what it is."""
-    if isinstance(of, Expr) and of.op == "field" and is_tracked(run, owner(of)):
-        return Tensor(TensorKind.PARAMETER, owner(of), varies=False)
+    whole = owner(of) if isinstance(of, Expr) and of.op == "field" else NONE
+    if isinstance(whole, Obj | Expr) and is_tracked(run, whole):
+        return Tensor(TensorKind.PARAMETER, whole, varies=False)
     return of
 
 

@@ -136,8 +136,13 @@ class Training:
         """Where the engine is made; a sentence that says why there is no such place."""
         if not self.runs:
             return find_site(self)
-        sites = [run.site for run in self.runs]
-        return next((site for site in sites if isinstance(site, str)), sites[0])
+        sites: list[Site] = []
+        for run in self.runs:
+            if isinstance(run.site, str):
+                return run.site
+            sites.append(run.site)
+        nodes = {site.node for site in sites}
+        return next((site for site in sites if nodes <= set(ast.walk(site.node))), sites[0])  # the one behind all
 
     def is_before(self, event: Event) -> bool:
         """Whether no engine is there yet at an event, or none is made on the way to it."""

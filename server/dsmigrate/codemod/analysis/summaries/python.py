@@ -147,6 +147,9 @@ def _class_named(name: str) -> type | None:
     return found if isinstance(found, type) else None
 
 
+_CALLABLE = {"collections.abc.Callable", "typing.Callable"}
+
+
 def _has_all(cls: Obj, name: str) -> bool:
     """Whether a class of the script has what an abstract class of Python asks for: ``__call__``, ``__iter__``."""
     asked = getattr(_class_named(name), "__abstractmethods__", ())
@@ -204,7 +207,7 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and collections.abc.Callable in map(_class_named, names)
+        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(_CALLABLE & names)
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
