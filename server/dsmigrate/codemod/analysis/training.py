@@ -221,7 +221,7 @@ def trainings(analysis: Analysis) -> list[Training]:
         last = max(event.number for event in backwards)
         trained = {forward.model for event in backwards for forward in forwards_in(event["loss"])}
         if any(one in trained for one in wrapped):  # else the wrapper is not followed to the loss
-            wraps = [wrap for wrap in wraps if wrap.number < last or trained & set(wrappers(wrap["wrapper"]))]
+            wraps[:] = [wrap for wrap in wraps if wrap.number < last or trained & set(wrappers(wrap["wrapper"]))]
         made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
         held = {event: parameters_of(run, event["params"]) for event in made}
         optimizers = {one for event in made if held[event] & parts for one in things(event["what"])}
