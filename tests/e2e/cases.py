@@ -22,7 +22,7 @@ class Case:
     names, shapes and values. ``weights`` makes the original run once before, with the arguments in the first place,
     and puts the file it wrote at the second place into every run as ``pretrained.pt``. ``together`` are other scripts
     of the folder, which share modules with this one and are converted in the same run; without them these scripts stay
-    as they are, and have to train as before.
+    as they are, and have to train as before. ``options`` are more flags of the conversion.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Case:
     weights: tuple[tuple[str, ...], str] | None = None
     launch: Launch = "torchrun"
     together: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def example(self) -> str:

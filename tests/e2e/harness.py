@@ -152,7 +152,7 @@ class Lab:
 
     def conversion(self, case: Case, stage: int) -> Path:
         """A folder with the files that the tool changed for a ZeRO stage, its config made fit for small models."""
-        key = (case.script, case.together, stage)
+        key = (case.script, (*case.together, *case.options), stage)
         if key not in self._conversions:
             folder = self._new_folder(f"{case.example}-zero{stage}")
             finished = os.environ.get("DSMIGRATE_E2E_CONVERTED")
@@ -160,7 +160,7 @@ class Lab:
                 shutil.copytree(Path(finished) / case.example, folder)
                 adapt_configs(folder, stage, choose_stage=True)
             else:
-                convert([EXAMPLES / script for script in (case.script, *case.together)], stage, folder)
+                convert([EXAMPLES / script for script in (case.script, *case.together)], stage, folder, case.options)
                 adapt_configs(folder, stage, choose_stage=False)
             self._conversions[key] = folder
         return self._conversions[key]

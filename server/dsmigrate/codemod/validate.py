@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dsmigrate.codemod import targets
 from dsmigrate.codemod.analysis.analysis import Analysis, analysed, raw_models, regions_around
 from dsmigrate.codemod.analysis.conditions import (
     FALSE,
@@ -32,6 +33,7 @@ from dsmigrate.codemod.analysis.conditions import (
 from dsmigrate.codemod.analysis.containers import REST
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening, groups_read
 from dsmigrate.codemod.analysis.gradients import gradients_of
+from dsmigrate.codemod.analysis.precision import precision_at
 from dsmigrate.codemod.analysis.roles import role_of
 from dsmigrate.codemod.analysis.summaries.registry import Role
 from dsmigrate.codemod.analysis.training import Training
@@ -51,12 +53,19 @@ from dsmigrate.codemod.analysis.values import (
     forwards_in,
     owner,
 )
+from dsmigrate.codemod.decision import Setting
+from dsmigrate.codemod.idioms.facts import Facts
 from dsmigrate.codemod.model import Idea
 from dsmigrate.codemod.model import Kind as DecisionKind
 from dsmigrate.codemod.program.project import Cache, Project, Read
 from dsmigrate.codemod.settle import Settled
 
-_REGIONS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_MIXED = frozenset({"torch_autocast", "fp16", "bf16"})
+"""The sections of a config that run the model in mixed precision."""
+
+_STATIC = Setting(None, static=None)
+_LEFT = frozenset({"MG304", "MG307"})
+"""What leaves the precision of the engine to the person."""
 _NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"})
 
 
@@ -130,14 +139,24 @@ def result_of(read: Read, entry: str, texts: Mapping[str, bytes], cache: Cache) 
     return analysed(Project(reading, entry, shared, [""]))
 
 
-def differences(training: Training, after: Analysis, settled: Settled) -> list[Difference]:
+def differences(facts: Facts, after: Analysis, settled: Settled) -> list[Difference]:
     """What a result does otherwise than the script, as far as an abstract run shows it."""
     found: list[Difference] = []
+    training = facts.training
+    decides = (
+        facts.options.precision == "keep"
+        and targets.holds("torch_autocast", facts.options.target_version)
+        and not any(one.code in _LEFT and one.kind is DecisionKind.TODO for one in settled.decisions)
+    )
+    patched = decides and any(  # by apex: the model runs in mixed precision wherever it is called
+        "models" in event.what and event.what.get("arg_opt_level") != Const("O0")
+        for event in training.events(Happening.AMP)
+    )
     for wrap in {event.node: event for event in training.wraps}.values():
         group = either(*(event.condition for event in training.events(Happening.GROUP)))  # which a wrapper needs
         holds = tuple(dict.fromkeys((group, *(block.test for block in wrap.block.around()))))
-        before = _joined(_Original(training, holds).entries())
-        result = _joined(_Result(after, holds, settled).entries())
+        before = _joined(_Original(training, holds, patched=patched).entries())
+        result = _joined(_Result(after, holds, settled, decides=decides, patched=patched).entries())
         for one in _compared(before, result):
             if str(one) not in {str(other) for other in found}:
                 found.append(one)
@@ -289,9 +308,8 @@ class _Reader(ABC):
         return [] if value is UNBOUND else [value]
 
     def precision(self, event: Event) -> str:
-        """Whether a forward stands in an autocast region, and in which."""
-        blocks = regions_around(event, _REGIONS)
-        return key_of(blocks[0].label) if blocks and blocks[0].label is not None else "plain"
+        """Whether autocast may be on around an event."""
+        return "plain" if precision_at(self.analysis, event).enabled is FALSE else "under autocast"
 
     def without_grad(self, event: Event) -> bool:
         return bool(regions_around(event, _NO_GRAD))
@@ -400,7 +418,7 @@ class _Side(_Reader):
                     if isinstance(event["method"], Const) and event["method"].value
                     else ""
                 )
-                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped)}"
+                return f"forward{method}{grad}, {self.forward_precision(event, wrapped=wrapped and not method)}"
             case Happening.SAVE:
                 return f"save {self.content(event['content'])} to {self.name(event['path'], self.role)}"
             case Happening.READ:
@@ -418,7 +436,7 @@ class _Side(_Reader):
                 ours = [one for value in given for one in self.settle(value) if self.role(one) is not None]
                 if not ours or (self.is_before(event) and all(isinstance(one, Expr) for one in ours)):
                     return None  # of data alone, or of an unread model, which is known for one from its wrap on
-                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted(self.name(one, self.role) for one in given))}"
+                return f"opaque call of {key_of(event['function'])} with {', '.join(sorted({self.name(one, self.role) for one in given}))}"
             case Happening.SCHEDULE:
                 return f"schedule step of {key_of(event['scheduler'])}"
             case Happening.COPY if event.node in self.saving:
@@ -440,7 +458,7 @@ class _Side(_Reader):
         return any(self.is_wrapped(one) for other in others for one in self.settle(other["model"]))
 
     def forward_precision(self, event: Event, *, wrapped: bool) -> str:
-        del wrapped
+        """The precision that the model is run in."""
         return self.precision(event)
 
     def content(self, value: Value, depth: int = 0) -> str:
@@ -492,6 +510,7 @@ def _renamed(value: Value) -> list[Value]:
 _OURS = frozenset(
     {
         "gather_checkpoint",
+        "write_checkpoint",
         "broadcast_buffers",
         "broadcast_buffers_each_forward",
         "broadcast_model",
@@ -503,9 +522,10 @@ _OURS = frozenset(
 class _Original(_Side):
     """The script as it is."""
 
-    def __init__(self, training: Training, holds: tuple[Condition, ...]) -> None:
+    def __init__(self, training: Training, holds: tuple[Condition, ...], *, patched: bool) -> None:
         super().__init__(training.analysis, holds)
         self.training = training
+        self.patched = patched
         gradients = gradients_of(training)
         self.unseen = gradients.of_zeroing() | {read for call in gradients.norm_calls() for read in call.reads}
         """Reads of gradients whose zeroing goes, or whose norm the engine gives."""
@@ -518,6 +538,9 @@ class _Original(_Side):
 
     def is_before(self, event: Event) -> bool:
         return self.training.is_before(event)
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        return "under autocast" if wrapped and self.patched else self.precision(event)
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD and event in self.training.backwards:
@@ -532,9 +555,14 @@ class _Original(_Side):
 class _Result(_Side):
     """The converted script."""
 
-    def __init__(self, analysis: Analysis, holds: tuple[Condition, ...], settled: Settled) -> None:
+    def __init__(
+        self, analysis: Analysis, holds: tuple[Condition, ...], settled: Settled, *, decides: bool, patched: bool
+    ) -> None:
         super().__init__(analysis, holds)
         self.settled = settled
+        self.patched = patched
+        self.decides = decides
+        """Whether the engine runs the model in the precision of its config, in whatever region it is called."""
         wraps = [
             event
             for event in analysis.of(Happening.WRAP)
@@ -552,6 +580,14 @@ class _Result(_Side):
 
     def is_before(self, event: Event) -> bool:
         return event.number < self.made
+
+    def forward_precision(self, event: Event, *, wrapped: bool) -> str:
+        if not wrapped or not self.decides:
+            return self.precision(event)
+        if not self.settled.config.keys() & _MIXED:
+            return "plain"
+        switched = any(one.config.get("torch_autocast.enabled", _STATIC).code for one in self.settled.decisions)
+        return self.precision(event) if switched and not self.patched else "under autocast"
 
     def what(self, event: Event) -> str | None:
         if event.kind is Happening.BACKWARD:
@@ -599,6 +635,10 @@ def condition_key(condition: Condition) -> str:
     return str(condition)
 
 
+_OF_DIRECTORIES = {"isfile": "exists", "is_file": "exists"}
+"""What asks for a checkpoint that is a file asks for one that is a directory in other words."""
+
+
 def key_of(value: object) -> str:
     """A value as text without places: equal for the same value in two runs of texts that differ elsewhere."""
     match value:
@@ -607,10 +647,12 @@ def key_of(value: object) -> str:
         case Expr(op="unknown"):
             node = value.args[0]
             return f"?{_code(node)}"
+        case Expr(op="loaded"):
+            return f"loaded({key_of(value.args[0])})"
         case Expr(op="condition"):
             return condition_key(value.args[0])
         case Expr():
-            return f"{value.op}({', '.join(key_of(arg) for arg in value.args)})"
+            return f"{value.op}({', '.join(key_of(_OF_DIRECTORIES.get(arg, arg)) for arg in value.args)})"
         case Tup():
             return f"({', '.join(map(key_of, value.items))})"
         case Lib():

@@ -99,7 +99,8 @@ def test_statistics_that_are_equal_are_left_alone() -> None:
 
 def test_an_evaluation_of_one_rank_uses_the_module() -> None:
     alone = "if dist.get_rank() == 0:\n    with torch.no_grad():\n        print(model(torch.ones(2, 3)))"
-    found = trained(helpers=VALIDATE, model=NORMED, end=f"validate(model.module)\n{alone}")
+    end = f"validate(model.module)\n{alone}"
+    found = trained(helpers=VALIDATE, model=NORMED, end=end)
     assert "print(model.module(torch.ones(2, 3)))" in found.text
     assert not found.todos
 

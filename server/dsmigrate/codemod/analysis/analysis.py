@@ -375,15 +375,29 @@ def named(value: Value, names: tuple[Mapping[Any, Value], ...]) -> str | None:
             if not isinstance(name, str) or name in hidden:
                 continue
             for one in each(held):
-                if isinstance(one, Obj) and one.kind in {Kind.NAMESPACE, Kind.INSTANCE} and role_of(one) is None:
-                    for attribute, inner in one.own.items():
-                        if (
-                            isinstance(attribute, str)
-                            and _now(one, attribute, inner) == value
-                            and attribute.isidentifier()
-                        ):
-                            return f"{name}.{attribute}"
+                way = _way_in(one, value, frozenset())
+                if way is not None:
+                    return f"{name}{way}"
         hidden.update(name for name in scope if isinstance(name, str))
+    return None
+
+
+def _way_in(of: Value, value: Value, seen: frozenset[Obj]) -> str | None:
+    """The attributes that lead from a thing to a value, in trees of settings over several."""
+    if (
+        not isinstance(of, Obj)
+        or of.kind not in {Kind.NAMESPACE, Kind.INSTANCE}
+        or role_of(of) is not None
+        or of in seen
+    ):
+        return None
+    for name, inner in of.own.items():
+        if isinstance(name, str) and name.isidentifier():
+            if _now(of, name, inner) == value:
+                return f".{name}"
+            deeper = _way_in(inner, value, seen | {of}) if of.kind is Kind.NAMESPACE else None
+            if deeper is not None:
+                return f".{name}{deeper}"
     return None
 
 
@@ -418,6 +432,20 @@ def _argument(name: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
 def _call_of(module: str, function: str, names: tuple[Mapping[str, Value], ...]) -> str | None:
     said = library_said(f"{module}.{function}", names)
     return None if said is None else f"{said}()"
+
+
+def library_name(node: ast.expr, names: tuple[Mapping[str, Value], ...]) -> str | None:
+    """The qualified name of something of a library, by the names of a place; None for anything else."""
+    match node:
+        case ast.Name():
+            for scope in names:
+                found = scope.get(node.id)
+                if found is not None:
+                    return found.name if isinstance(found, Lib) else None
+        case ast.Attribute():
+            base = library_name(node.value, names)
+            return None if base is None else f"{base}.{node.attr}"
+    return None
 
 
 def library_said(full: str, names: tuple[Mapping[str, Value], ...]) -> str | None:

@@ -80,6 +80,10 @@ def put_item(run: Machine, of: Obj, key: Value, value: Value, *, condition: Cond
         add_rest(run, of, value)
 
 
+CONFIGS = frozenset({"yacs.config.CfgNode", "fvcore.common.config.CfgNode", "ml_collections.ConfigDict"})
+"""Classes of trees of settings, which files and the command line may give other values."""
+
+
 def settings_written(run: Machine, of: Obj) -> None:
     """Code that is not read, or a name that is not known, may give any plain attribute another value, of the unread parts too."""
     pending, seen = [of], {of}
@@ -91,8 +95,10 @@ def settings_written(run: Machine, of: Obj) -> None:
             options = list(each(value))
             known = [option for option in options if not (isinstance(option, Expr) and option.op == "setting")]
             if known and all(isinstance(option, Const) for option in known):
-                run.put(one, name, Expr("setting", name, value))
+                holder = () if one.kind is Kind.MODULE else (one,)  # two sections may have the same name and default
+                run.put(one, name, Expr("setting", name, value, *holder))
             parts = {run.shadows[option] for option in options if isinstance(option, Expr) and option in run.shadows}
+            parts |= {option for option in options if isinstance(option, Obj) and option.made_by in CONFIGS}
             pending += parts - seen
             seen |= parts
 

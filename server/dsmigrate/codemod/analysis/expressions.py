@@ -39,6 +39,7 @@ from dsmigrate.codemod.analysis.machine import Frame, Given, Machine
 from dsmigrate.codemod.analysis.norms import norm_operated
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.tensors import changed_in_place
+from dsmigrate.codemod.analysis.texts import contains, equals
 from dsmigrate.codemod.analysis.values import (
     FALSE_VALUE,
     NONE,
@@ -321,6 +322,10 @@ def operated(run: Machine, op: ast.operator, left: Value, right: Value, node: as
     if tensors:
         norm = norm_operated(run, op, left, right)
         joined = joined_tensor(tensors)
+        if isinstance(op, ast.Mult | ast.Div) and not all(
+            any(isinstance(one, Tensor) for one in each(value)) for value in (left, right)
+        ):
+            joined = replace(joined, given=frozenset().union(*(one.given for one in tensors)))
         return replace(joined, varies=joined.varies or may_vary(left) or may_vary(right)) if norm is None else norm
     for value, other, first in ((left, right, True), (right, left, False)):
         if isinstance(value, Choice):
@@ -563,6 +568,14 @@ def compared(run: Machine, op: ast.cmpop, left: Value, right: Value) -> Value:
             return TRUE_VALUE
     if isinstance(op, ast.In):
         return _contained(run, left, right)
+    if isinstance(op, ast.Eq) and any(
+        isinstance(one, Expr)
+        and isinstance(other, Const)
+        and isinstance(other.value, str)
+        and equals(one, other.value) is False
+        for one, other in ((left, right), (right, left))
+    ):
+        return FALSE_VALUE
     name = "is" if isinstance(op, ast.Is) and NONE in (left, right) else _COMPARE[type(op)][0]
     if name == "is" and NONE not in (left, right):
         name = "=="
@@ -613,6 +626,8 @@ def _contained(run: Machine, left: Value, right: Value) -> Value:
             return from_condition(either(*(run.truth(run.compared(ast.Eq(), left, one)) for one in right.items)))
         case Const(value=str(text)) if isinstance(left, Const) and isinstance(left.value, str):
             return Const(left.value in text)
+        case Expr() if isinstance(left, Const) and isinstance(left.value, str) and contains(right, left.value):
+            return TRUE_VALUE
         case Obj(kind=Kind.DICT) if isinstance(left, Const):
             if right.has(left.value):
                 inside = right.at(left.value)

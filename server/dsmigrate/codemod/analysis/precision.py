@@ -56,7 +56,11 @@ class Precision:
 
     def where(self, known: Mapping[Expr, bool]) -> Precision:
         """The precision where some atoms are known."""
-        return Precision(under(self.enabled, known), self.dtype)
+        dtype = self.dtype
+        if isinstance(dtype, Choice):
+            ways = ((under(condition, known), option) for condition, option in options_of(dtype))
+            dtype = choose((condition, option) for condition, option in ways if condition is not FALSE)
+        return Precision(under(self.enabled, known), dtype)
 
 
 OFF = Precision(FALSE, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from dsmigrate.codemod.analysis.conditions import FALSE, MAYBE, Condition, both, either, unknown
@@ -173,7 +174,7 @@ def choose(options: Iterable[tuple[Condition, Value]], at: Meeting = ()) -> Valu
                 if data is None:
                     data = one
                 elif data != one:
-                    before, joined = found.pop(data), joined_tensor([data, one])
+                    before, joined = found.pop(data), replace(joined_tensor([data, one]), given=data.given | one.given)
                     found[joined] = before
                     data = joined
                 one = data  # noqa: PLW2901 - tensors of data are one

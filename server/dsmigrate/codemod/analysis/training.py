@@ -19,6 +19,7 @@ from dsmigrate.codemod.analysis.analysis import (
     values_at,
     wrappers,
 )
+from dsmigrate.codemod.analysis.conditions import FALSE, both, either
 from dsmigrate.codemod.analysis.events import Event, Happening
 from dsmigrate.codemod.analysis.machine import Moment
 from dsmigrate.codemod.analysis.roles import role_of
@@ -200,7 +201,7 @@ def trainings(analysis: Analysis) -> list[Training]:
         if not any(isinstance(one, Obj) and role_of(one) is Role.WRAPPER for one in each(event["wrapper"])):
             continue
         models = raw_models(run, event["module"])
-        group = next((group for group in groups if group[0] & models), None)
+        group = next((group for group in groups if group[0] & models and not _is_other_run(event, group[1])), None)
         if group is None:
             groups.append((models, [event]))
         else:
@@ -223,6 +224,10 @@ def trainings(analysis: Analysis) -> list[Training]:
         if any(one in trained for one in wrapped):  # else the wrapper is not followed to the loss
             wraps[:] = [wrap for wrap in wraps if wrap.number < last or trained & set(wrappers(wrap["wrapper"]))]
         made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
+        if any(others is not wraps and models & shared for shared, others in groups):  # each run of the text by itself
+            ways = either(*(event.condition for event in wraps))
+            backwards = tuple(event for event in backwards if both(event.condition, ways) is not FALSE)
+            made = [event for event in made if both(event.condition, ways) is not FALSE]
         held = {event: parameters_of(run, event["params"]) for event in made}
         optimizers = {one for event in made if held[event] & parts for one in things(event["what"])}
         if not optimizers:  # whose parameters cannot be told: those that step where this model is trained
@@ -243,6 +248,11 @@ def trainings(analysis: Analysis) -> list[Training]:
             Training(analysis, tuple(wraps), frozenset(models), backwards, steps, frozenset(stepped or optimizers))
         )
     return _joined([one for one in found if one.optimizers] or found)
+
+
+def _is_other_run(event: Event, wraps: list[Event]) -> bool:
+    """Whether the same text wraps the model in runs of which only one can be: a worker that is spawned, or called alone."""
+    return any(event.node is one.node and both(event.condition, one.condition) is FALSE for one in wraps)
 
 
 def _joined(found: list[Training]) -> list[Training]:

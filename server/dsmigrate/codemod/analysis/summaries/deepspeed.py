@@ -80,16 +80,23 @@ def _load_config(asked: Call) -> Value:
     return asked.run.unread(asked.node, asked.given.all())
 
 
-@function("ds_compat.gather_checkpoint")
-def _gather(asked: Call) -> Value:
-    asked.run.event(Happening.COLLECTIVE, asked.node, name=Const("gather_checkpoint"), of=asked.get(0, "engine", NONE))
-    return NONE
+@function("ds_compat.save_checkpoint", "ds_compat.load_checkpoint")
+def _checkpoint(asked: Call) -> Value:
+    name = f"torch.{asked.name.rpartition('.')[2].removesuffix('_checkpoint')}"
+    return FUNCTIONS[name](Call(asked.run, name, asked.given, asked.node))
 
 
 @function(
     *(
         f"ds_compat.{name}"
-        for name in ("broadcast_buffers", "broadcast_buffers_each_forward", "broadcast_model", "send_odd_parameters")
+        for name in (
+            "gather_checkpoint",
+            "write_checkpoint",
+            "broadcast_buffers",
+            "broadcast_buffers_each_forward",
+            "broadcast_model",
+            "send_odd_parameters",
+        )
     )
 )
 def _broadcast(asked: Call) -> Value:
@@ -99,7 +106,8 @@ def _broadcast(asked: Call) -> Value:
     return NONE
 
 
-@function("ds_compat.keep_torch_checkpoints", "ds_compat.keep_grad_norm", "ds_compat.refresh_masters", "ds_compat.set_rank_environment",
+@function("ds_compat.keep_torch_checkpoints", "ds_compat.keep_directories", "ds_compat.copy_checkpoint",
+          "ds_compat.remove_checkpoint", "ds_compat.keep_grad_norm", "ds_compat.refresh_masters", "ds_compat.set_rank_environment",
           "ds_compat.parameter_groups", "ds_compat.use_own_adagrad", "ds_compat.enter_in_forward")  # fmt: skip
 def _taught(asked: Call) -> Value:
     return asked.run.unread(asked.node)

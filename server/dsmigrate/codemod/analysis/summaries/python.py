@@ -14,11 +14,11 @@ from typing import Any
 
 from dsmigrate.codemod.analysis.classes import bases_of, is_closed, looked_up
 from dsmigrate.codemod.analysis.conditions import LARGEST, MAYBE, TRUE, Condition, Literal, both, either, options_of
-from dsmigrate.codemod.analysis.containers import extended, from_items, length, settings_written
+from dsmigrate.codemod.analysis.containers import CONFIGS, extended, from_items, length, settings_written
 from dsmigrate.codemod.analysis.copying import copied
 from dsmigrate.codemod.analysis.events import BlockKind, Happening
 from dsmigrate.codemod.analysis.expressions import from_condition
-from dsmigrate.codemod.analysis.library import run_functions, what_is_entered
+from dsmigrate.codemod.analysis.library import note_file, run_functions, what_is_entered
 from dsmigrate.codemod.analysis.machine import Given, Machine, Stop
 from dsmigrate.codemod.analysis.norms import norms_in, summed
 from dsmigrate.codemod.analysis.picks import with_test
@@ -147,9 +147,6 @@ def _class_named(name: str) -> type | None:
     return found if isinstance(found, type) else None
 
 
-_CALLABLE = {"collections.abc.Callable", "typing.Callable"}
-
-
 def _has_all(cls: Obj, name: str) -> bool:
     """Whether a class of the script has what an abstract class of Python asks for: ``__call__``, ``__iter__``."""
     asked = getattr(_class_named(name), "__abstractmethods__", ())
@@ -207,7 +204,7 @@ def _is_of(of: Value, kinds: list[Value]) -> bool | None:
             return (
                 None if role_of_class(of.made_by) is None or not names else (False if names & _WRAPPER_NAMES else None)
             )
-        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(_CALLABLE & names)
+        return of.kind in {Kind.FUNCTION, Kind.PARTIAL} and bool(names & {"collections.abc.Callable", "typing.Callable"})
     if isinstance(of, Bound | Lib | Super | Member | Lazy):
         return None
     if isinstance(of, Expr) and names and names <= _WRAPPER_NAMES:
@@ -477,6 +474,17 @@ def _dict(asked: Call) -> Value:
     return made
 
 
+@function(*CONFIGS)
+def _config(asked: Call) -> Value:
+    """A tree of settings: what is written to it are defaults, once a method of it, or what is not read, has had it."""
+    return asked.run.make(Kind.NAMESPACE, asked.node, made_by=asked.name, open=True)
+
+
+@method(Role.OTHER, *(f"{name}.{way}" for name in CONFIGS for way in ("clone", "copy")))
+def _config_copied(asked: Call, of: Value) -> Value:
+    return copied(asked.run, of, asked.node)
+
+
 @function("collections.defaultdict")
 def _defaultdict(asked: Call) -> Value:
     made = from_items(asked.run, asked.node, Kind.DICT, asked.given.args[1] if len(asked.given.args) > 1 else None)
@@ -610,6 +618,7 @@ def _super(asked: Call) -> Value:
 @function("builtins.open", "io.open", "gzip.open", "codecs.open")
 def _open(asked: Call) -> Value:
     _note_paths(asked, asked.given.args[:1])
+    note_file(asked.run, asked.name, [asked.get(0, "file")], asked.node)
     made = asked.run.make(Kind.LIBRARY, asked.node, made_by="open")
     asked.run.put(made, "path", asked.get(0, "file"))
     asked.run.put(made, "mode", asked.get(1, "mode", Const("r")))
@@ -849,6 +858,8 @@ def _pathlib(asked: Call) -> Value:
 )
 def _exists(asked: Call) -> Value:
     path = asked.run.settle(asked.get(0, "path"))
+    if asked.name == "os.path.isfile":
+        note_file(asked.run, asked.name, [path], asked.node)
     return Expr(
         "exists",
         asked.name.rpartition(".")[2],

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dsmigrate.codemod import targets
-from dsmigrate.codemod.analysis.analysis import nearest_common, regions_around, within
-from dsmigrate.codemod.analysis.code import condition_said, holds_by_default, said
+from dsmigrate.codemod.analysis.analysis import named, nearest_common, regions_around, within
+from dsmigrate.codemod.analysis.code import Names, condition_said, holds_by_default, said
 from dsmigrate.codemod.analysis.conditions import FALSE, both, either, implied, left_of, options_of
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.precision import (
@@ -22,7 +22,7 @@ from dsmigrate.codemod.analysis.precision import (
 )
 from dsmigrate.codemod.analysis.state import choose
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import NONE, Const, Expr, Lib, Obj, Value, each, forwards_in
+from dsmigrate.codemod.analysis.values import NONE, Choice, Const, Expr, Lib, Obj, Value, each, forwards_in
 from dsmigrate.codemod.decision import Decision, Setting
 from dsmigrate.codemod.idioms.facts import Facts, by_place
 from dsmigrate.codemod.model import Idea, Kind
@@ -135,9 +135,9 @@ def _together(training: Training, trained: tuple[Event, ...]) -> Precision | Non
     enabled = left_of(either(*(both(ways[event], found[event].enabled) for event in trained)), wrapped)
     switches = {_switched(event) for event in trained}
     if None not in switches and len(switches) == 1:  # one region, or several that are switched together
-        return found[trained[0]]
+        return found[trained[0]].under(wrapped)
     dtypes = {one.dtype for one in found.values() if one.enabled is not FALSE}
-    wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None)
+    wanted = Precision(enabled, next(iter(dtypes)) if dtypes else None).under(wrapped)
     agree = all(wanted.under(ways[event]).enabled is found[event].under(ways[event]).enabled for event in trained)
     return wanted if agree and len(dtypes) <= 1 else None
 
@@ -174,7 +174,7 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
             None, static=holds_by_default(training.analysis, wanted.enabled) is not False, code=enabled
         ),
         "torch_autocast.dtype": Setting(
-            None, static=dtype, code=f'str({dtype_code}).removeprefix("torch.")' if dtype_code else ""
+            None, static=dtype, code=_type_said(wanted.dtype, dtype_code, facts.site.names) if dtype_code else ""
         ),
         "torch_autocast.lower_precision_safe_modules": Setting(None, static=[]),
     }
@@ -183,6 +183,17 @@ def _setting(training: Training, facts: Facts, wanted: Precision, first: Event) 
         "MG301", Kind.CONVERTED, first.module, block.node if block.module is first.module and block.node is not None else first.node, message, reason,
         config=settings, lines=(0, 0),
     )  # fmt: skip
+
+
+def _type_said(dtype: Value | None, code: str, names: Names) -> str:
+    """The name of a type, of which ``code`` gives the type itself."""
+    if isinstance(dtype, Choice) and named(dtype, names) is None:
+        kinds = [(condition, option) for condition, option in options_of(dtype) if isinstance(option, Lib)]
+        chosen = choose((condition, Const(option.name.removeprefix("torch."))) for condition, option in kinds)
+        found = said(chosen, names) if len(kinds) == len(dtype.options) else None
+        if found is not None:
+            return found
+    return f'str({code}).removeprefix("torch.")'
 
 
 def _switch(training: Training, facts: Facts, event: Event) -> str | None:
