@@ -64,7 +64,7 @@ if config.m:
     ],
 )
 def test_what_is_not_read_may_change_a_setting(script: str) -> None:
-    assert values(script)["m"] == "setting(m, False)"
+    assert values(script)["m"].startswith("setting(m, False")
 
 
 def test_a_group_is_there_where_one_was_made() -> None:
