@@ -185,7 +185,7 @@ def gradients_of(training: Training) -> Gradients:
 def zeroes(training: Training, event: Event) -> bool:
     """Whether a zeroing is of all gradients of the training: by the optimizer, the model, or parameter by parameter."""
     of = event["of"]
-    if training.is_optimizer(of) or training.is_wrapper(of):
+    if training.is_optimizer(of) or training.is_wrapper(of) or zeroes_within(training, event):
         return True
     for one in each(of):
         if one in training.models:
@@ -203,6 +203,19 @@ def zeroes(training: Training, event: Event) -> bool:
         ):
             return _happens_to_all(training, event)
     return False
+
+
+def zeroes_within(training: Training, event: Event) -> bool:
+    """Whether a zeroing is by an optimizer that the training's holds, as LARS holds SGD."""
+    held = {
+        one
+        for optimizer in training.optimizers
+        if isinstance(optimizer, Obj)
+        for value in optimizer.own.values()
+        for one in each(value)
+        if role_of(one) is Role.OPTIMIZER
+    }
+    return any(one in held for one in each(event["of"]))
 
 
 def _happens_to_all(training: Training, event: Event) -> bool:

@@ -491,6 +491,10 @@ def library_method(run: Machine, of: Value, name: str, given: Given, node: ast.A
         case Expr():
             if name in ANY_METHODS:
                 return ANY_METHODS[name](asked, of)
+            weight = unread_weight(run, of) if name.endswith("_") and not name.startswith("_") else of
+            if weight is not of:  # in place, as torch calls such methods
+                changed_in_place(run, weight, node, name, given.all())
+                return of
             if name in _PURE and all(isinstance(value, Const | Expr | Lib) for value in given.all()):
                 known = _told(of, name, given.args)
                 return Expr("method", of, name, *given.args) if known is None else Const(known)
@@ -676,11 +680,21 @@ def _weight(of: Obj | Expr, name: str) -> Tensor:
     return Tensor(TensorKind.PARAMETER, of, varies=False, picked=Literal(Expr("called", name)))
 
 
+def unread_weight(run: Machine, of: Value) -> Value:
+    """A parameter of a model that is not read, where something is an attribute of one; else what it is."""
+    whole = owner(of) if isinstance(of, Expr) and of.op == "field" else NONE
+    if isinstance(whole, Obj | Expr) and is_tracked(run, whole):
+        return Tensor(TensorKind.PARAMETER, whole, varies=False)
+    return of
+
+
 def attribute_written(run: Machine, of: Obj | Expr | Tensor, name: str, value: Value, node: ast.AST) -> None:
     """Note what an assignment to an attribute brings about."""
     if isinstance(of, Tensor):
         tensor_attribute_written(run, of, name, value, node)
         return
+    if name == "data":
+        changed_in_place(run, unread_weight(run, of), node, name, [value])
     role = role_of(of)
     if role in {Role.WRAPPER, Role.ENGINE}:
         run.event(Happening.ACCESS, node, of=of, name=Const(name), value=value)
@@ -732,6 +746,8 @@ def item_written(run: Machine, of: Obj | Expr | Tensor, key: Value, value: Value
     """Note what an assignment to an item brings about: of a group of an optimizer, of a tensor."""
     if isinstance(of, Tensor):
         changed_in_place(run, of, node, "[]", [value])
+    elif isinstance(of, Expr) and of.op == "field" and of.args[1] == "data":
+        changed_in_place(run, unread_weight(run, of), node, "[]", [value])
     elif isinstance(of, Obj) and of.data.get("group_of") is not None:
         run.event(Happening.RATE_WRITE, node, of=of.data["group_of"], key=key, value=value)
     elif isinstance(of, Obj) and of.data.get("state_of") is not None:

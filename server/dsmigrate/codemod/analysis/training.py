@@ -137,8 +137,13 @@ class Training:
         """Where the engine is made; a sentence that says why there is no such place."""
         if not self.runs:
             return find_site(self)
-        sites = [run.site for run in self.runs]
-        return next((site for site in sites if isinstance(site, str)), sites[0])
+        sites: list[Site] = []
+        for run in self.runs:
+            if isinstance(run.site, str):
+                return run.site
+            sites.append(run.site)
+        nodes = {site.node for site in sites}
+        return next((site for site in sites if nodes <= set(ast.walk(site.node))), sites[0])  # the one behind all
 
     def is_before(self, event: Event) -> bool:
         """Whether no engine is there yet at an event, or none is made on the way to it."""
@@ -214,6 +219,10 @@ def trainings(analysis: Analysis) -> list[Training]:
         )
         if not backwards:
             continue
+        last = max(event.number for event in backwards)
+        trained = {forward.model for event in backwards for forward in forwards_in(event["loss"])}
+        if any(one in trained for one in wrapped):  # else the wrapper is not followed to the loss
+            wraps[:] = [wrap for wrap in wraps if wrap.number < last or trained & set(wrappers(wrap["wrapper"]))]
         made = [event for event in analysis.of(Happening.MADE) if event["role"] == Const("optimizer")]
         if any(others is not wraps and models & shared for shared, others in groups):  # each run of the text by itself
             ways = either(*(event.condition for event in wraps))

@@ -333,6 +333,8 @@ def _make_optimizer(asked: Call, made: Obj) -> None:
     for one in run.things_in(given):
         if isinstance(one, Expr):
             run.known_models.update(held for held in run.held.get(one, ()) if isinstance(held, Expr))
+        elif isinstance(one, Tensor) and one.kind is TensorKind.PARAMETER and isinstance(one.of, Expr):
+            run.known_models.add(one.of)
     groups = run.make(Kind.LIST, asked.node, tag="groups", groups_of=made)
     group = run.make(Kind.DICT, asked.node, tag="group", group_of=made, open=True)
     run.put(group, "params", _parameters_of_groups(run, given, asked.node))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import loops_around
 from dsmigrate.codemod.analysis.events import Event, Happening
-from dsmigrate.codemod.analysis.gradients import over_parameters, zeroes
+from dsmigrate.codemod.analysis.gradients import over_parameters, zeroes, zeroes_within
 from dsmigrate.codemod.analysis.holdings import outsiders
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const
@@ -75,7 +75,8 @@ def _whole(facts: Facts, node: ast.AST, events: list[Event], *, others: bool) ->
                 "MG408", Kind.TODO, module, node, "gradients are dropped between backward and step here: nothing is trained", "the step finds none",
             )  # fmt: skip
         return
-    if others:  # it zeroes something else in another call: to do it twice does no harm
+    if others or any(zeroes_within(facts.training, one) for one in events):
+        # it zeroes something else in another call, or in the optimizer's own class: to do it twice does no harm
         return
     if any(_has_outsiders(facts.training, one) for one in events):
         yield Decision(
