@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dsmigrate.codemod.analysis.analysis import Analysis, dividing, library_name, static_value
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting, parting
+from dsmigrate.codemod.analysis.meeting import Meeting, meetings, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Value, each, may_vary
 from dsmigrate.codemod.program.module import Module
@@ -43,26 +43,25 @@ class Kept:
 
 def directories(training: Training) -> Directories | Kept | None:
     """The checkpoints with the optimizer's state as directories; why they stay files; None if there are none."""
-    held = {event: tuple(_states_in(event["content"])) for event in training.events(Happening.SAVE)}
-    saves = [
-        event
-        for event, states in held.items()
-        if any(training.is_optimizer(one.data["state_dict_of"]) for one in states) and not training.is_before(event)
-    ]
+    states = list(training.events(Happening.STATE))
+    of_optimizer = {event.node for event in states if training.is_optimizer(event["of"])}
+    of_model = {event.node for event in states if training.is_model(event["of"])}
+    held = {event: frozenset(_states_in(event["content"])) for event in training.events(Happening.SAVE)}
+    saves = [event for event, inside in held.items() if inside & of_optimizer and not training.is_before(event)]
     loads = [event for event in training.events(Happening.RESTORE) if training.is_optimizer(event["of"])]
     reads = {node for event in loads for node in _reads_of(event["content"])}
     found = _reads(training, saves, reads)
     met: dict[Event, Meeting] = {}
-    for event in saves:
-        place = None if is_stopping(training, event) else meeting(training, event)
-        why = _why_not(training, event, place, held[event])
+    for event, place in meetings(training, saves).items():
+        why = "" if held[event] & of_model else "the optimizer's state is saved without the weights"
+        why = why or _why_not(training, event, place)
         if place is None or why:
             return Kept(event, why or "not all ranks get to this save")
         met[event] = place
     for event, place in met.items():
         if any(place.node is not other.node and place.node in _way_to(one) for one, other in met.items()):
             return Kept(event, "not all ways to this save have all ranks")
-    inside = {one.node for event in saves for one in held[event] if one.node is not None}
+    inside = frozenset[ast.AST]().union(*(held[event] for event in saves))
     for event in training.events(Happening.STATE, Happening.OPAQUE):
         if event.kind is Happening.OPAQUE:
             things = [value for name, value in event.what.items() if name.startswith("thing")]
@@ -83,9 +82,9 @@ def directories(training: Training) -> Directories | Kept | None:
     odd = next((one for one in touches if not _is_plain(one)), None)
     if odd is not None:
         return Kept(odd, f"{name_of(odd).rpartition('.')[2]} needs a file")
-    outside = {one.node for event, states in held.items() if event not in saves for one in states}
+    outside = frozenset[ast.AST]().union(*(nodes for event, nodes in held.items() if event not in saves))
     return Directories(
-        met, tuple(found), frozenset(inside - outside), tuple(touches),
+        met, tuple(found), inside - outside, tuple(touches),
         tuple(event for event in every if not name_of(event)), tuple(_unseen(training)),
         frozenset(filter(None, (file_name(training.analysis, one) for event in saves for one in each(event["path"])))),
     )  # fmt: skip
@@ -138,13 +137,14 @@ def name_of(event: Event) -> str:
     return str(name.value) if isinstance(name, Const) else ""
 
 
-def _states_in(value: Value, depth: int = 0) -> Iterator[Obj]:
-    """The states in a dictionary, and in dictionaries in it."""
+def _states_in(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+    """The calls whose states are in a dictionary, and in dictionaries in it."""
     for one in each(value):
         if not isinstance(one, Obj) or one.kind is not Kind.DICT:
             continue
         if "state_dict_of" in one.data:
-            yield one
+            if one.node is not None:
+                yield one.node
         elif depth < _DEEPEST:
             for inner in one.own.values():
                 yield from _states_in(inner, depth + 1)
@@ -169,20 +169,27 @@ def _reads(training: Training, saves: list[Event], nodes: set[ast.AST]) -> list[
     """The reads of checkpoints: those the optimizer is restored from, and others of their paths."""
     every = list(training.events(Happening.READ))
     paths = {one for event in (*saves, *(one for one in every if one.node in nodes)) for one in each(event["path"])}
-    return [event for event in every if event.node in nodes or any(one in paths for one in each(event["path"]))]
+    return [
+        event
+        for event in every
+        if not any(_is_call_of(event, name) for name in _OF_THE_WEB)
+        if event.node in nodes or any(one in paths for one in each(event["path"]))
+    ]
+
+
+_OF_THE_WEB = ("torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url")
+"""What reads a file that somebody has published."""
 
 
 def _is_call_of(event: Event, name: str) -> bool:
     return isinstance(event.node, ast.Call) and library_name(event.node.func, event.names) == name
 
 
-def _why_not(training: Training, event: Event, place: Meeting | None, states: tuple[Obj, ...]) -> str:
+def _why_not(training: Training, event: Event, place: Meeting | None) -> str:
     if not _is_call_of(event, "torch.save"):
         return "what saves here is not torch.save itself"
     if not all(isinstance(one, Const | Expr) for one in each(event["path"])):
         return "it is saved into an open file, not at a path"
-    if not any(training.is_model(one.data["state_dict_of"]) for one in states):
-        return "the optimizer's state is saved without the weights"
     if place is None:
         return ""
     if parting(training, event) is None and may_vary(event["path"]):

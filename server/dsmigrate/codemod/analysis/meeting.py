@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from dsmigrate.codemod.analysis.analysis import may_part, under
+from dsmigrate.codemod.analysis.analysis import dividing, may_part, under
 from dsmigrate.codemod.analysis.code import Names, condition_said
 from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
 from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
@@ -58,6 +60,37 @@ def meeting(training: Training, event: Event) -> Meeting | None:
         part for one in reversed(chain) for part in _conjuncts(one.test) if part not in varying and part is not TRUE
     ]
     return Meeting(block.module, step.node, engine, _when(when, block.names), keep, by_data)
+
+
+def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting | None]:
+    """The places for some events; none where ranks stop alone."""
+    met = {event: None if is_stopping(training, event) else meeting(training, event) for event in events}
+    return {event: _of_all_ways(event, met) for event in met}
+
+
+def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | None:
+    """The place for an event: where other ways to the same line need one further out, that one."""
+    found = met[event]
+    for other, place in met.items():
+        if (
+            found is None
+            or place is None
+            or other.node is not event.node
+            or place.node is found.node
+            or dividing(other) is None
+        ):
+            continue
+        around: list[Event | Block] = [event, *event.block.around()]
+        if any(step.node is place.node for one in around for step in _steps(one)):
+            found = replace(found, module=place.module, node=place.node, engine=place.engine)
+    return found
+
+
+def _steps(one: Event | Block) -> Iterator[Step]:
+    """The statements around something."""
+    with contextlib.suppress(KeyError):  # a whole file
+        if one.module is not None and one.node is not None:
+            yield from one.module.step(one.node).around()
 
 
 def parting(training: Training, event: Event) -> Block | None:
