@@ -7,9 +7,10 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dsmigrate.codemod.analysis.analysis import Analysis, dividing, library_name, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, library_name, static_value
+from dsmigrate.codemod.analysis.conditions import atoms_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, meetings, parting
+from dsmigrate.codemod.analysis.meeting import Meeting, meetings, parting, speaks_of_rank
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Value, each, may_vary
 from dsmigrate.codemod.program.module import Module
@@ -153,10 +154,13 @@ def _states_in(value: Value, depth: int = 0) -> Iterator[ast.AST]:
 _DEEPEST = 4
 
 
-def _reads_of(value: Value) -> Iterator[ast.AST]:
-    """The calls that read what a value comes from."""
+def _reads_of(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+    """The calls that read what a value comes from; its items may have been put into another dictionary."""
     for one in each(value):
-        if isinstance(one, Expr):
+        if isinstance(one, Obj) and one.kind is Kind.DICT and depth < _DEEPEST:
+            for inner in one.own.values():
+                yield from _reads_of(inner, depth + 1)
+        elif isinstance(one, Expr):
             if one.op == "loaded":
                 yield one.args[1]
             else:
@@ -251,7 +255,7 @@ def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str
         return "what reads it is not torch.load itself"
     if not all(isinstance(path, Const | Expr) for one in own for path in each(one["path"])):
         return "it is read from an open file, not from a path"
-    if dividing(event) is not None:
+    if any(speaks_of_rank(atom) for block in event.block.around() for atom in atoms_of(block.test)):
         return "only some ranks load the optimizer's state"
     if not any(
         training.is_model(one["of"]) and nodes.intersection(_reads_of(one["content"]))

@@ -53,7 +53,7 @@ def meeting(training: Training, event: Event) -> Meeting | None:
         [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
     )
     by_data = bool(varying) and not any(
-        _speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
+        speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
     )
     keep = _who(varying, block, event) if divided else "True"
     when = [
@@ -98,6 +98,8 @@ def parting(training: Training, event: Event) -> Block | None:
     found = None
     for one in event.block.around():
         is_decorated = one.kind is BlockKind.CALL and isinstance(one.label, Obj) and "decorated" in one.label.data
+        if any(under(step.block, one) for step in training.steps):
+            break  # all ranks come to a step
         if one.test.varies or ((is_decorated or may_part(training.analysis, one.test)) and _is_behind(training, one)):
             found = one
     return found
@@ -222,10 +224,11 @@ def _is_first_of_node(condition: Condition) -> bool:
     return False
 
 
-def _speaks_of_rank(value: object) -> bool:
+def speaks_of_rank(value: object) -> bool:
+    """Whether what a value comes from has the number of this rank in it."""
     if not isinstance(value, Expr):
         return False
-    return _is_rank(value) or any(map(_speaks_of_rank, value.args))
+    return _is_rank(value) or any(map(speaks_of_rank, value.args))
 
 
 def _is_rank(value: Value) -> bool:
