@@ -30,7 +30,7 @@ class Directories:
     states: frozenset[ast.AST]
     touches: tuple[Event, ...]
     given: tuple[Event, ...]
-    unseen: tuple[tuple[Module, ast.Call], ...]
+    unseen: tuple[tuple[Module, ast.Call, str], ...]
     names: frozenset[str]
 
 
@@ -92,7 +92,7 @@ def directories(training: Training) -> Directories | Kept | None:
 
 
 TOUCHES = {
-    "os.path.isfile": "exists", "is_file": "exists", "os.remove": "remove", "os.unlink": "remove",
+    "torch.load": "load", "os.path.isfile": "exists", "is_file": "exists", "os.remove": "remove", "os.unlink": "remove",
     "shutil.copyfile": "copy", "shutil.copy": "copy", "shutil.copy2": "copy",
 }  # fmt: skip
 """What may happen to a path that is a directory too, by what does it to a file."""
@@ -228,22 +228,28 @@ def _is_left(statement: ast.stmt) -> bool:
     return False
 
 
-def _unseen(training: Training) -> Iterator[tuple[Module, ast.Call]]:
-    """Calls of torch.load, with no read of theirs, in functions that restore the state of more than one thing."""
+def _unseen(training: Training) -> Iterator[tuple[Module, ast.Call, str]]:
+    """Calls of torch.load, with no read of theirs, in functions that restore the state of more than one thing.
+
+    And those that ask for the same path.
+    """
     seen = {event.node for event in training.events(Happening.READ)}
     for path, module in training.modules.items():
         names = (training.analysis.run.modules[path].own,)
         for function in ast.walk(module.tree):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
-            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-            restored = [
-                one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "load_state_dict"
-            ]
-            if len(restored) > 1:
-                yield from (
-                    (module, one) for one in calls if library_name(one.func, names) == "torch.load" and one not in seen
-                )
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and node not in seen]
+            restored = {ast.unparse(one.func) for one in calls if isinstance(one.func, ast.Attribute)}
+            if sum(one.endswith(".load_state_dict") for one in restored) < 2:
+                continue
+            named = [(one, library_name(one.func, names), ast.unparse(one.args[0])) for one in calls if one.args]
+            paths = {path for _, name, path in named if name == "torch.load"}
+            yield from (
+                (module, one, name)
+                for one, name, path in named
+                if name is not None and path in paths and name in {"torch.load", "os.path.isfile"}
+            )
 
 
 def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str:
