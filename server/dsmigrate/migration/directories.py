@@ -39,12 +39,12 @@ def with_users(outcome: Outcome) -> Outcome:
 
 
 def _uses(outcome: Outcome) -> list[Use]:
-    from dsmigrate.codemod.convert import uses  # noqa: PLC0415 - LibCST takes 0.2 s to import
-    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
-
     job, root = outcome.job, outcome.job.project
     if not outcome.directories or root is None:
         return []
+    from dsmigrate.codemod.convert import uses  # noqa: PLC0415 - LibCST takes 0.2 s to import
+    from dsmigrate.codemod.program.project import Cache  # noqa: PLC0415
+
     words = [name.encode() for name in outcome.directories]
     files = [(resolved(file.path), relative(file.path, root) or "") for file in discover([root])]
     naming = {path for path, way in files if any(word in (read_below(job, root, way) or b"") for word in words)}
