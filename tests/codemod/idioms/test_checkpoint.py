@@ -213,6 +213,7 @@ def test_a_save_by_a_metric_of_each_rank_is_spoken_of(save: str) -> None:
     [
         f"if loss.item() < 3 and rank == 0:\n    {SAVE}",
         f"dist.all_reduce(loss)\nif loss.item() < 3:\n    if rank == 0:\n        {SAVE}",
+        f"who = rank % 8 if args.resume else rank\nif who == 0:\n    {SAVE}",
     ],
 )
 def test_that_of_rank_0_or_of_all_ranks_is_not(save: str) -> None:

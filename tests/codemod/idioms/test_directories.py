@@ -261,6 +261,26 @@ def test_a_load_that_cannot_be_of_a_directory_keeps_files(resume: str, reason: s
     assert why(trained(f"if rank == 0:\n    {SAVE}", resume=resume)).startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (f"dist.destroy_process_group()\nif rank == 0:\n    {SAVE}", "the process group has ended before this save"),
+        (
+            f"try:\n    model(data).mean().backward()\n    optimizer.step()\nfinally:\n    {SAVE}",
+            "a rank that fails gets to this save alone",
+        ),
+    ],
+)
+def test_a_save_at_the_end_that_ranks_do_not_reach_together_keeps_files(end: str, reason: str) -> None:
+    assert why(trained(end=end)) == reason
+
+
+def test_a_save_by_a_metric_of_each_rank_is_spoken_of() -> None:
+    found = trained(f"if loss.item() < 3:\n    {SAVE}")
+    assert f"            {SAVED}\n        {WRITE}\n" in found.text
+    assert "by a value of their own" in found.said("MG636", Kind.KEPT).message + str(found.changes)
+
+
 def test_a_rank_that_fails_alone_keeps_files() -> None:
     end = f"try:\n    loss = model(data).mean()\n    loss.backward()\n    optimizer.step()\nexcept OSError:\n    {SAVE}"
     assert why(trained(end=end)) == "not all ranks get to this save"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dsmigrate.codemod.analysis.analysis import Analysis, library_name, static_value
 from dsmigrate.codemod.analysis.conditions import atoms_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, meetings, parting, speaks_of_rank
+from dsmigrate.codemod.analysis.meeting import Meeting, is_group_gone, is_last, meetings, parting, speaks_of_rank
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Value, each, may_vary
 from dsmigrate.codemod.program.module import Module
@@ -194,6 +194,10 @@ def _why_not(training: Training, event: Event, place: Meeting | None) -> str:
         return "what saves here is not torch.save itself"
     if not all(isinstance(one, Const | Expr) for one in each(event["path"])):
         return "it is saved into an open file, not at a path"
+    if is_group_gone(training, event):
+        return "the process group has ended before this save"
+    if is_last(training, event):
+        return "a rank that fails gets to this save alone"
     if place is None:
         return ""
     if parting(training, event) is None and may_vary(event["path"]):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from dsmigrate.codemod.analysis.analysis import dividing, may_part, under
 from dsmigrate.codemod.analysis.code import Names, condition_said
-from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, atoms_of, both
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value
+from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value, each
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -110,6 +110,20 @@ def is_stopping(training: Training, event: Event) -> bool:
     return any(
         (block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block)
         for block in event.block.around()
+    )
+
+
+def is_group_gone(training: Training, event: Event) -> bool:
+    """Whether the process group has ended before an event, and no other was set up since."""
+    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
+    ends = [
+        one
+        for one in training.events(Happening.GROUP_GONE)
+        if one.number < event.number and both(one.condition, event.condition) is not FALSE
+        if not any(both(one.condition, alive) is FALSE for alive in required)
+    ]
+    return bool(ends) and not any(
+        ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP)
     )
 
 
@@ -224,11 +238,9 @@ def _is_first_of_node(condition: Condition) -> bool:
     return False
 
 
-def speaks_of_rank(value: object) -> bool:
+def speaks_of_rank(value: Value) -> bool:
     """Whether what a value comes from has the number of this rank in it."""
-    if not isinstance(value, Expr):
-        return False
-    return _is_rank(value) or any(map(speaks_of_rank, value.args))
+    return any(isinstance(one, Expr) and (_is_rank(one) or any(map(speaks_of_rank, one.args))) for one in each(value))
 
 
 def _is_rank(value: Value) -> bool:

@@ -71,6 +71,11 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
         places.setdefault(place.node, []).append((event, place))
     for pairs in places.values():
         yield _written(training, pairs)
+        for event in {event.node: event for event, place in pairs if place.by_data}.values():
+            yield Decision(
+                "MG636", Kind.KEPT, event.module, event.node, "ranks save here by a value of their own: all_reduce it, or the first of them wins",
+                "one rank's entries are saved", differs=True,
+            )  # fmt: skip
     touched = {event.node: (event.module, name_of(event)) for event in found.touches}
     for node, (module, name) in (touched | {node: (module, name) for module, node, name in found.unseen}).items():
         what = TOUCHES[name]

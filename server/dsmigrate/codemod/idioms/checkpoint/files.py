@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.directories import Directories
 from dsmigrate.codemod.analysis.events import Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meetings, parting
+from dsmigrate.codemod.analysis.meeting import Meeting, is_group_gone, is_last, is_stopping, meetings, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
 from dsmigrate.codemod.analysis.values import Kind as ObjKind
@@ -104,7 +103,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     in_directories = facts.directories if isinstance(facts.directories, Directories) else None
     if in_directories is not None:  # the engine saves these itself
         states = [event for event in states if event.node not in in_directories.states]
-    gone = [event for event in states if _is_group_gone(training, event)]
+    gone = [event for event in states if is_group_gone(training, event)]
     for event in gone:
         yield Decision(
             "MG633", Kind.TODO, event.module, event.node, "save before destroy_process_group(): the ranks gather the state through the group",
@@ -202,20 +201,6 @@ def _states(training: Training, facts: Facts) -> list[Event]:
         if dividing(event) is not None and _is_given_optimizer(training, event)
     ]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
-
-
-def _is_group_gone(training: Training, event: Event) -> bool:
-    """Whether the process group has ended before an event, and no other was set up since."""
-    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
-    ends = [
-        one
-        for one in training.events(Happening.GROUP_GONE)
-        if one.number < event.number and both(one.condition, event.condition) is not FALSE
-        if not any(both(one.condition, alive) is FALSE for alive in required)
-    ]
-    return bool(ends) and not any(
-        ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP)
-    )
 
 
 def _is_early(training: Training, event: Event) -> bool:
