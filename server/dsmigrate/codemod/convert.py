@@ -239,7 +239,7 @@ def validation(
     }
     after = result_of(read, plan.entry.path, changed, cache)
     for facts, one in plan.trainings:
-        yield facts, one, differences(facts.training, after, one)
+        yield facts, one, differences(facts, after, one)
 
 
 def _marked(facts: Facts, one: Settled, found: list[Difference]) -> Settled:

@@ -47,7 +47,7 @@ def copy_checkpoint(source: Any, target: Any) -> None:
     if any(asked[1][-1] == paths[0] for asked in WAITING):
         WAITING.append(("copy", paths, None))
     else:
-        copy_over(*paths)
+        copy_path(*paths)
 
 
 def remove_checkpoint(path: Any) -> None:
@@ -72,12 +72,12 @@ def write_checkpoint(engine: Any) -> None:
                 dist.broadcast_object_list(content, src=first)
             engine.torch_checkpoints.write(*paths, content[0])
         elif dist.get_rank() == first:
-            copy_over(*paths)
+            copy_path(*paths)
     WAITING.clear()
 
 
 def load_checkpoint(path: Any, *args: Any, **options: Any) -> Any:
-    """What ``torch.load`` gives, also for a directory: the dictionary that was saved. The engine loads the rest."""
+    """What ``torch.load`` gives, also for a directory: the script's keys, with weights; the engine loads the rest."""
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_dir():
         return torch.load(path, *args, **options)
     folder = Path(path, Path(path, "latest").read_text().strip())
@@ -226,7 +226,7 @@ def put(content: Any, place: tuple[Any, ...], value: Any) -> None:
     content[place[-1]] = value
 
 
-def copy_over(source: str, target: str) -> None:
+def copy_path(source: str, target: str) -> None:
     """Copy a directory or a file over another one, or into a folder that is no checkpoint."""
     if Path(target).is_dir() and not Path(target, "latest").exists():
         target = str(Path(target, Path(source).name))
