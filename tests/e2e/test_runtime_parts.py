@@ -98,6 +98,16 @@ def test_another_number_of_processes_resumes(runs: Runs, ranks: int) -> None:
     assert large(figures, 1e-6) == {}
 
 
+def test_a_directory_needs_as_many_processes_or_to_be_universal(runs: Runs) -> None:
+    runs.figures("directories.keep")
+    figures = runs.figures("directories.resume", 1)
+    for found in figures.values():
+        assert "DP world size" in found.pop("as it is")
+    assert len(figures) == 3
+    assert large(figures, 1e-6) == {}
+    assert large(runs.figures("directories.resume", 3), 1e-6) == {}
+
+
 def test_loaded_weights_stay(runs: Runs) -> None:
     figures = runs.figures("weights")
     assert len(figures) == 8

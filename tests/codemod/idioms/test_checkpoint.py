@@ -188,6 +188,12 @@ def test_what_is_not_read_may_let_the_first_rank_through_alone(save: str, line: 
     assert "MG635" not in found.codes(Kind.KEPT)
 
 
+@pytest.mark.parametrize("leave", ["is_main_process()", "fill() and args.resume", "rank > 64"])
+def test_an_exit_before_the_training_does_not_part_those_who_train(leave: str) -> None:
+    found = trained(f"if rank == 0:\n    {SAVE}", before=f"if {leave}:\n    return")
+    assert gathers(found) == ["ds_compat.gather_checkpoint(model) / if rank == 0:"]
+
+
 @pytest.mark.parametrize(
     "save",
     [
@@ -207,6 +213,7 @@ def test_a_save_by_a_metric_of_each_rank_is_spoken_of(save: str) -> None:
     [
         f"if loss.item() < 3 and rank == 0:\n    {SAVE}",
         f"dist.all_reduce(loss)\nif loss.item() < 3:\n    if rank == 0:\n        {SAVE}",
+        f"who = rank % 8 if args.resume else rank\nif who == 0:\n    {SAVE}",
     ],
 )
 def test_that_of_rank_0_or_of_all_ranks_is_not(save: str) -> None:

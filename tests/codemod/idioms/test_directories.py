@@ -168,12 +168,15 @@ def test_other_reads_of_the_same_path_are_changed_and_those_of_others_are_not() 
 
 def test_a_restore_that_nothing_is_seen_to_call_reads_directories_too() -> None:
     helper = (
-        "def restore(path, model, optimizer):\n    state = torch.load(path)\n"
+        "def restore(path, model, optimizer):\n    if not os.path.isfile(path):\n        return\n"
+        "    state = torch.load(path)\n"
         '    model.load_state_dict(state["model"])\n    optimizer.load_state_dict(state["optimizer"])\n\n\n'
         "def weights(path, model):\n    model.load_state_dict(torch.load(path))\n\n\n"
     )
     found = trained(f"if rank == 0:\n    {SAVE}", helpers=helper)
-    assert "    state = ds_compat.load_checkpoint(path)\n" in found.text
+    assert (
+        "    if not os.path.exists(path):\n        return\n    state = ds_compat.load_checkpoint(path)\n" in found.text
+    )
     assert "    model.load_state_dict(torch.load(path))\n" in found.text
 
 
@@ -256,6 +259,26 @@ def test_what_cannot_be_a_directory_stays_a_file_with_a_reason(save: str, reason
 )
 def test_a_load_that_cannot_be_of_a_directory_keeps_files(resume: str, reason: str) -> None:
     assert why(trained(f"if rank == 0:\n    {SAVE}", resume=resume)).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (f"dist.destroy_process_group()\nif rank == 0:\n    {SAVE}", "the process group has ended before this save"),
+        (
+            f"try:\n    model(data).mean().backward()\n    optimizer.step()\nfinally:\n    {SAVE}",
+            "a rank that fails gets to this save alone",
+        ),
+    ],
+)
+def test_a_save_at_the_end_that_ranks_do_not_reach_together_keeps_files(end: str, reason: str) -> None:
+    assert why(trained(end=end)) == reason
+
+
+def test_a_save_by_a_metric_of_each_rank_is_spoken_of() -> None:
+    found = trained(f"if loss.item() < 3:\n    {SAVE}")
+    assert f"            {SAVED}\n        {WRITE}\n" in found.text
+    assert "by a value of their own" in found.said("MG636", Kind.KEPT).message + str(found.changes)
 
 
 def test_a_rank_that_fails_alone_keeps_files() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +118,47 @@ def files(stage: int) -> dict[str, Any]:
         found["weights"] = apart(dict(torch.load(f"weights{stage}.pt")), dict(model.module.state_dict()))
     ds_compat.write_checkpoint(wrapped)
     return found
+
+
+def kept(stage: int) -> dict[str, Any]:
+    """A directory, and the losses behind it, for another number of processes."""
+    wrapped, own = engine(stage)
+    train(wrapped, own, BEFORE)
+    save(wrapped, own, f"kept{stage}.pt")
+    losses = train(wrapped, own, AFTER)
+    if dist.get_rank() == 0:
+        Path(f"kept{stage}.json").write_text(json.dumps(losses))
+    return {}
+
+
+def universal(stage: int) -> dict[str, Any]:
+    """Resumed by another number of processes: refused, and as a universal checkpoint."""
+    path = Path(f"kept{stage}.pt")
+    found: dict[str, Any] = {}
+    if not (path / "latest_universal").exists():
+        wrapped, own = engine(stage)
+        found["as it is"] = error_of(lambda: put_in(wrapped, own, ds_compat.load_checkpoint(path)))
+        dist.barrier()
+        if dist.get_rank() == 0:
+            tag = path / (path / "latest").read_text()
+            folders = ["--input_folder", str(tag), "--output_folder", f"{tag}_universal"]
+            command = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal", *folders, "--inject_missing_state"]
+            subprocess.run(command, check=True)
+        dist.barrier()
+    wrapped, own = engine(stage, checkpoint={"load_universal": True})
+    put_in(wrapped, own, ds_compat.load_checkpoint(path))
+    expected = json.loads(Path(f"kept{stage}.json").read_text())
+    return {**found, "losses": losses_apart(expected, train(wrapped, own, AFTER))}
+
+
+def keep() -> Iterator[Case]:
+    for stage in range(1, 4):
+        yield f"a directory at ZeRO {stage}", lambda s=stage: kept(s)
+
+
+def resume() -> Iterator[Case]:
+    for stage in range(1, 4):
+        yield f"a universal checkpoint at ZeRO {stage}", lambda s=stage: universal(s)
 
 
 def cases() -> Iterator[Case]:

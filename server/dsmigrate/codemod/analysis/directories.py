@@ -7,9 +7,10 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dsmigrate.codemod.analysis.analysis import Analysis, dividing, library_name, static_value
+from dsmigrate.codemod.analysis.analysis import Analysis, library_name, static_value
+from dsmigrate.codemod.analysis.conditions import atoms_of
 from dsmigrate.codemod.analysis.events import BlockKind, Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_stopping, meeting, parting
+from dsmigrate.codemod.analysis.meeting import Meeting, is_group_gone, is_last, meetings, parting, speaks_of_rank
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Const, Expr, Kind, Obj, Value, each, may_vary
 from dsmigrate.codemod.program.module import Module
@@ -29,7 +30,7 @@ class Directories:
     states: frozenset[ast.AST]
     touches: tuple[Event, ...]
     given: tuple[Event, ...]
-    unseen: tuple[tuple[Module, ast.Call], ...]
+    unseen: tuple[tuple[Module, ast.Call, str], ...]
     names: frozenset[str]
 
 
@@ -43,26 +44,25 @@ class Kept:
 
 def directories(training: Training) -> Directories | Kept | None:
     """The checkpoints with the optimizer's state as directories; why they stay files; None if there are none."""
-    held = {event: tuple(_states_in(event["content"])) for event in training.events(Happening.SAVE)}
-    saves = [
-        event
-        for event, states in held.items()
-        if any(training.is_optimizer(one.data["state_dict_of"]) for one in states) and not training.is_before(event)
-    ]
+    states = list(training.events(Happening.STATE))
+    of_optimizer = {event.node for event in states if training.is_optimizer(event["of"])}
+    of_model = {event.node for event in states if training.is_model(event["of"])}
+    held = {event: frozenset(_states_in(event["content"])) for event in training.events(Happening.SAVE)}
+    saves = [event for event, inside in held.items() if inside & of_optimizer and not training.is_before(event)]
     loads = [event for event in training.events(Happening.RESTORE) if training.is_optimizer(event["of"])]
     reads = {node for event in loads for node in _reads_of(event["content"])}
     found = _reads(training, saves, reads)
     met: dict[Event, Meeting] = {}
-    for event in saves:
-        place = None if is_stopping(training, event) else meeting(training, event)
-        why = _why_not(training, event, place, held[event])
+    for event, place in meetings(training, saves).items():
+        why = "" if held[event] & of_model else "the optimizer's state is saved without the weights"
+        why = why or _why_not(training, event, place)
         if place is None or why:
             return Kept(event, why or "not all ranks get to this save")
         met[event] = place
     for event, place in met.items():
         if any(place.node is not other.node and place.node in _way_to(one) for one, other in met.items()):
             return Kept(event, "not all ways to this save have all ranks")
-    inside = {one.node for event in saves for one in held[event] if one.node is not None}
+    inside = frozenset[ast.AST]().union(*(held[event] for event in saves))
     for event in training.events(Happening.STATE, Happening.OPAQUE):
         if event.kind is Happening.OPAQUE:
             things = [value for name, value in event.what.items() if name.startswith("thing")]
@@ -83,16 +83,16 @@ def directories(training: Training) -> Directories | Kept | None:
     odd = next((one for one in touches if not _is_plain(one)), None)
     if odd is not None:
         return Kept(odd, f"{name_of(odd).rpartition('.')[2]} needs a file")
-    outside = {one.node for event, states in held.items() if event not in saves for one in states}
+    outside = frozenset[ast.AST]().union(*(nodes for event, nodes in held.items() if event not in saves))
     return Directories(
-        met, tuple(found), frozenset(inside - outside), tuple(touches),
+        met, tuple(found), inside - outside, tuple(touches),
         tuple(event for event in every if not name_of(event)), tuple(_unseen(training)),
         frozenset(filter(None, (file_name(training.analysis, one) for event in saves for one in each(event["path"])))),
     )  # fmt: skip
 
 
 TOUCHES = {
-    "os.path.isfile": "exists", "is_file": "exists", "os.remove": "remove", "os.unlink": "remove",
+    "torch.load": "load", "os.path.isfile": "exists", "is_file": "exists", "os.remove": "remove", "os.unlink": "remove",
     "shutil.copyfile": "copy", "shutil.copy": "copy", "shutil.copy2": "copy",
 }  # fmt: skip
 """What may happen to a path that is a directory too, by what does it to a file."""
@@ -138,13 +138,14 @@ def name_of(event: Event) -> str:
     return str(name.value) if isinstance(name, Const) else ""
 
 
-def _states_in(value: Value, depth: int = 0) -> Iterator[Obj]:
-    """The states in a dictionary, and in dictionaries in it."""
+def _states_in(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+    """The calls whose states are in a dictionary, and in dictionaries in it."""
     for one in each(value):
         if not isinstance(one, Obj) or one.kind is not Kind.DICT:
             continue
         if "state_dict_of" in one.data:
-            yield one
+            if one.node is not None:
+                yield one.node
         elif depth < _DEEPEST:
             for inner in one.own.values():
                 yield from _states_in(inner, depth + 1)
@@ -153,10 +154,13 @@ def _states_in(value: Value, depth: int = 0) -> Iterator[Obj]:
 _DEEPEST = 4
 
 
-def _reads_of(value: Value) -> Iterator[ast.AST]:
-    """The calls that read what a value comes from."""
+def _reads_of(value: Value, depth: int = 0) -> Iterator[ast.AST]:
+    """The calls that read what a value comes from; its items may have been put into another dictionary."""
     for one in each(value):
-        if isinstance(one, Expr):
+        if isinstance(one, Obj) and one.kind is Kind.DICT and depth < _DEEPEST:
+            for inner in one.own.values():
+                yield from _reads_of(inner, depth + 1)
+        elif isinstance(one, Expr):
             if one.op == "loaded":
                 yield one.args[1]
             else:
@@ -169,20 +173,31 @@ def _reads(training: Training, saves: list[Event], nodes: set[ast.AST]) -> list[
     """The reads of checkpoints: those the optimizer is restored from, and others of their paths."""
     every = list(training.events(Happening.READ))
     paths = {one for event in (*saves, *(one for one in every if one.node in nodes)) for one in each(event["path"])}
-    return [event for event in every if event.node in nodes or any(one in paths for one in each(event["path"]))]
+    return [
+        event
+        for event in every
+        if not any(_is_call_of(event, name) for name in _OF_THE_WEB)
+        if event.node in nodes or any(one in paths for one in each(event["path"]))
+    ]
+
+
+_OF_THE_WEB = ("torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url")
+"""What reads a file that somebody has published."""
 
 
 def _is_call_of(event: Event, name: str) -> bool:
     return isinstance(event.node, ast.Call) and library_name(event.node.func, event.names) == name
 
 
-def _why_not(training: Training, event: Event, place: Meeting | None, states: tuple[Obj, ...]) -> str:
+def _why_not(training: Training, event: Event, place: Meeting | None) -> str:
     if not _is_call_of(event, "torch.save"):
         return "what saves here is not torch.save itself"
     if not all(isinstance(one, Const | Expr) for one in each(event["path"])):
         return "it is saved into an open file, not at a path"
-    if not any(training.is_model(one.data["state_dict_of"]) for one in states):
-        return "the optimizer's state is saved without the weights"
+    if is_group_gone(training, event):
+        return "the process group has ended before this save"
+    if is_last(training, event):
+        return "a rank that fails gets to this save alone"
     if place is None:
         return ""
     if parting(training, event) is None and may_vary(event["path"]):
@@ -217,22 +232,28 @@ def _is_left(statement: ast.stmt) -> bool:
     return False
 
 
-def _unseen(training: Training) -> Iterator[tuple[Module, ast.Call]]:
-    """Calls of torch.load, with no read of theirs, in functions that restore the state of more than one thing."""
+def _unseen(training: Training) -> Iterator[tuple[Module, ast.Call, str]]:
+    """Calls of torch.load, with no read of theirs, in functions that restore the state of more than one thing.
+
+    And those that ask for the same path.
+    """
     seen = {event.node for event in training.events(Happening.READ)}
     for path, module in training.modules.items():
         names = (training.analysis.run.modules[path].own,)
         for function in ast.walk(module.tree):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
-            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
-            restored = [
-                one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "load_state_dict"
-            ]
-            if len(restored) > 1:
-                yield from (
-                    (module, one) for one in calls if library_name(one.func, names) == "torch.load" and one not in seen
-                )
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and node not in seen]
+            restored = {ast.unparse(one.func) for one in calls if isinstance(one.func, ast.Attribute)}
+            if sum(one.endswith(".load_state_dict") for one in restored) < 2:
+                continue
+            named = [(one, library_name(one.func, names), ast.unparse(one.args[0])) for one in calls if one.args]
+            paths = {path for _, name, path in named if name == "torch.load"}
+            yield from (
+                (module, one, name)
+                for one, name, path in named
+                if name is not None and path in paths and name in {"torch.load", "os.path.isfile"}
+            )
 
 
 def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str:
@@ -244,7 +265,7 @@ def _why_not_loaded(training: Training, event: Event, reads: list[Event]) -> str
         return "what reads it is not torch.load itself"
     if not all(isinstance(path, Const | Expr) for one in own for path in each(one["path"])):
         return "it is read from an open file, not from a path"
-    if dividing(event) is not None:
+    if any(speaks_of_rank(atom) for block in event.block.around() for atom in atoms_of(block.test)):
         return "only some ranks load the optimizer's state"
     if not any(
         training.is_model(one["of"]) and nodes.intersection(_reads_of(one["content"]))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from dsmigrate.codemod.analysis.analysis import may_part, under
+from dsmigrate.codemod.analysis.analysis import dividing, may_part, under
 from dsmigrate.codemod.analysis.code import Names, condition_said
-from dsmigrate.codemod.analysis.conditions import TRUE, Condition, Literal, Several, atoms_of, both
-from dsmigrate.codemod.analysis.events import Block, BlockKind, Event
+from dsmigrate.codemod.analysis.conditions import FALSE, TRUE, Condition, Literal, Several, atoms_of, both
+from dsmigrate.codemod.analysis.events import Block, BlockKind, Event, Happening
 from dsmigrate.codemod.analysis.training import Training
-from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value
+from dsmigrate.codemod.analysis.values import Const, Expr, Lib, Obj, Tup, Value, each
 from dsmigrate.codemod.program.module import Module, Step
 
 
@@ -51,7 +53,7 @@ def meeting(training: Training, event: Event) -> Meeting | None:
         [part for one in chain for part in _conjuncts(one.test) if may_part(training.analysis, part)] if divided else []
     )
     by_data = bool(varying) and not any(
-        _speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
+        speaks_of_rank(atom) or not part.varies for part in varying for atom in atoms_of(part)
     )
     keep = _who(varying, block, event) if divided else "True"
     when = [
@@ -60,11 +62,44 @@ def meeting(training: Training, event: Event) -> Meeting | None:
     return Meeting(block.module, step.node, engine, _when(when, block.names), keep, by_data)
 
 
+def meetings(training: Training, events: Iterable[Event]) -> dict[Event, Meeting | None]:
+    """The places for some events; none where ranks stop alone."""
+    met = {event: None if is_stopping(training, event) else meeting(training, event) for event in events}
+    return {event: _of_all_ways(event, met) for event in met}
+
+
+def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | None:
+    """The place for an event: where other ways to the same line need one further out, that one."""
+    found = met[event]
+    for other, place in met.items():
+        if (
+            found is None
+            or place is None
+            or other.node is not event.node
+            or place.node is found.node
+            or dividing(other) is None
+        ):
+            continue
+        around: list[Event | Block] = [event, *event.block.around()]
+        if any(step.node is place.node for one in around for step in _steps(one)):
+            found = replace(found, module=place.module, node=place.node, engine=place.engine)
+    return found
+
+
+def _steps(one: Event | Block) -> Iterator[Step]:
+    """The statements around something."""
+    with contextlib.suppress(KeyError):  # a whole file
+        if one.module is not None and one.node is not None:
+            yield from one.module.step(one.node).around()
+
+
 def parting(training: Training, event: Event) -> Block | None:
     """The outermost block around an event that not all ranks may enter; what is not read may let only some through."""
     found = None
     for one in event.block.around():
         is_decorated = one.kind is BlockKind.CALL and isinstance(one.label, Obj) and "decorated" in one.label.data
+        if any(under(step.block, one) for step in training.steps):
+            break  # all ranks come to a step
         if one.test.varies or ((is_decorated or may_part(training.analysis, one.test)) and _is_behind(training, one)):
             found = one
     return found
@@ -75,6 +110,20 @@ def is_stopping(training: Training, event: Event) -> bool:
     return any(
         (block.kind is BlockKind.HANDLER and _is_around_training(training, block)) or _is_registered(block)
         for block in event.block.around()
+    )
+
+
+def is_group_gone(training: Training, event: Event) -> bool:
+    """Whether the process group has ended before an event, and no other was set up since."""
+    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
+    ends = [
+        one
+        for one in training.events(Happening.GROUP_GONE)
+        if one.number < event.number and both(one.condition, event.condition) is not FALSE
+        if not any(both(one.condition, alive) is FALSE for alive in required)
+    ]
+    return bool(ends) and not any(
+        ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP)
     )
 
 
@@ -189,10 +238,9 @@ def is_first_of_node(condition: Condition) -> bool:
     return False
 
 
-def _speaks_of_rank(value: object) -> bool:
-    if not isinstance(value, Expr):
-        return False
-    return _is_rank(value) or any(map(_speaks_of_rank, value.args))
+def speaks_of_rank(value: Value) -> bool:
+    """Whether what a value comes from has the number of this rank in it."""
+    return any(isinstance(one, Expr) and (_is_rank(one) or any(map(speaks_of_rank, one.args))) for one in each(value))
 
 
 def _is_rank(value: Value) -> bool:

@@ -64,16 +64,26 @@ def directories(training: Training, facts: Facts) -> Iterator[Decision]:
         "MG636", Kind.KEPT, first.module, first.node, "checkpoints are directories now; at ZeRO 1-3 only the same number of processes resumes one",
         "each rank writes its part", differs=True,
     )  # fmt: skip
-    reads = {event.node: event.module for event in found.reads} | {node: module for module, node in found.unseen}
-    for node, module in reads.items():
-        yield _called(module, node, "load_checkpoint", "of a file it gives what torch.load gives")
+    for event in {event.node: event for event in found.reads}.values():
+        yield _called(event.module, event.node, "load_checkpoint", "of a file it gives what torch.load gives")
     places: dict[ast.AST, list[tuple[Event, Meeting]]] = {}
     for event, place in found.saves.items():
         places.setdefault(place.node, []).append((event, place))
     for pairs in places.values():
         yield _written(training, pairs)
-    for event in {event.node: event for event in found.touches}.values():
-        yield from _touched(event)
+        for event in {event.node: event for event, place in pairs if place.by_data}.values():
+            yield Decision(
+                "MG636", Kind.KEPT, event.module, event.node, "ranks save here by a value of their own: all_reduce it, or the first of them wins",
+                "one rank's entries are saved", differs=True,
+            )  # fmt: skip
+    touched = {event.node: (event.module, name_of(event)) for event in found.touches}
+    for node, (module, name) in (touched | {node: (module, name) for module, node, name in found.unseen}).items():
+        what = TOUCHES[name]
+        yield (
+            _exists(module, node)
+            if what == "exists"
+            else _called(module, node, f"{what}_checkpoint", "of a file it does the same")
+        )
     for event in {event.node: event for event in found.given}.values():
         assert isinstance(event.node, ast.Call)
         yield Decision(
@@ -105,17 +115,12 @@ def _written(training: Training, pairs: list[tuple[Event, Meeting]]) -> Decision
     )  # fmt: skip
 
 
-def _touched(event: Event) -> Iterator[Decision]:
-    """What asks for, copies or removes a checkpoint as a file."""
-    node = event.node
+def _exists(module: Module, node: ast.AST) -> Decision:
+    """A test for a file that is one for a directory too."""
     assert isinstance(node, ast.Call)
-    what = TOUCHES[name_of(event)]
-    if what != "exists":
-        yield _called(event.module, node, f"{what}_checkpoint", "of a file it does the same")
-        return
-    method = isinstance(node.func, ast.Attribute)
-    code: Template = (node.func.value, ".exists") if isinstance(node.func, ast.Attribute) else ("os.path.exists",)
-    yield Decision(
-        "MG636", Kind.CONVERTED, event.module, node, f"{ast.unparse(node.func)} → exists", "a directory is no file",
-        edits=(Replace(event.module, node.func, code),), imports=() if method else (Import(event.module, "os"),), suits_all=True,
+    func = node.func
+    code: Template = (func.value, ".exists") if isinstance(func, ast.Attribute) else ("os.path.exists",)
+    return Decision(
+        "MG636", Kind.CONVERTED, module, node, f"{ast.unparse(func)} → exists", "a directory is no file",
+        edits=(Replace(module, func, code),), imports=() if isinstance(func, ast.Attribute) else (Import(module, "os"),), suits_all=True,
     )  # fmt: skip

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 from dsmigrate.codemod.analysis.analysis import dividing, loops_around
 from dsmigrate.codemod.analysis.classes import looked_up
-from dsmigrate.codemod.analysis.conditions import FALSE, both
 from dsmigrate.codemod.analysis.directories import Directories
-from dsmigrate.codemod.analysis.events import Block, Event, Happening, groups_read
-from dsmigrate.codemod.analysis.meeting import Meeting, is_last, is_stopping, meeting, parting
+from dsmigrate.codemod.analysis.events import Event, Happening, groups_read
+from dsmigrate.codemod.analysis.meeting import Meeting, is_group_gone, is_last, is_stopping, meetings, parting
 from dsmigrate.codemod.analysis.training import Training
 from dsmigrate.codemod.analysis.values import Expr, Obj, Tensor, Value, each
 from dsmigrate.codemod.analysis.values import Kind as ObjKind
@@ -21,7 +18,6 @@ from dsmigrate.codemod.idioms.facts import Facts, constant
 from dsmigrate.codemod.idioms.teaching import taught
 from dsmigrate.codemod.model import Idea, Kind
 from dsmigrate.codemod.program.edits import Insert, Replace, Template
-from dsmigrate.codemod.program.module import Step
 
 IDEAS = (
     Idea(
@@ -107,7 +103,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     in_directories = facts.directories if isinstance(facts.directories, Directories) else None
     if in_directories is not None:  # the engine saves these itself
         states = [event for event in states if event.node not in in_directories.states]
-    gone = [event for event in states if _is_group_gone(training, event)]
+    gone = [event for event in states if is_group_gone(training, event)]
     for event in gone:
         yield Decision(
             "MG633", Kind.TODO, event.module, event.node, "save before destroy_process_group(): the ranks gather the state through the group",
@@ -122,9 +118,7 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
     ):
         return
     places: dict[tuple[ast.AST, str], list[tuple[Event, Meeting]]] = {}
-    met = {event: None if is_stopping(training, event) else meeting(training, event) for event in states}
-    for event in states:
-        found = _of_all_ways(event, met)
+    for event, found in meetings(training, states).items():
         if found is None:
             yield Decision(
                 "MG633", Kind.TODO, event.module, event.node, "save where all ranks are: the others may not be here to gather the state",
@@ -134,31 +128,6 @@ def files(training: Training, facts: Facts) -> Iterator[Decision]:
             places.setdefault((found.node, found.engine), []).append((event, found))
     for pairs in places.values():
         yield from _gathered(training, pairs)
-
-
-def _of_all_ways(event: Event, met: dict[Event, Meeting | None]) -> Meeting | None:
-    """The place for an event: where other ways to the same line need one further out, that one."""
-    found = met[event]
-    for other, place in met.items():
-        if (
-            found is None
-            or place is None
-            or other.node is not event.node
-            or place.node is found.node
-            or dividing(other) is None
-        ):
-            continue
-        around: list[Event | Block] = [event, *event.block.around()]
-        if any(step.node is place.node for one in around for step in _steps(one)):
-            found = replace(found, module=place.module, node=place.node, engine=place.engine)
-    return found
-
-
-def _steps(one: Event | Block) -> Iterator[Step]:
-    """The statements around something."""
-    with contextlib.suppress(KeyError):  # a whole file
-        if one.module is not None and one.node is not None:
-            yield from one.module.step(one.node).around()
 
 
 def _is_handed(training: Training, event: Event) -> bool:
@@ -232,20 +201,6 @@ def _states(training: Training, facts: Facts) -> list[Event]:
         if dividing(event) is not None and _is_given_optimizer(training, event)
     ]
     return sorted((event for event in found if not _is_early(training, event)), key=lambda event: event.number)
-
-
-def _is_group_gone(training: Training, event: Event) -> bool:
-    """Whether the process group has ended before an event, and no other was set up since."""
-    required = [alive for _, alive in training.analysis.run.required]  # other runs have ended before
-    ends = [
-        one
-        for one in training.events(Happening.GROUP_GONE)
-        if one.number < event.number and both(one.condition, event.condition) is not FALSE
-        if not any(both(one.condition, alive) is FALSE for alive in required)
-    ]
-    return bool(ends) and not any(
-        ends[-1].number < one.number < event.number for one in training.events(Happening.GROUP)
-    )
 
 
 def _is_early(training: Training, event: Event) -> bool:
