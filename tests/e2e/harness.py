@@ -267,7 +267,7 @@ class Lab:
         names, found = (sorted(str(path.relative_to(folder)) for path in written(folder)) for folder in (before, after))
         if names != found:
             return (f"{names} became {found}",)
-        return self._compare_files(names, before, after, WEIGHTS_FACTOR * resumed_tolerance(case, stage).loss)
+        return self._compare_files(names, before, after, WEIGHTS_FACTOR * resumed_tolerance(case, None, stage).loss)
 
     def _compare_files(self, names: Sequence[str], before: Path, after: Path, limit: float) -> tuple[str, ...]:
         missing = [name for name in names if not (after / name).is_file()]
