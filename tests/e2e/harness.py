@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,8 @@ class Lab:
                 shutil.copytree(Path(finished) / case.example, folder)
                 adapt_configs(folder, stage, choose_stage=True)
             else:
-                convert([EXAMPLES / script for script in (case.script, *case.together)], stage, folder)
+                alone = self.place(replace(case, weights=None), f"{case.example}-sources")  # its project is that folder
+                convert([alone / Path(script).name for script in (case.script, *case.together)], stage, folder)
                 adapt_configs(folder, stage, choose_stage=False)
             self._conversions[key] = folder
         return self._conversions[key]
